@@ -25,7 +25,9 @@ LinearLayout SharedTile::block() const {
   assert(llvm::isPowerOf2_64(blockCols) && llvm::isPowerOf2_32(elementBytes) &&
          "a row is 2^a x 2^b");
   // A shift of 0 would clear bits instead of moving vectors.
-  assert((swizzle.bits == 0 || swizzle.shift > 0) && "not a permutation");
+  assert((swizzle.bits == 0 || swizzle.shift > 0) &&
+         (swizzle.second.bits == 0 || swizzle.second.shift > 0) &&
+         "not a permutation");
   llvm::SmallVector<LinearLayout::Coord> rowBases, colBases;
   for (int64_t row = 1; row < rows; row *= 2)
     rowBases.push_back({offsetInBlock(*this, row, 0)});

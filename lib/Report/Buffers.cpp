@@ -75,7 +75,7 @@ json::Array kvbuf::describeLds(Operation *kernel) {
                         {"turned", turned},
                         {"vector_bytes", vectorBytes},
                         {"vectors", std::move(vectors)}};
-    if (const Swizzle &s = buffer->tile.swizzle; s.bits)
+    if (const Swizzle &s = buffer->tile.swizzle; s.movesVectors())
       object["swizzle"] = json::Array(swizzleList(s));
     list.push_back(std::move(object));
   }

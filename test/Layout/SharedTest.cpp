@@ -25,7 +25,10 @@ std::string describe(const SharedTile &tile) {
          " * " + std::to_string(tile.blockCols) + ", swizzle (" +
          std::to_string(tile.swizzle.bits) + ", " +
          std::to_string(tile.swizzle.base) + ", " +
-         std::to_string(tile.swizzle.shift) + ")";
+         std::to_string(tile.swizzle.shift) + ") and (" +
+         std::to_string(tile.swizzle.second.bits) + ", " +
+         std::to_string(tile.swizzle.second.base) + ", " +
+         std::to_string(tile.swizzle.second.shift) + ")";
 }
 
 /// The definition of a tile's physical offset, in elements: blocks one after
@@ -91,6 +94,8 @@ void tiles(Properties &properties) {
     }
     tile.swizzle = {3, 0, 4};
     permutation += isPermutation(tile);
+    tile.swizzle = {2, 0, 4, 16, {1, 1, 3}};
+    permutation += isPermutation(tile);
     tile.swizzle = conflictFreeSwizzle(blockCols * elementBytes, 32, 8);
     permutation += isPermutation(tile);
   }
@@ -102,15 +107,35 @@ void tiles(Properties &properties) {
   properties.catches("a swizzled tile is not blocks of rows",
                      isBlocked(swizzled));
 
-  std::string involution;
+  std::string involution, others;
   for (Swizzle swizzle :
-       {Swizzle{3, 0, 4}, Swizzle{3, 0, 3}, Swizzle{2, 0, 2}, Swizzle{2, 1, 3}})
+       {Swizzle{3, 0, 4}, Swizzle{3, 0, 3}, Swizzle{2, 0, 2}, Swizzle{2, 1, 3},
+        Swizzle{2, 0, 4, 16, {1, 1, 3}}, Swizzle{1, 0, 1, 16, {1, 0, 2}},
+        // Bits that are changed themselves: by the term, by the other one.
+        Swizzle{3, 0, 2}, Swizzle{1, 0, 1, 16, {1, 1, 1}},
+        Swizzle{1, 1, 1, 16, {1, 0, 1}}}) {
+    bool undone = true;
     for (int64_t x = 0; x < 4096; ++x)
-      if (swizzle(swizzle(x)) != x)
-        involution = "at " + std::to_string(x);
-  properties.holds("a swizzle whose shift is no less than its bits is an "
-                   "involution",
+      undone &= swizzle(swizzle(x)) == x;
+    if (undone != swizzle.isInvolution())
+      involution += describe({1, 1, 1, 1, swizzle});
+  }
+  properties.holds("a swizzle that changes no bit that it looks at is undone "
+                   "by itself, and no other is",
                    involution);
+
+  // By the definition, in rows of four vectors: what the terms say, added bit
+  // by bit.
+  std::string sum;
+  Swizzle two{2, 0, 4, 16, {1, 1, 3}};
+  for (int64_t row = 0; row < 64; ++row)
+    for (int64_t vector = 0; vector < 4; ++vector) {
+      int64_t low = row >> 2 & 1, high = row >> 3 & 1;
+      int64_t moved = vector ^ low ^ 2 * (high ^ low);
+      if (two(row * 4 + vector) != row * 4 + moved)
+        sum += " row " + std::to_string(row);
+    }
+  properties.holds("the terms of a swizzle are added", sum);
 }
 
 /// Bank cycles written from the definition, slowly.
@@ -297,13 +322,17 @@ void amdFragments(Properties &properties) {
     bool consecutive, interleaved;
   };
   // 64-byte rows (BK = 32); the seeds' swizzles and ours. On 64 banks no
-  // swizzle suits 16-row fragments in both orders; the seeds' (3, 0, 3) suits
-  // the order that CDNA is reported to use.
+  // swizzle of one term suits 16-row fragments in both orders; the seeds'
+  // (3, 0, 3) suits the order that CDNA is reported to use.
   for (auto [side, banks, swizzle, consecutive, interleaved] :
        {Case{32, 64, {3, 0, 4}, true, true},
         Case{32, 64, conflictFreeSwizzle(64, 64), true, true},
         Case{16, 64, {3, 0, 3}, false, true},
         Case{16, 64, conflictFreeSwizzle(64, 64), true, false},
+        Case{16, 64, {2, 0, 4, 16, {1, 1, 3}}, true, true},
+        Case{32, 64, {2, 0, 4, 16, {1, 1, 3}}, true, true},
+        // Bit 2 of a row moves vectors by 1, bit 3 by 3.
+        Case{16, 64, {2, 0, 4, 16, {1, 0, 5}}, true, false},
         Case{32, 32, conflictFreeSwizzle(64, 32), true, true},
         Case{16, 32, conflictFreeSwizzle(64, 32), true, true},
         Case{32, 64, {}, false, false}, Case{16, 64, {}, false, false},
@@ -323,6 +352,20 @@ void amdFragments(Properties &properties) {
         properties.catches(name, failure);
     }
   }
+
+  // "No swizzle of one term": all that keep vectors in a tile of 32 rows.
+  std::string found;
+  for (unsigned bits = 0; bits <= 7; ++bits)
+    for (unsigned base = 0; base + bits <= 7; ++base)
+      for (unsigned shift = 1; base + shift < 7; ++shift) {
+        SharedTile tile{32, 32, 1, 2, {bits, base, shift}};
+        if (lostCycles(tile, 16, 64, false) == 0 &&
+            lostCycles(tile, 16, 64, true) == 0)
+          found += " " + describe(tile);
+      }
+  properties.holds("no swizzle of one term suits 16-row fragments of 64-byte "
+                   "rows in both orders on 64 banks",
+                   found);
 }
 } // namespace
 

@@ -22,18 +22,40 @@
 
 namespace kvbuf {
 
+/// What a swizzle adds to the index x of a vector, bit by bit:
+/// ((x >> (base + shift)) & (2^bits - 1)) << base.
+struct SwizzleTerm {
+  unsigned bits = 0, base = 0, shift = 0;
+  bool operator==(const SwizzleTerm &) const = default;
+  int64_t operator()(int64_t x) const { return (x & looksAt()) >> shift; }
+  /// The bits of an index that the term changes, and those that it looks at.
+  int64_t changes() const { return ((int64_t(1) << bits) - 1) << base; }
+  int64_t looksAt() const { return changes() << shift; }
+};
+
 /// x -> x XOR (((x >> (base + shift)) & (2^bits - 1)) << base), on the index of
 /// a vector of `unit` bytes in its block (kv_buffer: Swizzle(bits, base,
-/// shift), of 16-byte vectors).
+/// shift), of 16-byte vectors). With a second term vectors move by the sum of
+/// the two, so that several bits of a row may change the same bit of an index.
 struct Swizzle {
   unsigned bits = 0, base = 0, shift = 0;
   /// Bytes that stay together: the widest access of one lane.
   unsigned unit = 16;
+  /// The second term; of no bits: none.
+  SwizzleTerm second = {};
   bool operator==(const Swizzle &) const = default;
-  /// The vector that is stored where vector `x` would be without the swizzle.
-  int64_t operator()(int64_t x) const {
-    return x ^ (((x >> (base + shift)) & ((int64_t(1) << bits) - 1)) << base);
+  /// The term that `bits`, `base` and `shift` are.
+  SwizzleTerm first() const { return {bits, base, shift}; }
+  /// Whether any vector may have another place.
+  bool movesVectors() const { return bits || second.bits; }
+  /// Whether no bit that a term looks at is changed: done twice, the swizzle is
+  /// undone then.
+  bool isInvolution() const {
+    return !((first().changes() | second.changes()) &
+             (first().looksAt() | second.looksAt()));
   }
+  /// The vector that is stored where vector `x` would be without the swizzle.
+  int64_t operator()(int64_t x) const { return x ^ first()(x) ^ second(x); }
 };
 
 /// A tile of `rows` x (`repeats` * `blockCols`) elements in LDS.
@@ -109,9 +131,10 @@ llvm::SmallVector<llvm::SmallVector<unsigned>> lanesTogether(unsigned width,
 /// banks of 4 bytes (a power of two, 4 and up), for blocks with rows of
 /// `rowBytes` bytes (a power of two, 16 and up). With a `unit` of 8, the same
 /// of twice as many rows x 8 bytes. A `ds_read_b128` of a 16-row MFMA fragment
-/// on 64 banks needs (3, 0, 3) instead for 64-byte rows if the hardware serves
-/// lanes {0-3, 12-15, 20-27} together, as CDNA is reported to; 32-row fragments
-/// are ideal in either order.
+/// on 64 banks needs (2, 0, 4) and (1, 1, 3) instead for 64-byte rows: with
+/// (2, 0, 4) alone lanes {0-3, 12-15, 20-27}, which CDNA is reported to serve
+/// together, share banks, with (3, 0, 3) those that follow each other; 32-row
+/// fragments are ideal in either order.
 Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks,
                             unsigned unit = 16);
 

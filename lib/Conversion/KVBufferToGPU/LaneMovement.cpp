@@ -197,7 +197,7 @@ static void describeLds(Lanes &lanes, KVBufferAttr params, int64_t offset) {
     add("rows", tile.rows);
     add("row_bytes", tile.blockCols * tile.elementBytes);
     add("cols", tile.blockCols);
-    if (const Swizzle &s = tile.swizzle; s.bits)
+    if (const Swizzle &s = tile.swizzle; s.movesVectors())
       list.append("swizzle", b.getI64ArrayAttr(swizzleList(s)));
   }
   lanes.lds.describe(list.getDictionary(b.getContext()));

@@ -97,7 +97,7 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, i4, double_buffere
 
 // -----
 
-// expected-error @below {{swizzle must be [bits, base, shift] or [bits, base, shift, unit]}}
+// expected-error @below {{swizzle must be [bits, base, shift], perhaps with these of a second term, and with a unit}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
 
 // -----
@@ -122,6 +122,45 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffe
 
 // expected-error @below {{the unit of a swizzle must be of 8 or 16 bytes, got 4}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3, 4], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// Numbers of a term are three.
+// expected-error @below {{swizzle must be [bits, base, shift], perhaps with these of a second term, and with a unit}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1]>}
+
+// -----
+
+// No third term.
+// expected-error @below {{swizzle must be [bits, base, shift], perhaps with these of a second term, and with a unit}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 3, 1, 0, 5]>}
+
+// -----
+
+// expected-error @below {{the unit of a swizzle must be of 8 or 16 bytes, got 12}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 3, 12]>}
+
+// -----
+
+// Its low 32 bits are 8.
+// expected-error @below {{the unit of a swizzle must be of 8 or 16 bytes, got 4294967304}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 4294967304]>}
+
+// -----
+
+// A second term is one as the first.
+// expected-error @below {{swizzle must be three numbers of 0 to 16 whose shift is not 0, got [1, 1, 0]}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 0]>}
+
+// -----
+
+// expected-error @below {{swizzle must be three numbers of 0 to 16 whose shift is not 0, got [1, 17, 3]}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 17, 3]>}
+
+// -----
+
+// expected-error @below {{swizzle [2, 1, 3] does not fit blocks of 48 rows of 64 bytes: expected base + bits of at most 2 and base + shift of less than 8}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<48x32xbf16, swizzle = [2, 0, 4, 2, 1, 3]>}
 
 // -----
 

@@ -15,12 +15,22 @@
 // CHECK-DAG: #[[S:.*]] = #kvbuffer.kv_buffer<64x128xbf16>
 // CHECK-DAG: #[[T:.*]] = #kvbuffer.kv_buffer<64x96xf16, BK = 32, stages = 3, swizzle = [2, 0, 3], policy = register_staged, order = cols>
 
+// Two terms, and a unit after them.
+// CHECK-DAG: #[[TWO:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 32], swizzle = [2, 0, 4, 1, 1, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 80, stages = 2, warp_size = 64>
+// CHECK-DAG: #[[UNIT:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 3, 8]>
+
 // CHECK: func.func private @buffers() attributes {k = #[[K]], r = #[[R]], v = #[[V]]}
 func.func private @buffers() attributes {
   // In any order; what follows from the depth and the block need not be said.
   k = #kvbuffer.kv_buffer<k, bf16, double_buffered, depth = 80, smem_depth = 128, BK = 64, cache_depth = 80, BN = 64, WN = 64, num_threads = 128, mma_shape = [16, 8, 16], stages = 1>,
   v = #kvbuffer.kv_buffer<v, f16, streaming, mma_shape = [32, 32, 16], swizzle = [3, 0, 4], BN = 64, WN = 32, BK = 32, num_threads = 256, depth = 64, kv_num_heads = 8, full_kv = false, cache_depth = 576, head_dim_offset = 512, reg_chunk_depth = 32, smem_depth = 96, stages = 1, warp_size = 64>,
   r = #kvbuffer.kv_buffer<q, f8E4M3FN, register_staged, mma_shape = [32, 32, 64], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 64, warp_size = 64>
+}
+
+// CHECK: func.func private @terms() attributes {two = #[[TWO]], unit = #[[UNIT]]}
+func.func private @terms() attributes {
+  two = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 32], swizzle = [2, 0, 4, 1, 1, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 80, stages = 2, warp_size = 64>,
+  unit = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 3, 8]>
 }
 
 // CHECK: func.func private @neutral() attributes {s = #[[S]], t = #[[T]]}

@@ -421,26 +421,38 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
 
 SmallVector<int64_t> kvbuf::swizzleList(const Swizzle &swizzle) {
   SmallVector<int64_t> list{swizzle.bits, swizzle.base, swizzle.shift};
+  if (const SwizzleTerm &second = swizzle.second; second.bits)
+    list.append({second.bits, second.base, second.shift});
   if (swizzle.unit != Swizzle().unit)
     list.push_back(swizzle.unit);
   return list;
 }
 
-Swizzle KVBufferAttr::getSwizzleOfBlocks() const {
-  ArrayRef<int64_t> s = getSwizzle();
-  if (s.empty())
-    return {};
-  return {unsigned(s[0]), unsigned(s[1]), unsigned(s[2]),
-          s.size() > 3 ? unsigned(s[3]) : Swizzle().unit};
+std::optional<Swizzle> kvbuf::readSwizzle(ArrayRef<int64_t> list) {
+  if (list.size() % 3 > 1 || list.size() > 7 || list.size() == 1)
+    return std::nullopt;
+  auto termAt = [&](size_t i) -> SwizzleTerm {
+    if (list.size() < i + 3)
+      return {};
+    return {unsigned(list[i]), unsigned(list[i + 1]), unsigned(list[i + 2])};
+  };
+  SwizzleTerm first = termAt(0);
+  return Swizzle{first.bits, first.base, first.shift,
+                 list.size() % 3 ? unsigned(list.back()) : Swizzle().unit,
+                 termAt(3)};
 }
 
-/// Whether a swizzle moves the vectors of a block of `rows` rows of
-/// `rowBytes` bytes among themselves, and moves any; an error if not.
-static LogicalResult verifySwizzle(function_ref<InFlightDiagnostic()> emitError,
-                                   ArrayRef<int64_t> swizzle, int64_t rows,
-                                   int64_t rowBytes) {
-  int64_t vectorBytes = swizzle.size() > 3 ? swizzle[3] : Swizzle().unit;
-  int64_t bits = swizzle[0], base = swizzle[1], shift = swizzle[2];
+Swizzle KVBufferAttr::getSwizzleOfBlocks() const {
+  return *readSwizzle(getSwizzle());
+}
+
+/// Whether a term of a swizzle of vectors of `vectorBytes` moves those of a
+/// block of `rows` rows of `rowBytes` bytes among themselves, and moves any; an
+/// error if not.
+static LogicalResult verifyTerm(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> term, int64_t vectorBytes,
+                                int64_t rows, int64_t rowBytes) {
+  int64_t bits = term[0], base = term[1], shift = term[2];
   if (!bits)
     return success();
   // Bits of a vector's number in its row, and in its block.
@@ -475,21 +487,24 @@ KVBufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!neutral &&
       (mma.size() != 3 || llvm::any_of(mma, [](int64_t d) { return d <= 0; })))
     return emitError() << "mma_shape must be three positive sizes M, N, K";
-  if (!swizzle.empty() && swizzle.size() != 3 && swizzle.size() != 4)
-    return emitError() << "swizzle must be [bits, base, shift] or "
-                          "[bits, base, shift, unit]";
-  if (swizzle.size() == 4 && swizzle[3] != 8 && swizzle[3] != 16)
+  if (!readSwizzle(swizzle))
+    return emitError() << "swizzle must be [bits, base, shift], perhaps with "
+                          "these of a second term, and with a unit";
+  int64_t unit = swizzle.size() % 3 ? swizzle.back() : Swizzle().unit;
+  if (unit != 8 && unit != 16)
     return emitError() << "the unit of a swizzle must be of 8 or 16 bytes, got "
-                       << swizzle[3];
+                       << unit;
   // Another one would not be a permutation, or not be defined.
-  if (!swizzle.empty() &&
-      (llvm::any_of(swizzle.take_front(3),
-                    [](int64_t x) { return x < 0 || x > 16; }) ||
-       (swizzle[0] && !swizzle[2])))
-    return emitError() << "swizzle must be three numbers of 0 to 16 whose "
-                          "shift is not 0, got ["
-                       << swizzle[0] << ", " << swizzle[1] << ", " << swizzle[2]
-                       << "]";
+  SmallVector<ArrayRef<int64_t>, 2> terms;
+  for (size_t i = 0; i + 3 <= swizzle.size(); i += 3)
+    terms.push_back(swizzle.slice(i, 3));
+  for (ArrayRef<int64_t> term : terms)
+    if (llvm::any_of(term, [](int64_t x) { return x < 0 || x > 16; }) ||
+        (term[0] && !term[2]))
+      return emitError() << "swizzle must be three numbers of 0 to 16 whose "
+                            "shift is not 0, got ["
+                         << term[0] << ", " << term[1] << ", " << term[2]
+                         << "]";
   // A slot's rows are those of a tile: see ScheduleRules.cpp.
   if (BN <= 0 || (!llvm::isPowerOf2_64(BN) && BN % 16))
     return emitError() << "BN must be a power of two or a multiple of 16, got "
@@ -498,10 +513,10 @@ KVBufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                              {"warp_size", neutral ? 1 : warpSize}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
-  if (!swizzle.empty() &&
-      failed(verifySwizzle(emitError, swizzle, BN,
-                           BK * elementType.getIntOrFloatBitWidth() / 8)))
-    return failure();
+  for (ArrayRef<int64_t> term : terms)
+    if (failed(verifyTerm(emitError, term, unit, BN,
+                          BK * elementType.getIntOrFloatBitWidth() / 8)))
+      return failure();
   if (WN <= 0 || BN % WN)
     return emitError() << "WN must divide BN = " << BN << ", got " << WN;
   if (!neutral && (numThreads <= 0 || numThreads % warpSize))

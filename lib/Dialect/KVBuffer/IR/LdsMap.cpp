@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -38,7 +39,7 @@ std::optional<LdsBuffer::Place> LdsBuffer::placeOf(int64_t byte) const {
   if (at >= tile.bytes())
     return std::nullopt;
   // A swizzle changes bits of a vector's number by bits above them, which it
-  // leaves: done twice, it is undone.
+  // leaves (`readLdsBuffer`): done twice, it is undone.
   int64_t block = at / tile.blockBytes(), inBlock = at % tile.blockBytes();
   int64_t unit = tile.swizzle.unit;
   int64_t element =
@@ -112,21 +113,20 @@ std::optional<LdsBuffer> kvbuf::readLdsBuffer(Attribute entry) {
   buffer.tile.elementBytes = buffer.elementBytes;
   buffer.tile.repeats = buffer.slotBytes / buffer.tile.blockBytes();
   if (auto swizzle = attr.getAs<ArrayAttr>("swizzle")) {
-    int64_t n[4] = {0, 0, 0, 16};
-    if (swizzle.size() != 3 && swizzle.size() != 4)
-      return std::nullopt;
-    for (auto [value, to] : llvm::zip(swizzle, n)) {
-      to = asNumber(value);
-      if (to < 0 || to > 16)
+    SmallVector<int64_t> list;
+    for (Attribute value : swizzle) {
+      list.push_back(asNumber(value));
+      if (list.back() < 0 || list.back() > 16)
         return std::nullopt;
     }
-    if ((n[3] != 8 && n[3] != 16) || cols * buffer.elementBytes < n[3])
+    std::optional<Swizzle> read = readSwizzle(list);
+    if (!read || list.empty() || (read->unit != 8 && read->unit != 16) ||
+        cols * buffer.elementBytes < read->unit)
       return std::nullopt;
-    // It takes from bits that it does not change, and stays in its block.
-    if (n[0] > n[2] || (n[0] && n[1] + n[0] + n[2] > 40))
+    // It takes from bits that it does not change.
+    if (!read->isInvolution())
       return std::nullopt;
-    buffer.tile.swizzle = {unsigned(n[0]), unsigned(n[1]), unsigned(n[2]),
-                           unsigned(n[3])};
+    buffer.tile.swizzle = *read;
   }
   return buffer;
 }

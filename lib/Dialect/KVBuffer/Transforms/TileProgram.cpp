@@ -56,7 +56,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                                    /*transposed=*/which != Operand::V,
                                    policy != Policy::RegisterStaged);
   SmallVector<int64_t> swizzleParams;
-  if (swizzle.bits)
+  if (swizzle.movesVectors())
     swizzleParams = swizzleList(swizzle);
   bool rowsOfWarps = which == Operand::Q || which == Operand::O;
   int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();

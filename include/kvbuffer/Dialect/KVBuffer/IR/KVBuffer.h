@@ -35,6 +35,7 @@
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <optional>
 
 namespace kvbuf {
 /// The data of buffers in LDS, as a resource of memory effects.
@@ -59,9 +60,12 @@ struct AsyncResource : mlir::SideEffects::Resource::Base<AsyncResource> {
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTypes.h.inc"
 
 namespace kvbuf {
-/// A swizzle as attributes list it: [bits, base, shift], and its unit if that
-/// is another than 16 bytes.
+/// A swizzle as attributes list it: [bits, base, shift], the same of its second
+/// term if it has one, and its unit if that is another than 16 bytes.
 llvm::SmallVector<int64_t> swizzleList(const Swizzle &swizzle);
+/// The swizzle of such a list, whose numbers are small and not negative; of an
+/// empty one: none. Nothing if no list has so many numbers.
+std::optional<Swizzle> readSwizzle(llvm::ArrayRef<int64_t> list);
 /// A cache's type is its own; that of a tensor [batch, rows, heads, head_size]
 /// with static heads is the dense cache of its elements. Null for others.
 CacheType denseCacheOf(mlir::Type type);

@@ -301,7 +301,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     |---|---|---|---|
     | `BK` | columns | columns of a block, a power of two | the slot's |
     | `stages` | slots | slots of the buffer | 1 |
-    | `swizzle` | | [bits, base, shift] or [bits, base, shift, unit], see below | none |
+    | `swizzle` | | [bits, base, shift], perhaps of two terms, perhaps with a unit, see below | none |
     | `policy` | | how it is filled, see below | `double_buffered` |
     | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming` | `rows` |
 
@@ -349,7 +349,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | parameter | unit | meaning | default |
     |---|---|---|---|
     | `mma_shape` | elements | M, N, K of the matrix instruction that reads the buffer | |
-    | `swizzle` | | [bits, base, shift] or [bits, base, shift, unit], see below | none |
+    | `swizzle` | | [bits, base, shift], perhaps of two terms, perhaps with a unit, see below | none |
     | `BN` | rows | rows of a slot: keys of a tile, or queries for `q` and `o` | |
     | `WN` | rows | rows that one warp reads; divides BN | |
     | `BK` | columns | columns of a block, a power of two | |
@@ -376,6 +376,11 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     power of two), the bits looked at must begin in the block, and `shift` is not
     0.
 
+    A second term, three numbers more before the unit, is XORed to the first.
+    With rows of 64 bytes, 4 vectors, [2, 0, 4] turns the vectors of row r by
+    r / 4 mod 4: 0, 1, 2 and 3. [2, 0, 4, 1, 1, 3] turns them by 0, 3, 2 and 1:
+    bit 1 of a vector's number is changed by the sum of two bits of its row.
+
     Example:
 
     ```mlir
@@ -387,7 +392,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     AttrOrTypeParameter<"::mlir::Type", "type of the elements">:$elementType,
     EnumParameter<KVBuffer_Policy>:$policy,
     ArrayRefParameter<"int64_t", "M, N, K of the matrix instruction">:$mma_shape,
-    ArrayRefParameter<"int64_t", "bits, base, shift and perhaps a unit; empty for none">:$swizzle,
+    ArrayRefParameter<"int64_t", "bits, base, shift, perhaps a second term, perhaps a unit; empty for none">:$swizzle,
     AttrOrTypeParameter<"int64_t", "rows of a slot">:$BN,
     AttrOrTypeParameter<"int64_t", "rows that a warp reads">:$WN,
     AttrOrTypeParameter<"int64_t", "columns of a block">:$BK,

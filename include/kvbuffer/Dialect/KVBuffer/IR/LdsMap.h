@@ -28,9 +28,9 @@ namespace kvbuf {
 /// `slot_bytes`, and, where a row of a block stays in one place, `rows`,
 /// `row_bytes` and `cols` of a block: a slot is blocks of so many rows, one
 /// after the other. With `element_bytes` it says where each element lies: of a
-/// SharedTile by `swizzle` (three integers, absent: none), of a TransposedTile
-/// by `keys`, `depth`, `key_bits`, `folds` (absent: none) and `banks`. For
-/// messages and pictures alone: no code follows from it.
+/// SharedTile by `swizzle` (as buffers list it, absent: none), of a
+/// TransposedTile by `keys`, `depth`, `key_bits`, `folds` (absent: none) and
+/// `banks`. For messages and pictures alone: no code follows from it.
 inline constexpr llvm::StringLiteral kLdsAttr = "kvbuffer.lds";
 
 /// A buffer in LDS of which each element's place is known.
