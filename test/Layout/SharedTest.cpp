@@ -94,6 +94,8 @@ void tiles(Properties &properties) {
     }
     tile.swizzle = {3, 0, 4};
     permutation += isPermutation(tile);
+    tile.swizzle = {3, 0, 3, 16, {2, 0, 4}};
+    permutation += isPermutation(tile);
     tile.swizzle = {2, 0, 4, 16, {1, 1, 3}};
     permutation += isPermutation(tile);
     tile.swizzle = conflictFreeSwizzle(blockCols * elementBytes, 32, 8);
@@ -329,8 +331,9 @@ void amdFragments(Properties &properties) {
         Case{32, 64, conflictFreeSwizzle(64, 64), true, true},
         Case{16, 64, {3, 0, 3}, false, true},
         Case{16, 64, conflictFreeSwizzle(64, 64), true, false},
+        Case{16, 64, {3, 0, 3, 16, {2, 0, 4}}, true, true},
+        Case{32, 64, {3, 0, 3, 16, {2, 0, 4}}, true, true},
         Case{16, 64, {2, 0, 4, 16, {1, 1, 3}}, true, true},
-        Case{32, 64, {2, 0, 4, 16, {1, 1, 3}}, true, true},
         // Bit 2 of a row moves vectors by 1, bit 3 by 3.
         Case{16, 64, {2, 0, 4, 16, {1, 0, 5}}, true, false},
         Case{32, 32, conflictFreeSwizzle(64, 32), true, true},

@@ -131,10 +131,10 @@ llvm::SmallVector<llvm::SmallVector<unsigned>> lanesTogether(unsigned width,
 /// banks of 4 bytes (a power of two, 4 and up), for blocks with rows of
 /// `rowBytes` bytes (a power of two, 16 and up). With a `unit` of 8, the same
 /// of twice as many rows x 8 bytes. A `ds_read_b128` of a 16-row MFMA fragment
-/// on 64 banks needs (2, 0, 4) and (1, 1, 3) instead for 64-byte rows: with
-/// (2, 0, 4) alone lanes {0-3, 12-15, 20-27}, which CDNA is reported to serve
-/// together, share banks, with (3, 0, 3) those that follow each other; 32-row
-/// fragments are ideal in either order.
+/// on 64 banks needs the sum of (3, 0, 3) and (2, 0, 4) instead for 64-byte
+/// rows: with (2, 0, 4) alone lanes {0-3, 12-15, 20-27}, which CDNA is reported
+/// to serve together, share banks, with (3, 0, 3) alone those that follow each
+/// other; 32-row fragments are ideal in either order.
 Swizzle conflictFreeSwizzle(int64_t rowBytes, unsigned banks,
                             unsigned unit = 16);
 

@@ -107,12 +107,16 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
 
 /// Transposed reads (ds_read_b64_tr_b16) of half a wave cover 4 rows x 64 bytes
 /// of an operand of 32 columns, 8 rows x 32 bytes of one of 16: such pieces of
-/// rows change places. Of a 16-row operand in rows of 64 bytes no swizzle suits
-/// both orders in which CDNA4 may serve lanes of 16 bytes each: (3, 0, 3) is
-/// for the one that is reported (seed KVBuffer; kv_buffer 1.6). Lanes read 8
-/// bytes of 8-bit elements for as many instructions as 16 of others: those that
-/// are served together would all take the same halves of 16-byte vectors. So
-/// halves change places, where no copy into LDS is wider.
+/// rows change places. Of a 16-row operand in rows of 64 bytes no swizzle of
+/// one term suits both orders in which CDNA4 may serve lanes of 16 bytes each:
+/// (3, 0, 3) is for the one that is reported (seed KVBuffer; kv_buffer 1.6).
+/// With (2, 0, 4) added to it bit 2 of a row moves vectors by 3 and bit 3 by 2,
+/// which suits both. (2, 0, 4) and (1, 1, 3) would, too, and would leave rows
+/// where they are, as V's: masks of rows, shared by the two, would stay in
+/// scalar registers (head size 208 over pages of 1: 67 spilled for 2). Lanes
+/// read 8 bytes of 8-bit elements for as many instructions as 16 of others:
+/// those that are served together would all take the same halves of 16-byte
+/// vectors. So halves change places, where no copy into LDS is wider.
 Swizzle detail::swizzleAMD(const TargetInfo &target,
                            const MatrixInstruction &mma, int64_t rowBytes,
                            int64_t elementBytes, bool transposed, bool direct) {
@@ -126,7 +130,7 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
     return {vectors.bits - piece, piece, vectors.shift - piece};
   }
   if (target.banks == 64 && mma.m == 16 && rowBytes == 64)
-    return {3, 0, 3};
+    return {3, 0, 3, 16, {2, 0, 4}};
   unsigned read = mma.wordElements * mma.group * elementBytes;
   bool readsMore = !direct && rowBytes * mma.m / target.waveSize > read;
   bool halves = read == 8 && target.asyncCopyBytes.back() <= read && !readsMore;
@@ -156,11 +160,12 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
-  // Where no swizzle suits a 16-row operand in rows of 64 bytes, rows are twice
-  // as long, if that takes no more columns. Lanes that load rows of small pages
-  // have more of these to find then, which few rows of queries leave time for,
-  // but where heads have padding, whose masks take scalar registers (20 to 87
-  // spilled over pages of 1).
+  // Where no swizzle of one term suits a 16-row operand in rows of 64 bytes,
+  // rows are twice as long, if that takes no more columns: rows of pages of 8
+  // are copied directly then. Lanes that load rows of small pages have more of
+  // these to find, which few rows of queries leave time for, but where heads
+  // have padding, whose masks take scalar registers (20 to 87 spilled over
+  // pages of 1).
   bool wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
   bool padded = request.headSize % 64 || request.valueHeadSize % 64;
   auto rowsOf = [&](const MatrixInstruction &of) {
