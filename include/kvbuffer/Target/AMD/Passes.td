@@ -17,6 +17,7 @@ def ScheduleGroups : Pass<"kvbuf-schedule-groups", "::mlir::LLVM::LLVMFuncOp"> {
     On AMD: derives `rocdl.sched.group.barrier` patterns for each piece of code
     between barriers, from the vector instructions that its ops become and from
     what they wait for, so that each MFMA has an even share of them in its shadow.
+    Very many, which take far more cycles than MFMAs leave them, have no pattern.
     Scheduling fences keep stages apart. Needs the chip's issue model; does
     nothing without one.
   }];

@@ -52,11 +52,13 @@ struct Group {
 };
 
 /// Where vector ops take more than so many times the cycles that MFMAs leave
-/// them, some stand beside each MFMA in any order. A pattern then gains
-/// nothing, and LLVM, which tries each instruction in each group and follows
-/// its dependences for that, takes most of a compilation for it: 6.4 of 6.8 s
-/// where 8-bit floats are widened by integer arithmetic.
+/// them, some stand beside each MFMA in any order, and a pattern gains nothing.
 constexpr double kPlenty = 3.5;
+/// Cycles of vector ops from which on such a piece has no pattern: LLVM, which
+/// tries each instruction in each group and follows its dependences for that,
+/// takes most of a compilation for it, 6.4 of 6.8 s where 8-bit floats are
+/// widened by integer arithmetic.
+constexpr double kManyCycles = 2000;
 
 /// Plays the schedule of one piece.
 class GroupPlanner {
@@ -193,7 +195,7 @@ SmallVector<Group> GroupPlanner::plan() {
   }
   if (!mfmasLeft || left == 0)
     return {};
-  if (left > kPlenty * most) {
+  if (left > std::max(kPlenty * most, kManyCycles)) {
     isPlenty = true;
     return {};
   }
