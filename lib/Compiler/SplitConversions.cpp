@@ -13,7 +13,8 @@
 
 using namespace llvm;
 
-/// The elements of each part, to which the backend's types have a step of 8.
+/// The most elements of a part, and the fewest above it that the backend has a
+/// type for: what lies between is split.
 static constexpr int kPart = 4, kWhole = 8;
 
 void kvbuf::splitConversions(Function &function) {
