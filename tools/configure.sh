@@ -4,7 +4,7 @@
 set -eu
 build=$1; shift
 here=$(cd "$(dirname "$0")/.." && pwd)
-set -- -G Ninja -DCMAKE_BUILD_TYPE=Release "$@"
+set -- -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVBUF_UNITY=ON "$@"
 if command -v clang++-22 >/dev/null; then
   set -- "$@" -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22
 fi

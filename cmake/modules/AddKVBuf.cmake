@@ -71,6 +71,11 @@ function(kvbuf_add_library name)
     kvbuf_use_mlir(${name})
     target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS} MLIR LLVM)
   endif()
+  # Nearly all the time of a file goes to MLIR's headers and templates: a third
+  # of it is left where eight are compiled as one.
+  set_target_properties(${name} PROPERTIES
+    UNITY_BUILD ${KVBUF_UNITY} UNITY_BUILD_BATCH_SIZE 8
+    UNITY_BUILD_CODE_BEFORE_INCLUDE "#undef DEBUG_TYPE")
   target_include_directories(${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
     $<BUILD_INTERFACE:${PROJECT_BINARY_DIR}/include>

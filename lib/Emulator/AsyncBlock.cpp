@@ -20,8 +20,6 @@
 
 using namespace kvbuf::emu;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 Run::~Run() = default;
 
 //===----------------------------------------------------------------------===//
@@ -62,9 +60,9 @@ uint32_t AsyncState::newAgent(Run &run, std::string name, bool generic) {
 std::string Run::actorName(uint32_t actor) const {
   if (actor >= maxWarps)
     return async->agentNames[actor];
-  std::string name = "warp " + number(actor % warpsPerBlock);
+  std::string name = "warp " + std::to_string(actor % warpsPerBlock);
   if (launch.cluster > 1)
-    name += " of the cluster's block " + number(actor / warpsPerBlock);
+    name += " of the cluster's block " + std::to_string(actor / warpsPerBlock);
   return name;
 }
 
@@ -264,8 +262,8 @@ bool Run::setMaxRegisters(Warp &w, const Inst &inst) {
   if (increase ? wanted < a.registers : wanted > a.registers) {
     fault(FaultKind::Registers, w, inst, -1,
           std::string(increase ? "increases to " : "decreases to ") +
-              number(wanted) + " registers, but the lane has " +
-              number(a.registers));
+              std::to_string(wanted) + " registers, but the lane has " +
+              std::to_string(a.registers));
   } else if (increase) {
     uint32_t more = (wanted - a.registers) * lanes;
     if (more > async->freeRegisters[w.rank]) {
@@ -332,7 +330,7 @@ void Run::asyncDeadlock() {
   std::string exited;
   for (const Warp &w : warps) {
     if (w.state == Stop::Exited) {
-      exited += (exited.empty() ? "" : ", ") + number(w.id);
+      exited += (exited.empty() ? "" : ", ") + std::to_string(w.id);
       continue;
     }
     Waiting &x = all.emplace_back(Waiting{&w, w.async->waitInst, ""});
@@ -344,16 +342,18 @@ void Run::asyncDeadlock() {
       auto it = async->mbarriers.find(address);
       x.what = "waits for ";
       if (inst.flags & mbarrierParity)
-        x.what += "parity " +
-                  number(w.regs[static_cast<size_t>(inst.b) * lanes + lane]) +
-                  " of ";
+        x.what +=
+            "parity " +
+            std::to_string(w.regs[static_cast<size_t>(inst.b) * lanes + lane]) +
+            " of ";
       x.what += "the mbarrier at " + sharedPlace(address);
       if (it != async->mbarriers.end())
         x.what += " (" + async->describe(it->second) + ")";
     } else if (w.wait == WaitFor::Registers) {
-      x.what = "waits for " + number((inst.imm - w.async->registers) * lanes) +
-               " registers, of which " + number(async->freeRegisters[w.rank]) +
-               " are free";
+      x.what = "waits for " +
+               std::to_string((inst.imm - w.async->registers) * lanes) +
+               " registers, of which " +
+               std::to_string(async->freeRegisters[w.rank]) + " are free";
     } else if (w.wait == WaitFor::Cluster) {
       unsigned arrived = 0, alive = 0;
       for (const Warp &v : warps)
@@ -361,16 +361,17 @@ void Run::asyncDeadlock() {
           arrived += __builtin_popcountll(v.clusterArrived & v.live);
           alive += __builtin_popcountll(v.live);
         }
-      x.what = "waits at the cluster's barrier, where " + number(arrived) +
-               " of " + number(alive) + " threads have arrived";
+      x.what = "waits at the cluster's barrier, where " +
+               std::to_string(arrived) + " of " + std::to_string(alive) +
+               " threads have arrived";
     } else if (w.wait == WaitFor::Product) {
       x.what = "waits for a product that not all warps of warpgroup " +
-               number(w.id / warpsPerGroup) + " execute";
+               std::to_string(w.id / warpsPerGroup) + " execute";
     } else {
       x.inst = w.barrierInst;
       const BarrierState &b = barriers[16 * w.rank + w.barrier];
-      x.what = "waits at barrier " + number(w.barrier) + " (" +
-               number(b.arrived) + " of " + number(b.expected) +
+      x.what = "waits at barrier " + std::to_string(w.barrier) + " (" +
+               std::to_string(b.arrived) + " of " + std::to_string(b.expected) +
                " warps arrived)";
     }
   }
@@ -388,7 +389,7 @@ void Run::asyncDeadlock() {
       continue;
     const Origin &o = program.origins[program.insts[all[i].inst].origin];
     message(Severity::Note, o.location,
-            "'" + o.name + "': warp " + number(all[i].warp->id) + " " +
+            "'" + o.name + "': warp " + std::to_string(all[i].warp->id) + " " +
                 all[i].what);
   }
   hot.stop = true;
@@ -453,9 +454,10 @@ void Run::endAsync() {
         if (step.warps == all)
           continue;
         fault(FaultKind::Divergence, warps[first], program.insts[step.inst], -1,
-              "executed by " + number(__builtin_popcountll(step.warps)) +
-                  " of the " + number(warpsPerGroup) + " warps of warpgroup " +
-                  number(g));
+              "executed by " +
+                  std::to_string(__builtin_popcountll(step.warps)) +
+                  " of the " + std::to_string(warpsPerGroup) +
+                  " warps of warpgroup " + std::to_string(g));
       }
 }
 

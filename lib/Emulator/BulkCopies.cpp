@@ -22,8 +22,6 @@
 using namespace kvbuf::emu;
 using kvbuf::rt::SoftwareTensorMap;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 //===----------------------------------------------------------------------===//
 // Boxes
 //===----------------------------------------------------------------------===//
@@ -125,11 +123,12 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     if (std::string why = rt::whyInvalid(copy.map); !why.empty())
       return bad(why);
     if (copy.map.rank != rank)
-      return bad("it has " + number(copy.map.rank) + " dimensions, and " +
-                 (copy.gathers ? "rows of a matrix are gathered"
-                               : number(rank) + " coordinates are given"));
+      return bad(
+          "it has " + std::to_string(copy.map.rank) + " dimensions, and " +
+          (copy.gathers ? "rows of a matrix are gathered"
+                        : std::to_string(rank) + " coordinates are given"));
     if (copy.gathers && copy.map.box[1] != 1)
-      return bad("its boxes have " + number(copy.map.box[1]) +
+      return bad("its boxes have " + std::to_string(copy.map.box[1]) +
                  " rows; rows are gathered in boxes of one");
     uint64_t all = copy.map.elementBytes;
     for (unsigned d = 0; d < rank; ++d)
@@ -140,8 +139,9 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
       all *= coordinates - 1;
     if (all > run.hot.sharedBytes) {
       run.fault(FaultKind::Bounds, w, inst, lane,
-                "out of bounds: a box of " + number(all) +
-                    " bytes; the block has " + number(run.hot.sharedBytes));
+                "out of bounds: a box of " + std::to_string(all) +
+                    " bytes; the block has " +
+                    std::to_string(run.hot.sharedBytes));
       return false;
     }
     copy.bytes = static_cast<uint32_t>(all);
@@ -150,8 +150,9 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     copy.bytes = bytes;
     if (bytes % 16 || address % 16) {
       run.fault(FaultKind::Misaligned, w, inst, lane,
-                "misaligned: " + number(bytes) + " bytes at global address " +
-                    number(address) + "; both need to be multiples of 16");
+                "misaligned: " + std::to_string(bytes) +
+                    " bytes at global address " + std::to_string(address) +
+                    "; both need to be multiples of 16");
       return false;
     }
   }
@@ -160,7 +161,7 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
   if (shared % align) {
     run.fault(FaultKind::Misaligned, w, inst, lane,
               "misaligned: " + run.sharedPlace(shared) +
-                  " needs an alignment of " + number(align));
+                  " needs an alignment of " + std::to_string(align));
     return false;
   }
   // A swizzle moves units within spans, of which a narrow row fills a part.
@@ -170,9 +171,9 @@ bool AsyncState::fill(Run &run, Warp &w, const Inst &inst, unsigned lane,
     end = (end + span - 1) / span * span;
   if (end > run.hot.sharedBytes) {
     run.fault(FaultKind::Bounds, w, inst, lane,
-              "out of bounds: a box of " + number(copy.bytes) + " bytes at " +
-                  run.sharedPlace(shared) + "; the block has " +
-                  number(run.hot.sharedBytes));
+              "out of bounds: a box of " + std::to_string(copy.bytes) +
+                  " bytes at " + run.sharedPlace(shared) + "; the block has " +
+                  std::to_string(run.hot.sharedBytes));
     return false;
   }
   uint32_t row = rowBytes(copy);
@@ -275,9 +276,9 @@ void AsyncState::send(Run &run, Warp &w, const Inst &inst, MBarrier &target,
     return;
   if (b->pending == 0 && b->inFlight + copy.bytes > b->bytes) {
     run.fault(FaultKind::MBarrier, w, inst, copy.lane,
-              "copies " + number(copy.bytes) + " bytes for the mbarrier at " +
-                  run.sharedPlace(b->address) + ", more than it awaits (" +
-                  describe(*b) + ")",
+              "copies " + std::to_string(copy.bytes) +
+                  " bytes for the mbarrier at " + run.sharedPlace(b->address) +
+                  ", more than it awaits (" + describe(*b) + ")",
               "its last arrival", &run.program.insts[b->lastArrival]);
     return;
   }
@@ -314,7 +315,8 @@ void Run::bulkStore(Warp &w, const Inst &inst, unsigned lane, uint32_t src,
     return;
   if (!a.storeAgent)
     a.storeAgent = async->newAgent(
-        *this, "the copy engine, for warp " + number(w.id), /*generic=*/false);
+        *this, "the copy engine, for warp " + std::to_string(w.id),
+        /*generic=*/false);
   copy.group = a.bulkCommitted[lane];
   copy.clock = ++clockCounter;
   if (trace)

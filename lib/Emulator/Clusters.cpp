@@ -24,8 +24,6 @@
 
 using namespace kvbuf::emu;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 //===----------------------------------------------------------------------===//
 // The barrier of all threads
 //===----------------------------------------------------------------------===//
@@ -89,8 +87,8 @@ bool Run::reach(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                 uint32_t rank, uint32_t &there) {
   if (rank >= launch.cluster) {
     fault(FaultKind::Bounds, w, inst, lane,
-          "reaches into block " + number(rank) + " of a cluster of " +
-              number(launch.cluster));
+          "reaches into block " + std::to_string(rank) + " of a cluster of " +
+              std::to_string(launch.cluster));
     return false;
   }
   if (blockBegin(address) != hot.sharedBegin) {
@@ -105,7 +103,7 @@ bool Run::reach(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
   if (end.warpsEnded == warpsPerBlock) {
     fault(FaultKind::Race, w, inst, lane,
           "reaches into the shared memory of the cluster's block " +
-              number(rank) + ", which has ended");
+              std::to_string(rank) + ", which has ended");
     return false;
   }
   end.reached[w.id] = w.clock;
@@ -176,7 +174,7 @@ void Run::endOfBlock(Warp &w) {
     if (v.rank != w.rank && end.reached[v.id] > end.known.seen[v.id])
       fault(FaultKind::Race, v, program.insts[end.reachedBy[v.id]], -1,
             "reaches into the shared memory of the cluster's block " +
-                number(w.rank) +
+                std::to_string(w.rank) +
                 ", which may have ended: nothing that its warps waited for "
                 "comes after it");
   for (const auto &[address, b] : a.mbarriers)

@@ -105,14 +105,6 @@ LogicalResult Decoder::decodeAmdProduct(Operation *op, WarpOp w, Value a,
   return success();
 }
 
-// An operand, or an attribute, that is a constant.
-static std::optional<int64_t> constantOf(Value v) {
-  APInt value;
-  if (matchPattern(v, m_ConstantInt(&value)))
-    return value.getLimitedValue();
-  return std::nullopt;
-}
-
 LogicalResult Decoder::decodeAmdWmma(Operation *op, StringRef name) {
   auto refuse = [&](const Twine &why) { return unsupported(op, why); };
   WarpOp w{};

@@ -97,8 +97,7 @@ LogicalResult Decoder::decodeLdsCopy(Operation *op, Value lds, Comps source,
   return success();
 }
 
-// Operands of the intrinsics that must be constants.
-static std::optional<int64_t> constantOf(Value v) {
+std::optional<int64_t> kvbuf::emu::constantOf(Value v) {
   APInt value;
   if (!matchPattern(v, m_ConstantInt(&value)))
     return std::nullopt;

@@ -16,7 +16,7 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
-static std::optional<Special> specialRegister(StringRef name) {
+static std::optional<Special> nvidiaRegister(StringRef name) {
   if (!name.consume_front("nvvm.read.ptx.sreg."))
     return std::nullopt;
   return llvm::StringSwitch<std::optional<Special>>(name)
@@ -73,7 +73,7 @@ Comp Decoder::reduceAtBarrier(uint32_t id, uint32_t threads, Comp predicate,
 
 LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
   known = true;
-  if (auto special = specialRegister(op->getName().getStringRef())) {
+  if (auto special = nvidiaRegister(op->getName().getStringRef())) {
     set(op->getResult(0),
         {Comp{program.specials[static_cast<unsigned>(*special)]}});
     return success();

@@ -27,7 +27,7 @@ using namespace kvbuf::emu;
 // More operations than a counter holds: no wait.
 constexpr int64_t noWait = int64_t(1) << 30;
 
-static std::optional<Special> specialRegister(StringRef name) {
+static std::optional<Special> amdRegister(StringRef name) {
   return llvm::StringSwitch<std::optional<Special>>(name)
       .Case("workitem.id.x", Special::TidX)
       .Case("workitem.id.y", Special::TidY)
@@ -251,7 +251,7 @@ LogicalResult Decoder::decodeMfma(Operation *op, StringRef shape) {
 // What the intrinsic of a name takes and gives (see Decoder::fits). Those of
 // the dialect's operations are the same, where attributes stand for constants.
 static StringRef signatureOf(StringRef name) {
-  if (specialRegister(name))
+  if (amdRegister(name))
     return "s=";
   if (name.starts_with("mfma."))
     return "v=vvv*";
@@ -289,7 +289,7 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
     set(op->getResult(0), {c});
     return success();
   };
-  if (std::optional<Special> special = specialRegister(name)) {
+  if (std::optional<Special> special = amdRegister(name)) {
     Comp c{program.specials[static_cast<unsigned>(*special)]};
     if (bitsOf(op->getResult(0).getType()) == 64)
       c = emitFree(Code::ZExt64, true, c);

@@ -55,6 +55,9 @@ mlir::FailureOr<Program> decodeKernel(mlir::LLVM::LLVMFuncOp kernel,
 std::optional<std::pair<uint32_t, std::string>>
 findUnsafeInst(const Program &program);
 
+/// The value of an operand that must be a constant; none, if it is not one.
+std::optional<int64_t> constantOf(mlir::Value v);
+
 /// The location that messages print: the file position nearest to `loc`.
 std::string describeLocation(mlir::Location loc);
 

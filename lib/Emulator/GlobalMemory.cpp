@@ -25,8 +25,6 @@ static constexpr uint32_t recordBit = 1u << 31;
 /// missed, and none is found that is not there.
 static constexpr size_t maxEvents = 1 << 27;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 //===----------------------------------------------------------------------===//
 // Knowledge
 //===----------------------------------------------------------------------===//
@@ -227,8 +225,8 @@ void GlobalMemory::against(Access &a, uint64_t address, uint32_t event,
   const Inst &other = program.insts[e.who >> 6];
   bool ownBlock = e.block == run.serial;
   std::string by = std::string("the ") + what + " by warp " +
-                   number((e.who & 63) % info.launch->warpsPerBlock) + " of " +
-                   (ownBlock ? "the same block" : info.name);
+                   std::to_string((e.who & 63) % info.launch->warpsPerBlock) +
+                   " of " + (ownBlock ? "the same block" : info.name);
   std::string why;
   auto releases = [&](const Published &p) {
     return p.known->clock(e.block, e.who & 63) >= e.clock;

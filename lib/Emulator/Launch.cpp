@@ -17,8 +17,6 @@
 
 using namespace kvbuf::emu;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 //===----------------------------------------------------------------------===//
 // One launch
 //===----------------------------------------------------------------------===//
@@ -69,8 +67,9 @@ bool Launch::prepare() {
   uint64_t perBlock =
       static_cast<uint64_t>(size.block[0]) * size.block[1] * size.block[2];
   if (perBlock > chip.maxThreads)
-    return usage("a block of " + number(perBlock) +
-                 " threads; the machine takes " + number(chip.maxThreads));
+    return usage("a block of " + std::to_string(perBlock) +
+                 " threads; the machine takes " +
+                 std::to_string(chip.maxThreads));
   uint64_t blocks = 1;
   for (unsigned d = 0; d < 3; ++d) {
     if (program.clusterIsFixed && size.cluster[d] != program.cluster[d])
@@ -83,29 +82,32 @@ bool Launch::prepare() {
       static_cast<uint64_t>(program.staticShared) + size.dynamicShared;
   unsigned maxShared = options.maxShared ? options.maxShared : chip.maxShared;
   if (sharedBytes > maxShared)
-    return usage("a block needs " + number(sharedBytes) +
+    return usage("a block needs " + std::to_string(sharedBytes) +
                  " bytes of shared memory; the machine has " +
-                 number(maxShared));
+                 std::to_string(maxShared));
   if (cluster > 1) {
-    std::string of = "clusters of " + number(cluster);
+    std::string of = "clusters of " + std::to_string(cluster);
     for (unsigned d = 0; d < 3; ++d)
       if (size.grid[d] % size.cluster[d])
-        return usage("a grid of " + number(size.grid[d]) + " blocks along " +
-                     "xyz"[d] + " is no whole number of " + of);
+        return usage("a grid of " + std::to_string(size.grid[d]) +
+                     " blocks along " + "xyz"[d] + " is no whole number of " +
+                     of);
     if (warpsPerBlock * cluster > maxWarps ||
         (program.usesGroups && warpsPerBlock % warpsPerGroup) ||
         sharedBytes > clusterSpan)
-      return usage("blocks of " + number(warpsPerBlock) + " warps and " +
-                   number(sharedBytes) + " bytes do not go into " + of +
+      return usage("blocks of " + std::to_string(warpsPerBlock) +
+                   " warps and " + std::to_string(sharedBytes) +
+                   " bytes do not go into " + of +
                    "; the emulator takes whole warpgroups, " +
-                   number(maxWarps) + " warps in all and " +
-                   number(clusterSpan) + " bytes a block");
+                   std::to_string(maxWarps) + " warps in all and " +
+                   std::to_string(clusterSpan) + " bytes a block");
   }
   if (uint64_t bytes = hostBytes(sharedBytes); bytes > options.maxMemory)
-    return usage("a block needs " + number(bytes) +
+    return usage("a block needs " + std::to_string(bytes) +
                  " bytes of host memory for its registers, private and shared "
                  "memory; at most " +
-                 number(options.maxMemory) + " are possible ('max_memory')");
+                 std::to_string(options.maxMemory) +
+                 " are possible ('max_memory')");
   if (options.maxBlocks)
     total = std::min<uint64_t>(total, options.maxBlocks);
   // The blocks of a cluster run together, as one with all their warps.
@@ -129,7 +131,7 @@ bool Launch::prepare() {
     std::memcpy(copy.data(), args[p.index], p.bytes);
     uint64_t begin = reinterpret_cast<uint64_t>(copy.data());
     ranges.push_back({begin, begin + p.bytes, nullptr, true, false,
-                      "parameter " + number(p.index)});
+                      "parameter " + std::to_string(p.index)});
   }
   return true;
 }

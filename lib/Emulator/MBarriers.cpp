@@ -24,17 +24,15 @@ using namespace kvbuf::emu;
 // The range of an mbarrier's counts, PTX ISA "Contents of the mbarrier object".
 static constexpr int64_t maxCount = (1 << 20) - 1;
 
-static std::string number(int64_t n) { return std::to_string(n); }
-
 std::string AsyncState::describe(const MBarrier &b) const {
-  std::string text = "phase " + number(b.phase) + ": " +
-                     number(b.expected - b.pending) + " of " +
-                     number(b.expected) + " arrivals";
+  std::string text = "phase " + std::to_string(b.phase) + ": " +
+                     std::to_string(b.expected - b.pending) + " of " +
+                     std::to_string(b.expected) + " arrivals";
   if (b.owedCount)
-    text += ", " + number(b.owedCount) + " due from cp.async";
+    text += ", " + std::to_string(b.owedCount) + " due from cp.async";
   if (b.bytes > 0 || b.inFlight)
-    text += ", " + number(b.bytes) + " bytes awaited, " + number(b.inFlight) +
-            " in flight";
+    text += ", " + std::to_string(b.bytes) + " bytes awaited, " +
+            std::to_string(b.inFlight) + " in flight";
   return text;
 }
 
@@ -51,9 +49,10 @@ MBarrier *AsyncState::find(Run &run, Warp &w, const Inst &inst, unsigned lane,
   auto check = [&](uint32_t warp, uint32_t clock) {
     if (!run.options.races || !run.unordered(w, clock, warp))
       return;
-    std::string text =
-        std::string(verb) + " the mbarrier at " + run.sharedPlace(address) +
-        " with no barrier after its initialisation by warp " + number(warp);
+    std::string text = std::string(verb) + " the mbarrier at " +
+                       run.sharedPlace(address) +
+                       " with no barrier after its initialisation by warp " +
+                       std::to_string(warp);
     const Inst &init = run.program.insts[b.initInst];
     if (run.options.strict)
       run.fault(FaultKind::Race, w, inst, lane, text, "the initialisation",
@@ -96,8 +95,8 @@ void Run::mbarrierInit(Warp &w, const Inst &inst, const uint32_t *address,
     }
     if (count[l] < 1 || count[l] > maxCount) {
       fault(FaultKind::MBarrier, w, inst, l,
-            "an mbarrier for " + number(count[l]) + " arrivals; 1 to " +
-                number(maxCount) + " are possible");
+            "an mbarrier for " + std::to_string(count[l]) + " arrivals; 1 to " +
+                std::to_string(maxCount) + " are possible");
       continue;
     }
     shadowWrite(w, inst, l, at, 8);
@@ -217,9 +216,9 @@ void AsyncState::settle(Run &run, MBarrier &b) {
 void AsyncState::surplus(Run &run, Warp &w, const Inst &inst, MBarrier &b) {
   run.fault(FaultKind::MBarrier, w, inst, -1,
             "the mbarrier at " + run.sharedPlace(b.address) + " awaits " +
-                number(b.bytes) + " bytes, but copies of " +
-                number(b.inFlight) + " are in flight (phase " +
-                number(b.phase) + ")",
+                std::to_string(b.bytes) + " bytes, but copies of " +
+                std::to_string(b.inFlight) + " are in flight (phase " +
+                std::to_string(b.phase) + ")",
             "a copy", &run.program.insts[b.copies.back().inst]);
   // Goes on as if they had been announced.
   b.bytes = b.inFlight;
@@ -239,8 +238,8 @@ void Run::mbarrierArrive(Warp &w, const Inst &inst, const uint32_t *address,
     if (inst.flags & mbarrierExpects) {
       if (bytes[l] > maxCount)
         fault(FaultKind::MBarrier, w, inst, l,
-              "expects " + number(bytes[l]) + " bytes; at most " +
-                  number(maxCount) + " are possible");
+              "expects " + std::to_string(bytes[l]) + " bytes; at most " +
+                  std::to_string(maxCount) + " are possible");
       b->bytes += bytes[l];
     }
     if (inst.flags & mbarrierCompletes)
@@ -249,7 +248,7 @@ void Run::mbarrierArrive(Warp &w, const Inst &inst, const uint32_t *address,
       uint32_t n = count ? count[l] : 1;
       if (n < 1 || n > b->pending - b->owedCount) {
         fault(FaultKind::MBarrier, w, inst, l,
-              "arrives " + number(n) + " times at the mbarrier at " +
+              "arrives " + std::to_string(n) + " times at the mbarrier at " +
                   sharedPlace(b->address) + ", more than it awaits (" +
                   async->describe(*b) + ")",
               "the arrival before", &program.insts[b->lastArrival]);
@@ -352,7 +351,7 @@ uint64_t Run::mbarrierTest(Warp &w, const Inst &inst, const uint32_t *address,
     }
     if (phase && phase[l] > 1)
       fault(FaultKind::MBarrier, w, inst, l,
-            "waits for parity " + number(phase[l]) + "; it is 0 or 1");
+            "waits for parity " + std::to_string(phase[l]) + "; it is 0 or 1");
     auto complete = [&] {
       return phase ? (b->phase & 1) != (phase[l] & 1) : b->phase > state[l];
     };
@@ -369,9 +368,9 @@ uint64_t Run::mbarrierTest(Warp &w, const Inst &inst, const uint32_t *address,
       if (phase && ((last + 1) & 1) == (phase[l] & 1) &&
           static_cast<int64_t>(b->phase) >= last + 3) {
         fault(FaultKind::MBarrier, w, inst, l,
-              "waits for phase " + number(last + 1) + " of the mbarrier at " +
-                  sharedPlace(b->address) + ", but phase " +
-                  number(b->phase - 1) +
+              "waits for phase " + std::to_string(last + 1) +
+                  " of the mbarrier at " + sharedPlace(b->address) +
+                  ", but phase " + std::to_string(b->phase - 1) +
                   " has completed already: the parity does not tell them "
                   "apart",
               "its last arrival", &program.insts[b->lastArrival]);

@@ -21,8 +21,6 @@
 
 using namespace kvbuf::emu;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 /// Finished products whose result may still be asked for.
 static constexpr size_t maxRetired = 16;
 
@@ -59,7 +57,7 @@ void AsyncState::checkOperands(Run &run, Warp &w, const Inst &inst,
       run.fault(FaultKind::Bounds, w, inst, -1,
                 "out of bounds: the descriptor leads to " +
                     run.sharedPlace(address) + "; the block has " +
-                    number(run.hot.sharedBytes));
+                    std::to_string(run.hot.sharedBytes));
       return;
     }
     if (run.trace)
@@ -129,9 +127,9 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
     return nullptr;
   };
   if ((group + 1) * warpsPerGroup > warps.size())
-    return bad(FaultKind::Divergence, "warpgroup " + number(group) +
-                                          " has fewer than " +
-                                          number(warpsPerGroup) + " warps");
+    return bad(FaultKind::Divergence,
+               "warpgroup " + std::to_string(group) + " has fewer than " +
+                   std::to_string(warpsPerGroup) + " warps");
   if (!(inst.flags & wgmmaGroup) && a.needFence) {
     faultText(FaultKind::Accumulator, w, inst, -1,
               "no 'nvvm.wgmma.fence.aligned' between earlier accesses of its "
@@ -160,7 +158,7 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
     return nullptr;
   if (!async->matrixAgent[group])
     async->matrixAgent[group] = async->newAgent(
-        *this, "the matrix unit, for warpgroup " + number(group),
+        *this, "the matrix unit, for warpgroup " + std::to_string(group),
         /*generic=*/false);
   if (!step->clock)
     step->clock = ++clockCounter;
@@ -210,7 +208,8 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
   for (uint64_t d : r.descriptors)
     if (d & descriptorReserved)
       return bad(FaultKind::Descriptor,
-                 "reserved bits are set in the descriptor " + number(d));
+                 "reserved bits are set in the descriptor " +
+                     std::to_string(d));
   if (step->descriptors.empty())
     step->descriptors = r.descriptors;
   else if (step->descriptors != r.descriptors)
@@ -373,7 +372,7 @@ void Run::matrixRetire(Warp &w, const Inst &inst) {
         fault(FaultKind::Accumulator, w, inst, -1,
               "hands out a result that may still be in flight: it waits for "
               "all but " +
-                  number(inst.imm) + " groups",
+                  std::to_string(inst.imm) + " groups",
               "the product", &program.insts[r->job.inst]);
       if (r) {
         r->taken = true;

@@ -28,9 +28,9 @@ using namespace kvbuf::emu;
 namespace {
 
 /// Raises one call.
-class Raiser {
+class IntrinsicRaiser {
 public:
-  explicit Raiser(LLVM::CallIntrinsicOp call)
+  explicit IntrinsicRaiser(LLVM::CallIntrinsicOp call)
       : call(call), builder(call), args(call.getArgs()) {}
 
   /// Whether the call has been replaced.
@@ -76,8 +76,8 @@ private:
 
 } // namespace
 
-bool Raiser::replace(StringRef name, ValueRange operands,
-                     ArrayRef<NamedAttribute> attributes) {
+bool IntrinsicRaiser::replace(StringRef name, ValueRange operands,
+                              ArrayRef<NamedAttribute> attributes) {
   OperationState state(call.getLoc(), name);
   state.addOperands(operands);
   state.addAttributes(attributes);
@@ -88,7 +88,7 @@ bool Raiser::replace(StringRef name, ValueRange operands,
   return true;
 }
 
-bool Raiser::raiseBarrier(StringRef name) {
+bool IntrinsicRaiser::raiseBarrier(StringRef name) {
   name.consume_front("barrier.cta.");
   if (name == "sync.aligned.all" || name == "sync.all")
     return args.size() == 1 &&
@@ -101,7 +101,7 @@ bool Raiser::raiseBarrier(StringRef name) {
   return false;
 }
 
-bool Raiser::raiseWarp(StringRef name) {
+bool IntrinsicRaiser::raiseWarp(StringRef name) {
   MLIRContext *context = builder.getContext();
   if (name.consume_front("shfl.sync.")) {
     auto [kindName, type] = name.split('.');
@@ -144,7 +144,7 @@ bool Raiser::raiseWarp(StringRef name) {
   return false;
 }
 
-bool Raiser::raiseCpAsync(StringRef name) {
+bool IntrinsicRaiser::raiseCpAsync(StringRef name) {
   if (name == "cp.async.commit.group")
     return replace("nvvm.cp.async.commit.group", {});
   if (name == "cp.async.wait.group" || name == "cp.async.wait.all") {
@@ -177,7 +177,7 @@ bool Raiser::raiseCpAsync(StringRef name) {
                                        builder.getContext(), modifier))});
 }
 
-bool Raiser::raiseMBarrier(StringRef name) {
+bool IntrinsicRaiser::raiseMBarrier(StringRef name) {
   if (!name.consume_front("mbarrier."))
     return false;
   name.consume_back(".shared");
@@ -226,7 +226,7 @@ bool Raiser::raiseMBarrier(StringRef name) {
   return replace(raised, args, attributes);
 }
 
-bool Raiser::raiseBulk(StringRef name) {
+bool IntrinsicRaiser::raiseBulk(StringRef name) {
   if (!name.consume_front("cp.async.bulk."))
     return false;
   if (name == "commit.group")
@@ -260,7 +260,7 @@ bool Raiser::raiseBulk(StringRef name) {
   return false;
 }
 
-bool Raiser::raiseTensor(StringRef name) {
+bool IntrinsicRaiser::raiseTensor(StringRef name) {
   auto rankOf = [&](StringRef text) -> unsigned {
     unsigned rank;
     return text.consume_back("d") && !text.getAsInteger(10, rank) &&
@@ -327,7 +327,7 @@ bool Raiser::raiseTensor(StringRef name) {
   return false;
 }
 
-bool Raiser::raiseMatrix(StringRef name) {
+bool IntrinsicRaiser::raiseMatrix(StringRef name) {
   MLIRContext *context = builder.getContext();
   if (name == "wgmma.fence.sync.aligned")
     return replace("nvvm.wgmma.fence.aligned", {});
@@ -357,7 +357,7 @@ bool Raiser::raiseMatrix(StringRef name) {
   return args.size() == 1 && replace("nvvm.ldmatrix", args, attributes);
 }
 
-bool Raiser::raiseOther(StringRef name) {
+bool IntrinsicRaiser::raiseOther(StringRef name) {
   MLIRContext *context = builder.getContext();
   if (name.consume_front("barrier.cluster.")) {
     bool aligned = name.consume_back(".aligned");
@@ -410,7 +410,7 @@ bool Raiser::raiseOther(StringRef name) {
 
 // AMD's buffers and copies into LDS, of which the operations are decoded; all
 // else of AMD's is decoded by its name.
-bool Raiser::raiseAmd(StringRef name) {
+bool IntrinsicRaiser::raiseAmd(StringRef name) {
   auto is = [&](StringRef what) {
     return name == what || name.starts_with((what + ".").str());
   };
@@ -438,7 +438,7 @@ bool Raiser::raiseAmd(StringRef name) {
   return false;
 }
 
-bool Raiser::run() {
+bool IntrinsicRaiser::run() {
   StringRef name = call.getIntrin();
   if (name.consume_front("llvm.amdgcn."))
     return raiseAmd(name);
@@ -467,7 +467,7 @@ void kvbuf::emu::raiseIntrinsics(ModuleOp module) {
       texts.push_back(text);
   });
   for (LLVM::CallIntrinsicOp call : calls)
-    if (Raiser(call).run())
+    if (IntrinsicRaiser(call).run())
       call->erase();
   for (LLVM::InlineAsmOp text : texts)
     raisePtx(text);

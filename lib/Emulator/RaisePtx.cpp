@@ -28,9 +28,9 @@ using namespace kvbuf::emu;
 namespace {
 
 /// Raises one piece of text.
-class Raiser {
+class PtxRaiser {
 public:
-  explicit Raiser(LLVM::InlineAsmOp op)
+  explicit PtxRaiser(LLVM::InlineAsmOp op)
       : op(op), builder(op), context(op.getContext()) {}
 
   /// The operation that does the same; null: there is none.
@@ -109,7 +109,7 @@ private:
 
 } // namespace
 
-bool Raiser::readConstraints() {
+bool PtxRaiser::readConstraints() {
   SmallVector<StringRef> constraints;
   op.getConstraints().split(constraints, ',', -1, /*KeepEmpty=*/false);
   unsigned inputs = 0;
@@ -135,7 +135,7 @@ bool Raiser::readConstraints() {
   return inputs == op.getOperands().size();
 }
 
-Operation *Raiser::raiseMBarrier(const PtxInstruction &inst) {
+Operation *PtxRaiser::raiseMBarrier(const PtxInstruction &inst) {
   StringRef code = inst.opcode;
   code.consume_front("mbarrier.");
   const std::vector<PtxOperand> &o = inst.operands;
@@ -186,7 +186,7 @@ static bool isBox(const PtxOperand &o) {
          o.parts[1].parts.size() <= 5;
 }
 
-Operation *Raiser::raiseTensor(const PtxInstruction &inst) {
+Operation *PtxRaiser::raiseTensor(const PtxInstruction &inst) {
   StringRef code = inst.opcode;
   code.consume_front("cp.async.bulk.tensor.");
   code = code.drop_front(std::min<size_t>(3, code.size())); // the rank
@@ -265,7 +265,7 @@ Operation *Raiser::raiseTensor(const PtxInstruction &inst) {
   return nullptr;
 }
 
-Operation *Raiser::raiseCopy(const PtxInstruction &inst) {
+Operation *PtxRaiser::raiseCopy(const PtxInstruction &inst) {
   const std::vector<PtxOperand> &o = inst.operands;
   if (inst.predicate || (o.size() != 3 && o.size() != 4))
     return nullptr;
@@ -290,8 +290,8 @@ static std::optional<NVVM::WGMMATypes> wgmmaType(StringRef name) {
   return NVVM::symbolizeWGMMATypes(name);
 }
 
-Operation *Raiser::raiseWgmma(const PtxInstruction &inst,
-                              const PtxInstruction *compare) {
+Operation *PtxRaiser::raiseWgmma(const PtxInstruction &inst,
+                                 const PtxInstruction *compare) {
   SmallVector<StringRef> words;
   inst.opcode.split(words, '.');
   // wgmma.mma_async.sync.aligned.<shape>.<d>.<a>.<b>
@@ -368,7 +368,7 @@ Operation *Raiser::raiseWgmma(const PtxInstruction &inst,
   return make("nvvm.wgmma.mma_async", {inouts, descA, descB}, attributes, type);
 }
 
-SmallVector<Value> Raiser::accumulators() {
+SmallVector<Value> PtxRaiser::accumulators() {
   SmallVector<Value> vectors;
   auto type = VectorType::get({4}, builder.getF32Type());
   for (size_t i = 0; i + 4 <= tied.size(); i += 4) {
@@ -385,7 +385,7 @@ SmallVector<Value> Raiser::accumulators() {
   return vectors;
 }
 
-Operation *Raiser::unpack(ResultRange vectors) {
+Operation *PtxRaiser::unpack(ResultRange vectors) {
   Value result =
       LLVM::PoisonOp::create(builder, op.getLoc(), op->getResult(0).getType());
   int64_t next = 0;
@@ -409,7 +409,7 @@ static bool isAccumulator(Type type, size_t count) {
          llvm::all_of(parts.getBody(), [](Type t) { return t.isF32(); });
 }
 
-Operation *Raiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
+Operation *PtxRaiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
   // Predicates are comparisons of numbers, and descriptors a register and a
   // number.
   llvm::StringMap<bool> predicates;
@@ -525,7 +525,7 @@ Operation *Raiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
       make("kvbuffer.wgmma", operands, attributes, types)->getResults());
 }
 
-Operation *Raiser::raiseGroupWait(const PtxInstruction &inst) {
+Operation *PtxRaiser::raiseGroupWait(const PtxInstruction &inst) {
   auto pending = inst.operands.size() == 1 ? constant(inst.operands[0])
                                            : std::optional<int64_t>();
   if (!pending || inst.predicate || !inst.predicateName.empty() ||
@@ -541,7 +541,7 @@ Operation *Raiser::raiseGroupWait(const PtxInstruction &inst) {
                     ->getResults());
 }
 
-Value Raiser::shared(const PtxOperand &o) {
+Value PtxRaiser::shared(const PtxOperand &o) {
   Value word = value(o);
   if (!word || !word.getType().isInteger(32))
     return nullptr;
@@ -550,7 +550,8 @@ Value Raiser::shared(const PtxOperand &o) {
       builder, op.getLoc(), LLVM::LLVMPointerType::get(context, kShared), word);
 }
 
-Operation *Raiser::raiseClusterArrive(ArrayRef<PtxInstruction> instructions) {
+Operation *
+PtxRaiser::raiseClusterArrive(ArrayRef<PtxInstruction> instructions) {
   // mapa there, $barrier, $rank; @$predicate arrive _, [there]
   const PtxInstruction &map = instructions[0], &arrive = instructions[1];
   if (arrive.opcode != "mbarrier.arrive.shared::cluster.b64" ||
@@ -567,7 +568,7 @@ Operation *Raiser::raiseClusterArrive(ArrayRef<PtxInstruction> instructions) {
   return make("kvbuffer.cluster_arrive", {barrier, rank, predicate});
 }
 
-Operation *Raiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
+Operation *PtxRaiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
   // mapa there, $address, $rank; mapa barrier, $barrier, $rank;
   // st.async [there], $value, [barrier]
   const PtxInstruction &there = instructions[0], &other = instructions[1],
@@ -590,8 +591,8 @@ Operation *Raiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
   return make("kvbuffer.cluster_store", {word, address, barrier, rank});
 }
 
-Operation *Raiser::raiseWideMad(const PtxInstruction &low,
-                                const PtxInstruction &high) {
+Operation *PtxRaiser::raiseWideMad(const PtxInstruction &low,
+                                   const PtxInstruction &high) {
   const std::vector<PtxOperand> &l = low.operands, &h = high.operands;
   if (l.size() != 4 || h.size() != 4 || low.predicate || high.predicate ||
       op.getNumResults() != 1 || h[3].word != "0" ||
@@ -623,7 +624,7 @@ Operation *Raiser::raiseWideMad(const PtxInstruction &low,
       ArrayRef<int64_t>{1});
 }
 
-Operation *Raiser::run() {
+Operation *PtxRaiser::run() {
   SmallVector<PtxInstruction> instructions;
   if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
       instructions.empty())
@@ -722,7 +723,7 @@ Operation *Raiser::run() {
   return nullptr;
 }
 
-Operation *Raiser::runArithmetic() {
+Operation *PtxRaiser::runArithmetic() {
   SmallVector<PtxInstruction> instructions;
   if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
       instructions.empty())
@@ -731,9 +732,9 @@ Operation *Raiser::runArithmetic() {
 }
 
 void kvbuf::emu::raisePtx(LLVM::InlineAsmOp op) {
-  Operation *raised = Raiser(op).run();
+  Operation *raised = PtxRaiser(op).run();
   if (!raised)
-    raised = Raiser(op).runArithmetic();
+    raised = PtxRaiser(op).runArithmetic();
   if (raised) {
     if (op.getNumResults() && raised->getNumResults() == op.getNumResults())
       op->replaceAllUsesWith(raised->getResults());

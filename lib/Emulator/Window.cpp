@@ -17,8 +17,6 @@
 
 using namespace kvbuf::emu;
 
-static std::string number(uint64_t n) { return std::to_string(n); }
-
 /// Host memory that blocks in execution take, bytes, unless they wait for
 /// others: what the host's caches and small machines can bear.
 static constexpr size_t kWindowBytes = 128 << 20;
@@ -271,9 +269,10 @@ void Window::deadlock() {
   }
   std::string text = "waits for global memory to change, and nothing can go on";
   if (started < all)
-    text += ": " + number(all - started) + " of " + number(all) +
+    text += ": " + std::to_string(all - started) + " of " +
+            std::to_string(all) +
             " blocks cannot start before others end; the chip holds " +
-            number(capacity) + " at once";
+            std::to_string(capacity) + " at once";
   const Warp &w = *first.polling();
   first.fault(FaultKind::Deadlock, w, first.launch.program.insts[w.pollInst],
               -1, text);

@@ -58,7 +58,7 @@ static Value viewOf(ImplicitLocOpBuilder &b, Value data,
 }
 
 /// What its type says of an argument's shape.
-static ArrayRef<int64_t> shapeOf(Value argument) {
+static ArrayRef<int64_t> shapeOfTensor(Value argument) {
   return cast<MemRefType>(argument.getType()).getShape();
 }
 
@@ -104,7 +104,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
                                  "expected one of the kernel's arguments";
   auto tokens = [&](Value argument) {
     const TensorArg &tensor = lower.signature.tensor(argument);
-    return viewOf(b, tensor.data, shapeOf(argument), tensor.sizes,
+    return viewOf(b, tensor.data, shapeOfTensor(argument), tensor.sizes,
                   tensor.strides);
   };
   AppendOperands operands;
@@ -147,9 +147,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
     return arith::MaxSIOp::create(b, token, least);
   };
   Value first = within(op.getFrom(), lower.index(0));
-  Value count = shapeOf(op.getK())[1] == ShapedType::kDynamic
+  Value count = shapeOfTensor(op.getK())[1] == ShapedType::kDynamic
                     ? lower.signature.tensor(op.getK()).sizes[1]
-                    : lower.index(shapeOf(op.getK())[1]);
+                    : lower.index(shapeOfTensor(op.getK())[1]);
   Value last = arith::MinSIOp::create(b, within(op.getUpto(), first), count);
   // All lanes go as often.
   auto loop = scf::ForOp::create(b, first, last, lower.index(atOnce));

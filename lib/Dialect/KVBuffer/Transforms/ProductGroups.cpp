@@ -15,18 +15,18 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Bytes of an element.
-static int64_t bytesOf(Type element) {
-  return element.getIntOrFloatBitWidth() / 8;
-}
-
 bool kvbuf::isNarrowInLds(Value b) {
   return b && llvm::any_of(fragmentSources(b), [](Value source) {
            auto load = source.getDefiningOp<FragmentLoadOp>();
-           return load &&
-                  bytesOf(
-                      load.getStaged().getType().getParams().getElementType()) <
-                      bytesOf(load.getFragment().getType().getElementType());
+           return load && load.getStaged()
+                                  .getType()
+                                  .getParams()
+                                  .getElementType()
+                                  .getIntOrFloatBitWidth() <
+                              load.getFragment()
+                                  .getType()
+                                  .getElementType()
+                                  .getIntOrFloatBitWidth();
          });
 }
 
@@ -42,7 +42,8 @@ int64_t kvbuf::groupOfProduct(const TargetInfo &target,
     if (!load)
       return mma.group;
     KVBufferAttr params = load.getStaged().getType().getParams();
-    widest = std::max(widest, bytesOf(params.getElementType()));
+    widest = std::max(
+        widest, int64_t(params.getElementType().getIntOrFloatBitWidth() / 8));
     together = std::min<int64_t>(together, params.getSwizzleOfBlocks().unit);
     columns = std::gcd(columns, params.getBK());
     columns = std::gcd(columns, load.getSlotCol());
