@@ -23,6 +23,8 @@
 |*   "split_loops": true         a loop of their own for unmasked tiles *|
 |*   "alternatives": true        a second kernel, for tensors that the first  *|
 |*                               cannot take (tensor maps, alignment)         *|
+|*   "machine_code": true        code for a GPU; without it the artifact runs *|
+|*                               on the emulator alone                        *|
 |*   "report": false             a section with data for a page (see          *|
 |*                               kvbufReportPage); the emulator's code then   *|
 |*                               has lines of the target stage for locations  *|

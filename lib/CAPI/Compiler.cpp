@@ -165,6 +165,7 @@ bool Compilation::readOptions(StringRef json) {
       {"prefetch", &options.prefetch},
       {"split_loops", &options.splitLoops},
       {"alternatives", &options.alternatives},
+      {"machine_code", &options.machineCode},
       {"report", &report},
       {"remarks", &wantRemarks}};
   for (const auto &[key, entry] : *object) {
@@ -191,8 +192,8 @@ bool Compilation::readOptions(StringRef json) {
       return fail(
           "options: unknown key '" + StringRef(key) +
           "'; expected target, default_target, schedule, name, "
-          "function, ptxas, prefetch, split_loops, alternatives, report or "
-          "remarks");
+          "function, ptxas, prefetch, split_loops, alternatives, machine_code, "
+          "report or remarks");
   }
   if (wantRemarks)
     (void)enableRemarks(context, ".*", [this](const std::string &text) {

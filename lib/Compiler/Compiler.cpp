@@ -367,14 +367,15 @@ compileFunction(ModuleOp module, const CompileOptions &options,
   SmallVector<KernelResources> use =
       llvm::map_to_vector(found->kernels, resourcesOf);
   Artifact artifact;
-  if (failed(addCode(artifact, *found, *target, options, use)))
+  if (options.machineCode &&
+      failed(addCode(artifact, *found, *target, options, use)))
     return failure();
   step(options, "artifact");
   std::string name = options.name;
   if (name.empty())
     name = found->kernels.front().getName().str();
   llvm::FailureOr<std::string> manifest =
-      writeManifest(found->kernels, use, *target, name);
+      writeManifest(found->kernels, use, *target, name, options.machineCode);
   if (failed(manifest))
     return failure();
   artifact.manifest = *manifest;

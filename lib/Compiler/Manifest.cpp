@@ -225,7 +225,8 @@ static DictionaryAttr joinUses(DictionaryAttr one, DictionaryAttr other) {
 llvm::FailureOr<std::string>
 kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
                      ArrayRef<KernelResources> resources,
-                     const TargetInfo &target, StringRef name) {
+                     const TargetInfo &target, StringRef name,
+                     bool machineCode) {
   // One problem may take several kernels, which run one after the other; a
   // function computes one.
   LLVM::LLVMFuncOp withProblem;
@@ -303,6 +304,8 @@ kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
     os.attribute("kvbuf", shares ? 2 : 1);
     os.attribute("producer", "kvbuf " KVBUF_VERSION);
     os.attribute("name", name);
+    if (!machineCode)
+      os.attribute("code", "none");
     os.attributeObject("target", [&] {
       os.attribute("vendor", vendorName(target.vendor));
       os.attribute("chip", target.chip);

@@ -22,13 +22,15 @@ KernelResources resourcesOf(mlir::LLVM::LLVMFuncOp kernel);
 /// The manifest of an artifact of one function with these kernels, in launch
 /// order; their `kvbuffer.kernel`, `kvbuffer.tensors` and `kvbuffer.problem`
 /// attributes become JSON as they stand, so that kvbuffer/Runtime/Manifest.h
-/// describes both forms. A kernel that another names in `instead` shares the
+/// describes both forms. Without `machineCode` the manifest says so.
+/// A kernel that another names in `instead` shares the
 /// other's problem. `resources` has one entry a kernel. Emits a diagnostic if
 /// an attribute is missing or has no JSON form.
 llvm::FailureOr<std::string>
 writeManifest(llvm::ArrayRef<mlir::LLVM::LLVMFuncOp> kernels,
               llvm::ArrayRef<KernelResources> resources,
-              const TargetInfo &target, llvm::StringRef name);
+              const TargetInfo &target, llvm::StringRef name,
+              bool machineCode);
 
 } // namespace kvbuf
 

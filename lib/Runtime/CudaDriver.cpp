@@ -142,7 +142,7 @@ public:
     if (target.vendor != "nvidia" || !parseSm(target.chip, sm))
       return made;
     if (!artifact.find("ptx") && !artifact.find("cubin"))
-      return "the artifact has neither a 'ptx' nor a 'cubin' section";
+      return kNoMachineCode;
     bool fits = sm.suffix == 'a'   ? capability == sm.number
                 : sm.suffix == 'f' ? capability / 10 == sm.number / 10 &&
                                          capability >= sm.number

@@ -79,7 +79,7 @@ public:
     if (target.vendor != "amd" || (!chip.empty() && target.chip != compileFor))
       return "the artifact is for " + target.chip + ", this GPU is " +
              deviceName + (chip.empty() ? "" : " (" + chip + ")");
-    return artifact.find("hsaco") ? "" : "the artifact has no 'hsaco' section";
+    return artifact.find("hsaco") ? "" : kNoMachineCode;
   }
 
   GpuDriver::Handle loadModule(const Artifact &artifact) override {

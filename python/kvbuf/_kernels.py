@@ -85,13 +85,15 @@ def _compiler_id(options) -> str:
     path = _library.compiler_path()
     if not path:
         return ""
-    return _tools_id(path, options.get("ptxas"), os.environ.get("KVBUF_PTXAS"),
-                     os.environ.get("PATH"), os.environ.get("CUDA_HOME"))
+    return _tools_id(path, options.get("ptxas"),
+                     options.get("machine_code", True),
+                     os.environ.get("KVBUF_PTXAS"), os.environ.get("PATH"),
+                     os.environ.get("CUDA_HOME"))
 
 
 @functools.lru_cache(maxsize=None)
-def _tools_id(compiler, ptxas, named, path, home):
-    if not ptxas:  # as the compiler looks for it
+def _tools_id(compiler, ptxas, code, named, path, home):
+    if not ptxas and code:  # as the compiler looks for it
         ptxas = named or shutil.which("ptxas", path=path) or shutil.which(
             "ptxas", path=os.pathsep.join(
                 ([home + "/bin"] if home else []) + ["/usr/local/cuda/bin"]))
@@ -114,8 +116,8 @@ def options_for(chip, schedule, emulated):
     if schedule:
         options["schedule"] = schedule
     if emulated:
-        # The emulator runs the code before ptxas; seconds of a process's start.
-        options["ptxas"] = "none"
+        # The emulator runs the target stage; code would be made for nothing.
+        options["machine_code"] = False
     return options
 
 

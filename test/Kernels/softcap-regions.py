@@ -87,7 +87,7 @@ with tempfile.TemporaryDirectory() as folder:
         text = problem(heads=1, head_size=head, dtype="f16", softcap=cap,
                        scale=1.0, lse=True, **extra)
         done = subprocess.run(
-            ["kvbuf-compile", "-", f"--target={chip}", "--ptxas=none",
+            ["kvbuf-compile", "-", f"--target={chip}", "--code=none",
              "--no-alternatives", "-o", kernel, f"--schedule=BN={TILE}"],
             input=text, capture_output=True, text=True)
         if done.returncode:

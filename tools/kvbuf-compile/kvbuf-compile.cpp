@@ -111,6 +111,13 @@ static cl::opt<bool> noAlternatives(
              "16 bytes"),
     cl::cat(category));
 
+static cl::opt<std::string>
+    code("code", cl::value_desc("machine|none"),
+         cl::desc("Code of an artifact: 'machine' (the default), or 'none' for "
+                  "one that the emulator alone runs, made in a fraction of the "
+                  "time"),
+         cl::init("machine"), cl::cat(category));
+
 static constexpr const char *overview =
     R"(kvbuf-compile: compiles attention problems to kernels
 
@@ -383,6 +390,7 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
   options.prefetch = !noPrefetch;
   options.splitLoops = !noSplitLoops;
   options.alternatives = !noAlternatives;
+  options.machineCode = code == "machine";
   options.onStep = [&](llvm::StringRef name) { steps.begin(name); };
   if (stage != kvbuf::Stage::Artifact) {
     llvm::raw_string_ostream os(output);
@@ -449,6 +457,12 @@ int main(int argc, char **argv) {
     return fail("--target=" + target + ": unknown chip; expected one of " +
                 llvm::join(kvbuf::knownTargets(), ", "));
   bool binary = *stage == kvbuf::Stage::Artifact;
+  if (code != "machine" && code != "none")
+    return fail("--code=" + code + ": expected machine or none");
+  if (code == "none" && (isCodeKind(emit) || report != Report::None))
+    return fail("--code=none leaves out the machine code, which " +
+                (isCodeKind(emit) ? "--emit=" + emit : std::string("--report")) +
+                " is about");
   if (report != Report::None && !binary)
     return fail("--report needs --emit=artifact: the numbers come from the "
                 "binary");

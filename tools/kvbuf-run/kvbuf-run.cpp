@@ -140,9 +140,9 @@ void Runner::compile(const std::string &source) {
     request["schedule"] = options.schedule;
   if (!options.function.empty())
     request["function"] = options.function;
-  // The emulator runs the target stage; a cubin would be made for nothing.
+  // The emulator runs the target stage; code would be made for nothing.
   if (options.device == "emulator" || (device && device->isHost()))
-    request["ptxas"] = "none";
+    request["machine_code"] = false;
   std::string error;
   std::string bytes = compileSource(source, options.file, toText(request),
                                     deviceOptions.message);

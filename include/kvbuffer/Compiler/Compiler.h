@@ -72,6 +72,10 @@ struct CompileOptions {
   /// which the runtime launches for tensors that no tensor map can describe or
   /// whose addresses or strides are no multiples of 16 bytes.
   bool alternatives = true;
+  /// Whether an artifact holds machine code. Without it the artifact runs on
+  /// the emulator alone, which its manifest says, and takes a fraction of the
+  /// time to make.
+  bool machineCode = true;
   /// Path of NVIDIA's assembler. Empty: looked for in $KVBUF_PTXAS, the PATH,
   /// $CUDA_HOME/bin and /usr/local/cuda/bin. "none": not used. An artifact for
   /// an NVIDIA chip then holds PTX only, which the driver assembles.

@@ -78,7 +78,7 @@ for stages in 2, 4:
     for program in (parts(text, NESTED), parts(text, HALVES),
                     parts(text, HALVES, "kvbuffer.meet")):
         with tempfile.NamedTemporaryFile(suffix=".kvbuf") as file:
-            run("kvbuf-compile", "-", f"--target={chip}", "--ptxas=none", "-o",
+            run("kvbuf-compile", "-", f"--target={chip}", "--code=none", "-o",
                 file.name, text=program)
             for keys in 320, 33:
                 run("kvbuf-run", file.name, "--device=emulator", "--check",

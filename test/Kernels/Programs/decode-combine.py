@@ -32,7 +32,7 @@ RACE = "global-memory race"
 def run(text, *, good=False):
     """What the emulator says of a launch, in each order of the blocks."""
     artifact, said = f"{FILE}.kvbuf", []
-    subprocess.run(["kvbuf-compile", "-", f"--target={CHIP}", "--ptxas=none", "-o",
+    subprocess.run(["kvbuf-compile", "-", f"--target={CHIP}", "--code=none", "-o",
                     artifact], input=text, text=True, check=True, capture_output=True)
     for seed in 1, 2:
         # A sequence of more than eight pieces, which two levels of blocks join.
