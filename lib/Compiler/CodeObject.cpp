@@ -74,15 +74,16 @@ static IsaKernel readKernel(llvm::msgpack::MapDocNode &map) {
   return kernel;
 }
 
-/// Finds the bytes of the function that a kernel's name stands for.
-static llvm::Error findCode(const ElfFile &object, CodeObjectKernel &kernel) {
+/// The functions that symbols name.
+static llvm::Expected<std::vector<CodeObjectFunction>>
+readFunctions(const ElfFile &object) {
+  std::vector<CodeObjectFunction> functions;
   for (llvm::object::ELFSymbolRef symbol : object.symbols()) {
+    if (symbol.getELFType() != llvm::ELF::STT_FUNC)
+      continue;
     auto name = symbol.getName();
     if (!name)
       return name.takeError();
-    if (*name != kernel.metadata.name ||
-        symbol.getELFType() != llvm::ELF::STT_FUNC)
-      continue;
     auto address = symbol.getAddress();
     if (!address)
       return address.takeError();
@@ -90,20 +91,33 @@ static llvm::Error findCode(const ElfFile &object, CodeObjectKernel &kernel) {
     if (!section)
       return section.takeError();
     if (*section == object.section_end())
-      break;
+      continue;
     auto bytes = (*section)->getContents();
     if (!bytes)
       return bytes.takeError();
     uint64_t offset = *address - (*section)->getAddress();
     if (offset > bytes->size() || symbol.getSize() > bytes->size() - offset)
-      return fail("the code of kernel '" + kernel.metadata.name +
+      return fail("the code of function '" + *name +
                   "' reaches beyond its section");
-    kernel.address = *address;
-    kernel.code = bytes->substr(offset, symbol.getSize());
-    kernel.metadata.codeBytes = kernel.code.size();
-    return llvm::Error::success();
+    functions.push_back(
+        {*name, bytes->substr(offset, symbol.getSize()), *address});
   }
-  return fail("kernel '" + kernel.metadata.name + "' has no code");
+  return functions;
+}
+
+/// Finds the bytes of the function that a kernel's name stands for.
+static llvm::Error findCode(llvm::ArrayRef<CodeObjectFunction> functions,
+                            CodeObjectKernel &kernel) {
+  auto found =
+      llvm::find_if(functions, [&](const CodeObjectFunction &function) {
+        return function.name == kernel.metadata.name;
+      });
+  if (found == functions.end())
+    return fail("kernel '" + kernel.metadata.name + "' has no code");
+  kernel.address = found->address;
+  kernel.code = found->code;
+  kernel.metadata.codeBytes = kernel.code.size();
+  return llvm::Error::success();
 }
 
 llvm::Expected<CodeObject> kvbuf::readCodeObject(llvm::StringRef hsaco) {
@@ -118,6 +132,10 @@ llvm::Expected<CodeObject> kvbuf::readCodeObject(llvm::StringRef hsaco) {
   if (std::optional<llvm::StringRef> chip = object->tryGetCPUName())
     result.chip = chip->str();
 
+  auto functions = readFunctions(*object);
+  if (!functions)
+    return fail(llvm::toString(functions.takeError()));
+  result.functions = std::move(*functions);
   auto note = metadataNote(*object);
   if (!note)
     return fail(llvm::toString(note.takeError()));
@@ -132,7 +150,7 @@ llvm::Expected<CodeObject> kvbuf::readCodeObject(llvm::StringRef hsaco) {
       return fail("its metadata has a kernel without a name");
     CodeObjectKernel kernel;
     kernel.metadata = readKernel(node.getMap());
-    if (llvm::Error error = findCode(*object, kernel))
+    if (llvm::Error error = findCode(result.functions, kernel))
       return std::move(error);
     result.kernels.push_back(std::move(kernel));
   }

@@ -22,10 +22,18 @@ struct CodeObjectKernel {
   uint64_t address = 0;
 };
 
-/// A code object. `code` of its kernels refers to the file's bytes.
+/// A function as it lies in a code object, a kernel or one that is called.
+struct CodeObjectFunction {
+  llvm::StringRef name, code;
+  uint64_t address = 0;
+};
+
+/// A code object. Names and code of functions refer to the file's bytes.
 struct CodeObject {
   /// The chip that it is for, by the ELF header's flags.
   std::string chip;
+  /// As the file lists them.
+  std::vector<CodeObjectFunction> functions;
   /// By address.
   std::vector<CodeObjectKernel> kernels;
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Compiler/Codegen.h"
+#include "AwaitReleases.h"
 #include "OwnLanes.h"
 #include "ParkUniforms.h"
 #include "RareBlocks.h"
@@ -188,6 +189,8 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
         reloadArguments(function, *machine);
         keepRareBlocksApart(function);
         splitConversions(function);
+        if (target.writeBackWait)
+          awaitReleases(function, *target.writeBackWait);
       }
     }
   return translated;

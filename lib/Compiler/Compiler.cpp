@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Compiler/Compiler.h"
 #include "Functions.h"
+#include "Isa.h"
 #include "Manifest.h"
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
@@ -245,6 +246,25 @@ static void addReport(const ResourceReport &report, StringRef tool,
   }
 }
 
+/// Holds the releases and acquires of an AMD code object against the memory
+/// model: what LLVM's backend makes of them nobody sees but here.
+static LogicalResult checkWaits(StringRef hsaco, TargetModule &found) {
+  llvm::Expected<std::vector<MissingWait>> missing = findMissingWaits(hsaco);
+  if (!missing)
+    // Inline assembly may hold bytes that are no instructions.
+    return emitWarning(found.kernels.front().getLoc())
+               << "the waits of this kernel's code cannot be checked: "
+               << llvm::toString(missing.takeError()),
+           success();
+  for (const MissingWait &wait : *missing) {
+    Operation *function = found.code.lookupSymbol(wait.function);
+    emitError(function ? function->getLoc() : found.code.getLoc())
+        << "the code of '" << wait.function
+        << "' lacks a 's_waitcnt vmcnt(0)': " << wait.text;
+  }
+  return success(missing->empty());
+}
+
 /// Appends the binaries for `target`.
 static LogicalResult addCode(Artifact &artifact, TargetModule &found,
                              const TargetInfo &target,
@@ -268,6 +288,8 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
     llvm::FailureOr<std::string> hsaco =
         linkHsaco(*code, findLinker(options.linker), loc);
     if (failed(hsaco))
+      return failure();
+    if (failed(checkWaits(*hsaco, found)))
       return failure();
     addReport(readHsacoReport(*hsaco), "amdgpu", found, resources);
     artifact.sections.push_back({"hsaco", *hsaco});

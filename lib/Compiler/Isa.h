@@ -42,6 +42,10 @@ struct IsaInstruction {
        ldsDma = false;
   /// Of a vector memory access: bytes that it loads, a lane; 0 of a store.
   unsigned loadBytes = 0;
+  /// Whether it writes L2 back or invalidates caches, for a release or an
+  /// acquire; whether it changes memory that other blocks may see.
+  bool writesBack = false, invalidates = false, changesMemory = false;
+  bool isCall = false;
   /// Of an s_waitcnt.
   IsaWait wait;
   /// Of an s_nop: idle cycles, in units of 4 clocks.
@@ -85,6 +89,21 @@ std::vector<IsaStage> modelStages(llvm::ArrayRef<const IsaInstruction *> body,
 /// What a wave has on its way from memory in the steady state of a loop.
 IsaFlight flightOf(llvm::ArrayRef<const IsaInstruction *> body,
                    int64_t waveSize);
+
+/// An instruction that needs an `s_waitcnt vmcnt(0)` after an earlier one.
+struct MissingWait {
+  /// The kernel, or the function that one calls.
+  std::string function;
+  uint64_t address = 0;
+  /// The two, and what goes wrong.
+  std::string text;
+};
+
+/// The first instruction of each function of a code object that a release or an
+/// acquire does not wait for, or that does not wait for one, where it has to.
+/// Fails where the code cannot be read.
+llvm::Expected<std::vector<MissingWait>>
+findMissingWaits(llvm::StringRef hsaco);
 
 /// Waves of a kernel that fit on a compute unit: see IsaKernel::wavesPerUnit.
 int64_t wavesPerUnit(const IsaKernel &kernel, int64_t ldsBytes,

@@ -176,6 +176,9 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
     result.kind = IsaClass::Vmem;
     result.ldsDma = name.contains("_lds_") || operands.contains(" lds");
     result.loadBytes = loadBytesOf(name);
+    result.writesBack = name == "buffer_wbl2";
+    result.invalidates = name == "buffer_inv";
+    result.changesMemory = name.contains("_store_") || name.contains("_atomic");
   } else if (name.starts_with("scratch_")) {
     result.kind = IsaClass::Scratch;
   } else if (name == "s_waitcnt") {
@@ -197,6 +200,7 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
     result.fallsThrough = false;
   } else if (name.starts_with("s_")) {
     result.kind = IsaClass::Scalar;
+    result.isCall = name.starts_with("s_swappc") || name.starts_with("s_call");
   }
   return result;
 }

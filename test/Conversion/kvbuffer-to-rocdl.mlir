@@ -83,6 +83,33 @@ gpu.module @m {
 
 // -----
 
+// Arrivals: the release waits for the write-back of L2, of which LLVM's backend makes
+// an instruction and no wait. What orders nothing is an addition alone.
+module attributes {kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @arrive(
+  // CHECK:         llvm.fence syncscope("agent") release
+  // CHECK-NEXT:    rocdl.s.waitcnt 3952
+  // CHECK-NEXT:    llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
+  // CHECK-NEXT:    llvm.fence syncscope("agent") acquire
+  // CHECK-NOT:     {{fence|waitcnt}}
+  // CHECK:         llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
+  // CHECK-NOT:     {{fence|waitcnt}}
+  // CHECK:         llvm.return
+  gpu.func @arrive(%arrived: memref<4xi32>, %out: memref<4xi32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %x = kvbuffer.lane_arrive %arrived[%c0] : memref<4xi32>
+    memref.store %x, %out[%c0] : memref<4xi32>
+    %y = kvbuffer.lane_arrive %arrived[%c1] relaxed : memref<4xi32>
+    memref.store %y, %out[%c1] : memref<4xi32>
+    gpu.return
+  }
+}
+}
+
+// -----
+
 #global = #gpu.address_space<global>
 #lds = #gpu.address_space<workgroup>
 

@@ -165,6 +165,10 @@ struct TargetInfo {
   bool roundsToBf16 = true;
   /// Whether kernels can read the size of the grid from a register.
   bool readsGridSize = true;
+  /// The operand of an `s_waitcnt` that waits for the write-back of L2 by which
+  /// a release at a scope wider than a block begins, where a chip has such and
+  /// LLVM's backend loses the wait for it (llvm-project PR 178316).
+  std::optional<uint32_t> writeBackWait;
   /// Blocks of split keys that a multiprocessor is given at a time: as many as
   /// have enough bytes in flight for the memory's speed.
   int64_t splitsPerMultiprocessor = 8;

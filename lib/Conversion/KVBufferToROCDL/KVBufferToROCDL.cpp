@@ -42,6 +42,8 @@ using namespace kvbuf;
 
 /// Address spaces of LLVM's AMDGPU backend.
 static constexpr unsigned kLds = 3, kBuffer = 8;
+/// The scope that all blocks of a launch are in.
+static constexpr StringLiteral kDevice = "agent";
 /// The symbol of a module's LDS.
 static constexpr StringLiteral kLdsName = "kvbuf_lds";
 
@@ -291,7 +293,9 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   }
 };
 
-/// `kvbuffer.lane_arrive` to an atomic addition.
+/// `kvbuffer.lane_arrive` to an atomic addition, between two fences if it
+/// orders anything. A wait behind the first one is for LLVM 22's backend, which
+/// loses its own (`TargetInfo::writeBackWait`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -302,12 +306,21 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
     Value at = getStridedElementPtr(
         rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
         adaptor.getCounters(), adaptor.getIndices());
-    rewriter.replaceOpWithNewOp<LLVM::AtomicRMWOp>(
-        op, LLVM::AtomicBinOp::add, at,
+    if (!op.getRelaxed()) {
+      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::release,
+                            kDevice);
+      std::optional<TargetInfo> target = targetOf(op);
+      if (target && target->writeBackWait)
+        ROCDL::SWaitcntOp::create(rewriter, loc, *target->writeBackWait);
+    }
+    Value before = LLVM::AtomicRMWOp::create(
+        rewriter, loc, LLVM::AtomicBinOp::add, at,
         constant(rewriter, loc, rewriter.getI32Type(), 1),
-        op.getRelaxed() ? LLVM::AtomicOrdering::monotonic
-                        : LLVM::AtomicOrdering::acq_rel,
-        "agent");
+        LLVM::AtomicOrdering::monotonic, kDevice);
+    if (!op.getRelaxed())
+      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
+                            kDevice);
+    rewriter.replaceOp(op, before);
     return success();
   }
 };

@@ -102,6 +102,9 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.roundsToBf16 = cdna4;
   // The grid's size is a hidden kernel argument.
   target.readsGridSize = false;
+  // vmcnt(0), nothing of the other counters. (CDNA3 ISA, "S_WAITCNT"; LLVM's
+  // AMDGPUUsage, "Memory Model GFX942".)
+  target.writeBackWait = 0x0f70;
   return target;
 }
 
