@@ -9,6 +9,7 @@
 #include "kvbuffer/Pipelines/Alternatives.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
@@ -248,9 +249,46 @@ static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
       "sum", {b.number(rows + 1), b.expr("product", {b.number(-1), longest})});
 }
 
+/// The numbers that a kernel of an attention problem has for the sizes that
+/// conditions name, where its types fix them: a name that no tensor's shape has
+/// any more has no value at a launch.
+static llvm::StringMap<int64_t> fixedSizesOf(LLVM::LLVMFuncOp kernel) {
+  llvm::StringMap<ArrayRef<Attribute>> shapes;
+  if (auto list =
+          kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr))
+    for (auto tensor : list.getAsRange<DictionaryAttr>())
+      shapes[tensor.getAs<StringAttr>("name").getValue()] =
+          tensor.getAs<ArrayAttr>("shape").getValue();
+  llvm::StringMap<int64_t> fixed;
+  auto note = [&](StringRef name, StringRef tensor, size_t dim) {
+    ArrayRef<Attribute> shape = shapes.lookup(tensor);
+    if (dim >= shape.size())
+      return;
+    Attribute size = shape[dim];
+    // Offsets have one more than there are sequences.
+    if (auto sum = dyn_cast<DictionaryAttr>(size))
+      if (auto terms = sum.getAs<ArrayAttr>("sum"))
+        size = terms[0];
+    if (auto number = dyn_cast<IntegerAttr>(size))
+      fixed[name] = number.getInt();
+  };
+  if (shapes.contains("q_offsets")) {
+    note(kBatchSize, "q_offsets", 0);
+  } else {
+    note(kBatchSize, "q", 0);
+    note(kLongestQuerySize, "q", 1);
+  }
+  note(kTableRowSize, "k.table", 1);
+  if (!shapes.contains("k.table") && !shapes.contains("k.offsets"))
+    note(kKeysSize, "k", 1);
+  return fixed;
+}
+
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   Builder b(kernel.getContext());
-  setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
+  setLaunchFields(
+      kernel,
+      b.getNamedAttr("launch_if", fixSizes(condition, fixedSizesOf(kernel))));
 }
 
 void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {

@@ -11,6 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -34,20 +35,8 @@ static std::string typeName(Type type) {
   return name;
 }
 
-/// Puts numbers for the sizes that types fix into an expression over sizes.
-static Attribute fixSizes(Attribute expression,
-                          const llvm::StringMap<int64_t> &fixedSizes) {
-  AttrTypeReplacer replacer;
-  replacer.addReplacement([&](StringAttr name) -> std::optional<Attribute> {
-    auto it = fixedSizes.find(name.getValue());
-    if (it == fixedSizes.end())
-      return std::nullopt;
-    return Builder(name.getContext()).getI64IntegerAttr(it->second);
-  });
-  return replacer.replace(expression);
-}
-
-/// The same in the shapes of all tensors, so that tensors of another size do
+/// Puts numbers for the sizes that types fix into the shapes of all tensors, so
+/// that tensors of another size do
 /// not match.
 static void fixShapes(MutableArrayRef<Attribute> tensors,
                       const llvm::StringMap<int64_t> &fixedSizes) {

@@ -66,3 +66,15 @@ Attribute kvbuf::mostTokensOf(CacheType cache, Value argument) {
       "product",
       b.getArrayAttr({pages, b.getI64IntegerAttr(cache.getPageSize())})));
 }
+
+Attribute kvbuf::fixSizes(Attribute expression,
+                          const llvm::StringMap<int64_t> &fixedSizes) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([&](StringAttr name) -> std::optional<Attribute> {
+    auto it = fixedSizes.find(name.getValue());
+    if (it == fixedSizes.end())
+      return std::nullopt;
+    return Builder(name.getContext()).getI64IntegerAttr(it->second);
+  });
+  return replacer.replace(expression);
+}

@@ -12,6 +12,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace kvbuf {
 
@@ -30,6 +31,10 @@ emitSizeExpression(mlir::OpBuilder &b, mlir::Location loc,
 /// rows of all. An `argument` of this type may have other names for its sizes.
 mlir::Attribute mostTokensOf(CacheType cache,
                              mlir::Value argument = mlir::Value());
+
+/// An expression with numbers for the sizes that types fix.
+mlir::Attribute fixSizes(mlir::Attribute expression,
+                         const llvm::StringMap<int64_t> &fixedSizes);
 
 } // namespace kvbuf
 
