@@ -84,6 +84,11 @@ void LaunchEmitter::addTensor(StringRef name, Value memref) {
   };
   t.sizes = values(metadata.getConstifiedMixedSizes());
   t.strides = values(metadata.getConstifiedMixedStrides());
+  // Kernels take a scalar as a dimension of one element.
+  if (t.sizes.empty()) {
+    t.sizes.push_back(index(1));
+    t.strides.push_back(index(1));
+  }
   Value offset = getValueOrCreateConstantIndexOp(
       b, b.getLoc(), metadata.getConstifiedMixedOffset());
   Value base = memref::ExtractAlignedPointerAsIndexOp::create(b, memref);

@@ -231,6 +231,62 @@ DictionaryAttr sizesOf(AttentionOp op, Builder &b) {
   return b.getDictionaryAttr(b.getNamedAttr(kLongestQuerySize, rows));
 }
 
+/// The loads of a region's argument and the casts before them, these first;
+/// nothing where other ops use it.
+std::optional<SmallVector<Operation *>> loadsOf(Value memref) {
+  SmallVector<Operation *> ops(memref.getUsers());
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (isa<memref::CastOp>(ops[i]))
+      llvm::append_range(ops, ops[i]->getUsers());
+    else if (!isa<memref::LoadOp>(ops[i]))
+      return std::nullopt;
+  return ops;
+}
+
+/// Gives captures of rank 0 a dimension of one element: what a launch is given
+/// has one.
+void expandScalarCaptures(AttentionOp op, func::FuncOp func) {
+  Builder b(op.getContext());
+  unsigned count = op.getCaptures().size();
+  for (auto [i, capture] : llvm::enumerate(op.getCaptures())) {
+    auto type = cast<MemRefType>(capture.getType());
+    if (type.getRank() != 0)
+      continue;
+    SmallVector<std::pair<Value, SmallVector<Operation *>>> regions;
+    for (Region *region : {&op.getScore(), &op.getVisible()}) {
+      if (region->empty())
+        continue;
+      Value inside = region->getArguments().take_back(count)[i];
+      if (auto loads = loadsOf(inside))
+        regions.push_back({inside, *loads});
+      else
+        return; // the kernel refuses it
+    }
+    auto arg = cast<BlockArgument>(capture);
+    arg.setType(MemRefType::get({1}, type.getElementType(),
+                                MemRefLayoutAttrInterface(),
+                                type.getMemorySpace()));
+    if (func.getArgAttr(arg.getArgNumber(), KVBufferDialect::kShapeAttr))
+      func.setArgAttr(arg.getArgNumber(), KVBufferDialect::kShapeAttr,
+                      b.getI64ArrayAttr({1}));
+    for (auto &[inside, loads] : regions) {
+      inside.setType(arg.getType());
+      for (Operation *user : llvm::reverse(loads)) {
+        if (auto load = dyn_cast<memref::LoadOp>(user)) {
+          OpBuilder at(load);
+          Value zero = arith::ConstantIndexOp::create(at, load.getLoc(), 0);
+          auto element = memref::LoadOp::create(at, load.getLoc(), inside,
+                                                ValueRange{zero});
+          load.replaceAllUsesWith(element.getResult());
+        }
+        user->erase();
+      }
+    }
+  }
+  func.setFunctionType(
+      b.getFunctionType(func.getBody().getArgumentTypes(), {}));
+}
+
 struct LowerAttentionPass
     : kvbuf::impl::LowerAttentionBase<LowerAttentionPass> {
   using Base::Base;
@@ -264,6 +320,7 @@ struct LowerAttentionPass
       return failure();
     if (failed(nameArguments(op, append, func, names, attrs)))
       return failure();
+    expandScalarCaptures(op, func);
 
     ImplicitLocOpBuilder b(op.getLoc(), func);
     auto module =
