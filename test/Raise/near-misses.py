@@ -6,106 +6,33 @@ names what `kvbuf-raise-attention` has to make of it: the attributes of a
 `kvbuffer.attention`, or a part of the remark that says why it is not raised.
 """
 
+import pathlib
 import re
 import subprocess
 import sys
 
-GRAPH = """
-func.func @NAME(%q: tensor<2x8x16xbf16>, %k: tensor<2x12x16xbf16>, %v: tensor<2x12x16xbf16>)
-    -> (tensor<2x8x16xbf16>EXTRA_TYPE) {
-  %zero = arith.constant 0.0 : f32
-  %lowest = arith.constant 0xFF800000 : f32
-  %hidden = arith.constant 0xFF800000 : f32
-  %scale = arith.constant 0.25 : f32
-  %c4 = arith.constant 4 : index
-  %es = tensor.empty() : tensor<2x8x12xf32>
-  %fs = linalg.fill ins(%zero : f32) outs(%es : tensor<2x8x12xf32>) -> tensor<2x8x12xf32>
-  %qk = linalg.generic {indexing_maps = [#hid, #hjd, #hij_d], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
-      ins(%q, %k : tensor<2x8x16xbf16>, tensor<2x12x16xbf16>) outs(%fs : tensor<2x8x12xf32>) {
-  ^bb0(%a: bf16, %b: bf16, %c: f32):
-    %x = arith.extf %a : bf16 to f32
-    %y = arith.extf %b : bf16 to f32
-    %xy = arith.mulf %x, %y : f32
-    %sum = arith.addf %c, %xy : f32
-    linalg.yield %sum : f32
-  } -> tensor<2x8x12xf32>
-  %s = linalg.generic {indexing_maps = [#hij, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%qk : tensor<2x8x12xf32>) outs(%es : tensor<2x8x12xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %scaled = arith.mulf %a, %scale : f32
-    %i = linalg.index 1 : index
-    %j = linalg.index 2 : index
-    %p = arith.addi %i, %c4 : index
-    %seen = arith.cmpi sle, %j, %p : index
-    %masked = arith.select %seen, %scaled, %hidden : f32
-    linalg.yield %masked : f32
-  } -> tensor<2x8x12xf32>
-  %em = tensor.empty() : tensor<2x8xf32>
-  %fm = linalg.fill ins(%lowest : f32) outs(%em : tensor<2x8xf32>) -> tensor<2x8xf32>
-  %m = linalg.generic {indexing_maps = [#hij, #hi], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%s : tensor<2x8x12xf32>) outs(%fm : tensor<2x8xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %max = arith.maximumf %a, %c : f32
-    linalg.yield %max : f32
-  } -> tensor<2x8xf32>
-  %e = linalg.generic {indexing_maps = [#hij, #hi, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%s, %m : tensor<2x8x12xf32>, tensor<2x8xf32>) outs(%es : tensor<2x8x12xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %d = arith.subf %a, %b : f32
-    %x = math.exp %d : f32
-    linalg.yield %x : f32
-  } -> tensor<2x8x12xf32>
-  %fl = linalg.fill ins(%zero : f32) outs(%em : tensor<2x8xf32>) -> tensor<2x8xf32>
-  %l = linalg.generic {indexing_maps = [#hij, #hi], iterator_types = ["parallel", "parallel", "reduction"]}
-      ins(%e : tensor<2x8x12xf32>) outs(%fl : tensor<2x8xf32>) {
-  ^bb0(%a: f32, %c: f32):
-    %plus = arith.addf %a, %c : f32
-    linalg.yield %plus : f32
-  } -> tensor<2x8xf32>
-  %w = linalg.generic {indexing_maps = [#hij, #hi, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%e, %l : tensor<2x8x12xf32>, tensor<2x8xf32>) outs(%es : tensor<2x8x12xf32>) {
-  ^bb0(%a: f32, %b: f32, %c: f32):
-    %x = arith.divf %a, %b : f32
-    linalg.yield %x : f32
-  } -> tensor<2x8x12xf32>
-  %eo = tensor.empty() : tensor<2x8x16xf32>
-  %fo = linalg.fill ins(%zero : f32) outs(%eo : tensor<2x8x16xf32>) -> tensor<2x8x16xf32>
-  %o = linalg.generic {indexing_maps = [#hi_j, #hjd_o, #hid_o], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
-      ins(%w, %v : tensor<2x8x12xf32>, tensor<2x12x16xbf16>) outs(%fo : tensor<2x8x16xf32>) {
-  ^bb0(%a: f32, %b: bf16, %c: f32):
-    %y = arith.extf %b : bf16 to f32
-    %xy = arith.mulf %a, %y : f32
-    %plus = arith.addf %c, %xy : f32
-    linalg.yield %plus : f32
-  } -> tensor<2x8x16xf32>
-  %er = tensor.empty() : tensor<2x8x16xbf16>
-  %r = linalg.generic {indexing_maps = [#hij, #hij], iterator_types = ["parallel", "parallel", "parallel"]}
-      ins(%o : tensor<2x8x16xf32>) outs(%er : tensor<2x8x16xbf16>) {
-  ^bb0(%a: f32, %c: bf16):
-    %x = arith.truncf %a : f32 to bf16
-    linalg.yield %x : bf16
-  } -> tensor<2x8x16xbf16>
-  return %rEXTRA_VALUE : tensor<2x8x16xbf16>EXTRA_TYPE
-}
-"""
-
-MAPS = """
-#hid = affine_map<(h, i, j, d) -> (h, i, d)>
-#hjd = affine_map<(h, i, j, d) -> (h, j, d)>
-#hij_d = affine_map<(h, i, j, d) -> (h, i, j)>
-#hij = affine_map<(h, i, j) -> (h, i, j)>
-#hi = affine_map<(h, i, j) -> (h, i)>
-#hi_j = affine_map<(h, i, d, j) -> (h, i, j)>
-#hjd_o = affine_map<(h, i, d, j) -> (h, j, d)>
-#hid_o = affine_map<(h, i, d, j) -> (h, i, d)>
-#hj = affine_map<(h, i, j) -> (h, j)>
-#swapped = affine_map<(h, i, d, j) -> (h, j, i)>
-"""
+sys.path.append(str(pathlib.Path(__file__).parent / "Inputs"))
+from causal_graph import GRAPH, MAPS, edit  # noqa: E402
 
 MASK = r"mask = #kvbuffer\.mask<{}>, "
 SCALED = "%scaled = arith.mulf %a, %scale : f32\n"
 EXP = "%x = math.exp %d : f32"
 SELECT = "arith.select %seen, %scaled, %hidden"
+NO_MASK = r"+^((?!mask).)*"
+FINITE = ("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant -1.0e9")
+# Keys at or after a number of the sequence are hidden, too.
+LENGTH = [("%v: tensor<2x12x16xbf16>)", "%v: tensor<2x12x16xbf16>, %n: tensor<2xi32>)"),
+          ("%masked =", "%i0 = arith.constant 0 : i32\n    %i1 = arith.constant 1 : i32\n    %i11 = arith.constant 11 : i32\n"
+           "    %h = linalg.index 0 : index\n    %n0 = tensor.extract %n[%h] : tensor<2xi32>\n    %n1 = arith.addi %n0, %i0 : i32\n"
+           "    %j32 = arith.index_cast %j : index to i32\n    %short = arith.cmpi slt, %j32, %n1 : i32\n    %masked ="),
+          (SELECT, "arith.select %short, %scaled, %hidden")]
+ADDED = [("%masked = arith.select %short, %scaled, %hidden : f32",
+          "%bias = arith.select %short, %zero, %hidden : f32\n    %masked = arith.addf %scaled, %bias : f32")]
+BOTH = [("arith.select %short, %scaled, %hidden", SELECT),
+        ("linalg.yield %masked", "%twice = arith.select %short, %masked, %hidden : f32\n    linalg.yield %twice")]
+BIAS = [("%v: tensor<2x12x16xbf16>)", "%v: tensor<2x12x16xbf16>, %n: tensor<2xf32>)"),
+        ("%masked =", "%h = linalg.index 0 : index\n    %x = tensor.extract %n[%h] : tensor<2xf32>\n"
+         "    %t = arith.addf %scaled, %x : f32\n    %masked ="), (SELECT, "arith.select %seen, %t, %hidden")]
 
 
 #  name, edits, what is expected: a pattern in the op's attributes after "+", or in
@@ -133,9 +60,9 @@ CASES = [
     ("exp2", [(EXP, "%x = math.exp2 %d : f32")], r"+scale = 0\.17328"),
     # The mask.
     ("top_left", [("%p = arith.addi %i, %c4", "%p = arith.addi %i, %i0"), ("%c4 = arith.constant 4", "%i0 = arith.constant 0")],
-     r"+^((?!mask).)* score \{$"),
+     r"+^((?!mask).)* visible \{$"),
     ("one_more_key", [("%c4 = arith.constant 4", "%c4 = arith.constant 5")], "+" + MASK.format("right = 1")),
-    ("strict", [("arith.cmpi sle", "arith.cmpi slt")], r"+^((?!mask).)* score \{$"),
+    ("strict", [("arith.cmpi sle", "arith.cmpi slt")], r"+^((?!mask).)* visible \{$"),
     ("unsigned", [("arith.cmpi sle", "arith.cmpi ule")], "+" + MASK.format("causal = true")),
     ("other_side", [("arith.cmpi sle", "arith.cmpi sge")], "+" + MASK.format("left = 0")),
     ("inverted", [(SELECT, "arith.select %seen, %hidden, %scaled")], "query 7 sees no key"),
@@ -144,10 +71,10 @@ CASES = [
     ("not_of_a_comparison", [("%masked =", "%true = arith.constant true\n    %not = arith.xori %seen, %true : i1\n    %masked ="),
                              (SELECT, "arith.select %not, %hidden, %scaled")], "+" + MASK.format("causal = true")),
     ("diagonal", [("arith.cmpi sle", "arith.cmpi eq")], "+" + MASK.format("causal = true, left = 0")),
-    ("all_but_the_diagonal", [("arith.cmpi sle", "arith.cmpi ne")], r"+^((?!mask).)* score \{$"),
+    ("all_but_the_diagonal", [("arith.cmpi sle", "arith.cmpi ne")], r"+^((?!mask).)* visible \{$"),
     ("keys_doubled", [("%seen = arith.cmpi sle, %j", "%jj = arith.addi %j, %j : index\n    %seen = arith.cmpi sle, %jj")],
-     r"+^((?!mask).)* score \{$"),
-    ("by_head", [("%i = linalg.index 1", "%i = linalg.index 0")], r"+^((?!mask).)* score \{$"),
+     r"+^((?!mask).)* visible \{$"),
+    ("by_head", [("%i = linalg.index 1", "%i = linalg.index 0")], r"+^((?!mask).)* visible \{$"),
     ("hidden_little", [("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant -100.0")],
      r"+^((?!mask).)* score \{$"),
     ("hidden_zero", [("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant 0.0")],
@@ -163,6 +90,38 @@ CASES = [
      r"+^((?!mask).)* score \{$"),
     ("added_distance", [("%masked =", "%f = arith.index_cast %j : index to i32\n    %g = arith.sitofp %f : i32 to f32\n"
                          "    %t = arith.addf %scaled, %g : f32\n    %masked ="), (SELECT, "arith.select %seen, %t, %hidden")],
+     "+" + MASK.format("causal = true") + r".* score \{$"),
+    # Numbers hide from rows that see a key: where one may see none, hidden scores stay.
+    ("finite_top_left", [("%c4 = arith.constant 4", "%c4 = arith.constant 0"), FINITE], NO_MASK + r" visible \{$"),
+    ("finite_row_without_key", [("%c4 = arith.constant 4", "%c4 = arith.constant -1"), FINITE], NO_MASK + r" score \{$"),
+    ("length", [*LENGTH, FINITE], NO_MASK + r" score \{$"),
+    ("length_infinite", LENGTH, NO_MASK + r" visible \{$"),
+    ("length_of_one_or_more", [*LENGTH, FINITE, ("%n1 = arith.addi %n0, %i0", "%n1 = arith.maxsi %n0, %i1")],
+     NO_MASK + r" visible \{$"),
+    ("length_inclusive", [*LENGTH, FINITE, ("cmpi slt", "cmpi sle")], NO_MASK + r" score \{$"),
+    ("length_inclusive_unsigned", [*LENGTH, FINITE, ("cmpi slt", "cmpi ule")], NO_MASK + r" visible \{$"),
+    ("length_added", [*LENGTH, *ADDED, FINITE], NO_MASK + r" score \{$"),
+    ("length_added_infinite", [*LENGTH, *ADDED], NO_MASK + r" visible \{$"),
+    ("starts", [*LENGTH, FINITE, ("cmpi slt", "cmpi sge")], NO_MASK + r" score \{$"),
+    ("starts_before_the_end", [*LENGTH, FINITE, ("cmpi slt", "cmpi sge"),
+                               ("%n1 = arith.addi %n0, %i0", "%n1 = arith.minsi %n0, %i11")], NO_MASK + r" visible \{$"),
+    # A window, and more that may take a row's last key, or show hidden ones.
+    ("causal_and_length", [*LENGTH, *BOTH, FINITE], NO_MASK + r" score \{$"),
+    ("causal_and_length_infinite", [*LENGTH, *BOTH], "+" + MASK.format("causal = true") + r".* visible \{$"),
+    ("causal_and_one_or_more", [*LENGTH, *BOTH, FINITE, ("%n1 = arith.addi %n0, %i0", "%n1 = arith.maxsi %n0, %i1")],
+     "+" + MASK.format("causal = true") + r".* visible \{$"),
+    ("causal_then_finite_length", [*LENGTH, *BOTH, ("%short, %masked, %hidden", "%short, %masked, %low"),
+                                   ("%c4 =", "%low = arith.constant -1.0e9 : f32\n  %c4 =")], NO_MASK + r" score \{$"),
+    ("finite_length_then_causal", [*LENGTH, *BOTH, ("arith.select %seen, %scaled, %hidden", "arith.select %short, %scaled, %low"),
+                                   ("%short, %masked, %hidden", "%seen, %masked, %hidden"),
+                                   ("%c4 =", "%low = arith.constant -1.0e9 : f32\n  %c4 =")],
+     "+" + MASK.format("causal = true") + r".* score \{$"),
+    ("shown_after_causal", [*LENGTH, *BOTH, ("%short, %masked, %hidden", "%short, %masked, %zero")], NO_MASK + r" score \{$"),
+    ("bias_and_causal", [*BIAS], "+" + MASK.format("causal = true") + r".* score \{$"),
+    ("bias_and_finite_causal", [*BIAS, FINITE], NO_MASK + r" score \{$"),
+    ("distance_and_finite_causal", [("%masked =", "%f = arith.index_cast %j : index to i32\n    %g = arith.sitofp %f : i32 to f32\n"
+                                     "    %t = arith.addf %scaled, %g : f32\n    %masked ="),
+                                    (SELECT, "arith.select %seen, %t, %hidden"), FINITE],
      "+" + MASK.format("causal = true") + r".* score \{$"),
     # Caps.
     ("capped", [(SCALED, SCALED + "    %c20 = arith.constant 20.0 : f32\n    %u = arith.divf %scaled, %c20 : f32\n"
@@ -230,13 +189,6 @@ CASES = [
     ("weights_returned", [("EXTRA_TYPE", ", tensor<2x8x12xf32>"), ("EXTRA_VALUE", ", %w")],
      "of 'linalg.generic', has another user, 'func.return'"),
 ]
-
-
-def edit(graph, edits):
-    for old, new in edits:
-        assert old in graph, old
-        graph = graph.replace(old, new)
-    return graph
 
 
 def main():

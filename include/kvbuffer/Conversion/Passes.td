@@ -138,13 +138,21 @@ def RaiseAttention : Pass<"kvbuf-raise-attention"> {
     `linalg.transpose`. A graph that is not such attention, or of which another op
     uses an intermediate result, stays; a remark says why.
 
+    Numbers from -10000 hide a key from rows that see others. A row that sees no key
+    has a value in the graph after all, the mean of the hidden keys' values perhaps;
+    so such a mask is a window, or a region `visible`, where every row is known to see
+    a key, and a change of scores elsewhere. `rows-see-keys` says that every row does.
+
     With `round`, operands, weights and result are rounded to that type, where
     they are f32 in the graph. Without, only graphs are raised whose queries, keys,
     values and result are bf16, or f16.
   }];
   let options = [
     Option<"round", "round", "std::string", /*default=*/"",
-           "Type to round operands and results to: bf16 or f16">];
+           "Type to round operands and results to: bf16 or f16">,
+    Option<"rowsSeeKeys", "rows-see-keys", "bool", /*default=*/"false",
+           "No query is hidden from all keys: what masks hide by a finite "
+           "number is hidden as by -inf">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

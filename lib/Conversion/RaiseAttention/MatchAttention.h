@@ -46,8 +46,10 @@ enum class Outcome {
 /// Looks for attention that ends in a tensor.
 class AttentionMatcher {
 public:
-  AttentionMatcher(mlir::Value root, mlir::Type roundTo)
-      : graph(root.getContext()), root(root), roundTo(roundTo) {}
+  /// With `rowsSeeKeys` no row is hidden from all keys by numbers.
+  AttentionMatcher(mlir::Value root, mlir::Type roundTo, bool rowsSeeKeys)
+      : graph(root.getContext()), root(root), roundTo(roundTo),
+        rowsSeeKeys(rowsSeeKeys) {}
 
   Outcome match();
   /// Whether an expression can be computed from a sequence, head, row and key,
@@ -60,6 +62,8 @@ public:
   /// values.
   std::string why;
   mlir::Operation *anchor = nullptr;
+  /// Whether a window is no attribute only because a row may see no key.
+  bool rowsMaySeeNoKey = false;
 
   // What was found.
   Score score;
@@ -72,9 +76,9 @@ public:
   Coord rows, keys, columns, batch, kvHeads, group;
   bool causal = false;
   int64_t left = -1, right = -1;
-  /// Of the score's hidings, those that no window is: they change scores, in
-  /// this order.
-  llvm::SmallVector<Hiding, 2> changes;
+  /// Of the score's hidings, those that no window is: what hides keys from
+  /// rows that see others, or from all; and what changes scores, in this order.
+  llvm::SmallVector<Hiding, 2> unseen, changes;
   /// The type of elements that the op has.
   mlir::Type elementType;
 
@@ -103,13 +107,27 @@ private:
   /// between, if `scaled`.
   std::optional<SourceTensor> peelOperand(Expr *e, bool scaled);
   bool matchDimensions();
+  /// A hiding, and its band if it has one.
+  struct MaskPart {
+    Hiding hiding;
+    std::optional<Band> band;
+  };
   bool matchMask(const Weights &weights);
+  /// Sets the mask of the op, or leaves it; false, and `why`, where the graph
+  /// has no numbers.
+  bool matchWindow(const Weights &weights, llvm::ArrayRef<MaskPart> parts,
+                   bool &isWindow, bool &everyRowSees);
+  /// Whether a window may take the place of the bands.
+  bool standsAlone(llvm::ArrayRef<MaskPart> parts);
+  /// Whether there is a key that nothing hides from any row.
+  bool hasVisibleKey(llvm::ArrayRef<MaskPart> parts);
   /// Whether a coordinate is made of these.
   bool isKnown(llvm::ArrayRef<Digit> coord);
   bool checkUsers();
   bool contains(const SourceTensor &operand, llvm::ArrayRef<Digit> coord);
 
   mlir::Type roundTo;
+  bool rowsSeeKeys;
 };
 
 } // namespace kvbuf::raise

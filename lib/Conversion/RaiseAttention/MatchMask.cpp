@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Bounds.h"
 #include "MatchAttention.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -68,70 +69,161 @@ bool AttentionMatcher::isKnown(ArrayRef<Digit> coord) {
   return true;
 }
 
-bool AttentionMatcher::matchMask(const Weights &weights) {
+/// A hidden score, where there may be others that are not: the weights of the
+/// hidden are 0 if these are larger by far.
+static constexpr double kSeen = -1e3;
+
+bool AttentionMatcher::standsAlone(ArrayRef<MaskPart> parts) {
+  // A number hides a key from no row that sees no other: then hidden keys
+  // count. Where the masks are one window, every row sees a key; others, or
+  // biases, may take it away.
+  double hidden = -std::numeric_limits<double>::infinity(), lowest = 0;
+  for (const MaskPart &part : parts)
+    if (part.band)
+      hidden = std::max(hidden, part.band->hidden);
+  bool isInfinite = std::isinf(hidden), hasBand = false;
+  for (const auto &[hiding, band] : parts) {
+    hasBand |= band.has_value();
+    if (band)
+      continue;
+    if (hiding.form != Hiding::Form::Added) {
+      // A number that is selected after a mask takes the place of it.
+      if (hasBand && !std::isinf(hiding.value))
+        return false;
+      lowest = std::min(lowest, hiding.value);
+      continue;
+    }
+    if (isInfinite)
+      continue;
+    std::optional<Bounds> bounds = BoundsFinder(graph).find(hiding.expr);
+    if (!bounds)
+      return false;
+    lowest +=
+        std::min({0.0, bounds->lo * hiding.value, bounds->hi * hiding.value});
+  }
+  return isInfinite || lowest >= hidden / 2;
+}
+
+bool AttentionMatcher::hasVisibleKey(ArrayRef<MaskPart> parts) {
+  SmallVector<int64_t, 2> candidates{0};
+  if (int64_t count = graph.getExtent(keys); !ShapedType::isDynamic(count))
+    candidates.push_back(count - 1);
+  return llvm::any_of(candidates, [&](int64_t key) {
+    BoundsFinder finder(graph);
+    finder.fix(keys, key);
+    return llvm::all_of(parts, [&](const MaskPart &part) {
+      const Hiding &hiding = part.hiding;
+      std::optional<Bounds> bounds = finder.find(hiding.expr);
+      switch (hiding.form) {
+      case Hiding::Form::Added:
+        return bounds && std::min(bounds->lo * hiding.value,
+                                  bounds->hi * hiding.value) >= kSeen;
+      case Hiding::Form::WhereTrue:
+        return hiding.value >= kSeen || (bounds && bounds->hi == 0);
+      case Hiding::Form::WhereFalse:
+        return hiding.value >= kSeen || (bounds && bounds->lo == 1);
+      }
+      llvm_unreachable("all forms are handled");
+    });
+  });
+}
+
+bool AttentionMatcher::matchWindow(const Weights &weights,
+                                   ArrayRef<MaskPart> parts, bool &isWindow,
+                                   bool &everyRowSees) {
   Band band;
-  SmallVector<bool> isBand;
-  for (Hiding &hiding : score.hidings) {
+  for (const MaskPart &part : parts) {
+    if (!part.band)
+      continue;
+    const Band &one = *part.band;
+    band.infinite &= one.infinite;
+    if (one.lowest)
+      band.lowest = std::max(*one.lowest, band.lowest.value_or(*one.lowest));
+    if (one.highest)
+      band.highest =
+          std::min(*one.highest, band.highest.value_or(*one.highest));
+  }
+  // The op's windows are about the key that a query stands at, i + keys -
+  // queries. Other windows are changes of scores.
+  int64_t queries = graph.getExtent(rows), count = graph.getExtent(keys);
+  isWindow = !ShapedType::isDynamic(queries) && !ShapedType::isDynamic(count);
+  everyRowSees = isWindow;
+  if (!isWindow)
+    return true;
+  int64_t shift = count - queries;
+  if (band.highest && *band.highest < count - 1)
+    right = *band.highest - shift;
+  else
+    band.highest.reset();
+  if (band.lowest && *band.lowest > -(queries - 1))
+    left = shift - *band.lowest;
+  else
+    band.lowest.reset();
+  isWindow = (!band.highest || right >= 0) && (!band.lowest || left >= 0);
+  // Where a row sees no key the op says 0. So does PyTorch's form; elsewhere
+  // the graph says the mean of the values, or, after -inf, nothing.
+  for (int64_t row = 0; row < queries; ++row) {
+    if (std::max<int64_t>(0, row + band.lowest.value_or(-row)) <=
+        std::min(count - 1, row + band.highest.value_or(count)))
+      continue;
+    everyRowSees = false;
+    if (weights.noKey && band.infinite)
+      continue;
+    if (band.infinite) {
+      why = llvm::formatv("query {0} sees no key, for which the graph has no "
+                          "number",
+                          row);
+      return false;
+    }
+    isWindow = false;
+  }
+  if (isWindow && band.highest && right == 0) {
+    causal = true;
+    right = -1;
+  }
+  return true;
+}
+
+bool AttentionMatcher::matchMask(const Weights &weights) {
+  SmallVector<MaskPart> parts;
+  for (const Hiding &hiding : score.hidings) {
     if (!(hiding.value < std::numeric_limits<double>::infinity())) {
       why = "hidden scores are no numbers";
       return false;
     }
     bool hides = hiding.form == Hiding::Form::Added || hiding.value <= kHidden;
     std::string ignored;
-    std::optional<Band> one =
-        hides ? findBand(graph, hiding, rows, keys, ignored) : std::nullopt;
-    isBand.push_back(one.has_value());
-    if (!one)
-      continue;
-    band.infinite &= one->infinite;
-    if (one->lowest)
-      band.lowest = std::max(*one->lowest, band.lowest.value_or(*one->lowest));
-    if (one->highest)
-      band.highest =
-          std::min(*one->highest, band.highest.value_or(*one->highest));
+    MaskPart &part = parts.emplace_back(MaskPart{hiding, std::nullopt});
+    if (hides)
+      part.band = findBand(graph, hiding, rows, keys, ignored);
   }
-  // The op's windows are about the key that a query stands at, i + keys -
-  // queries. Other windows are changes of scores.
-  int64_t queries = graph.getExtent(rows), count = graph.getExtent(keys);
-  bool isStatic =
-      !ShapedType::isDynamic(queries) && !ShapedType::isDynamic(count);
-  bool isWindow = isStatic;
-  if (isStatic) {
-    int64_t shift = count - queries;
-    if (band.highest && *band.highest < count - 1)
-      right = *band.highest - shift;
-    else
-      band.highest.reset();
-    if (band.lowest && *band.lowest > -(queries - 1))
-      left = shift - *band.lowest;
-    else
-      band.lowest.reset();
-    isWindow = (!band.highest || right >= 0) && (!band.lowest || left >= 0);
-    // Where a row sees no key the op says 0. So does PyTorch's form; elsewhere
-    // the graph says the mean of the values, or, after -inf, nothing.
-    for (int64_t row = 0; row < queries; ++row) {
-      if ((weights.noKey && band.infinite) ||
-          std::max<int64_t>(0, row + band.lowest.value_or(-row)) <=
-              std::min(count - 1, row + band.highest.value_or(count)))
-        continue;
-      if (band.infinite) {
-        why = llvm::formatv("query {0} sees no key, for which the graph has no "
-                            "number",
-                            row);
-        return false;
-      }
-      isWindow = false;
-    }
+  bool isWindow, everyRowSees;
+  if (!matchWindow(weights, parts, isWindow, everyRowSees))
+    return false;
+  everyRowSees &= llvm::all_of(
+      parts, [](const MaskPart &part) { return part.band.has_value(); });
+  everyRowSees = everyRowSees || rowsSeeKeys || hasVisibleKey(parts);
+  bool alone = standsAlone(parts);
+  // What is selected after a mask, and does not hide itself, shows keys again.
+  bool hasBand = false, overridden = false;
+  for (const auto &[hiding, band] : parts) {
+    hasBand |= band.has_value();
+    overridden |= hasBand && !band && hiding.form != Hiding::Form::Added &&
+                  hiding.value > kHidden;
   }
-  // Hidden by a number, keys count where all others are hidden so, too.
-  for (auto [hiding, one] : llvm::zip_equal(score.hidings, isBand))
-    if (!one && !band.infinite && hiding.form != Hiding::Form::Added &&
-        !std::isinf(hiding.value))
-      isWindow = false;
-  if (!isWindow)
+  if (isWindow && !alone && (overridden || !everyRowSees)) {
+    rowsMaySeeNoKey = !overridden && (causal || left >= 0 || right >= 0);
+    isWindow = false;
+  }
+  if (!isWindow) {
     left = right = -1;
-  for (auto [hiding, one] : llvm::zip_equal(score.hidings, isBand)) {
-    if (one && isWindow)
+    causal = false;
+  }
+  // From the last: what comes before a number that is selected may be
+  // replaced by it, and has to stay before it.
+  bool mayHide = true;
+  for (const auto &[hiding, band] : llvm::reverse(parts)) {
+    if (band && isWindow)
       continue;
     unsigned steps = 0;
     if (!canCompute(hiding.expr, steps)) {
@@ -140,11 +232,18 @@ bool AttentionMatcher::matchMask(const Weights &weights) {
           "query and the key, and their indices";
       return false;
     }
-    changes.push_back(hiding);
-  }
-  if (isWindow && band.highest && right == 0) {
-    causal = true;
-    right = -1;
+    // An infinite number hides from all rows, others from those that see a key.
+    Hiding selected = asSelection(graph, hiding);
+    bool isSelected = selected.form != Hiding::Form::Added;
+    if (isSelected && mayHide &&
+        (std::isinf(selected.value) ||
+         (everyRowSees && selected.value <= kHidden))) {
+      unseen.insert(unseen.begin(), selected);
+      continue;
+    }
+    if (hiding.form != Hiding::Form::Added)
+      mayHide = false;
+    changes.insert(changes.begin(), hiding);
   }
   return true;
 }

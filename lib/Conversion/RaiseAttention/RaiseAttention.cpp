@@ -64,8 +64,10 @@ private:
   /// The reverse.
   Value collapseToCoords(Value tensor, ArrayRef<Coord> coords);
   Value convert(Value tensor, Type element);
-  /// Fills the op's function of scores; the tensors that it reads.
-  SmallVector<Value> buildScores(Region &region);
+  /// Fills the op's regions; the tensors that they read.
+  SmallVector<Value> buildRegions(Region &scores, Region &visible);
+  /// Lets a region read words of `type` where it reads fewer bits.
+  void readWords(BlockArgument arg, Type type);
 
   AttentionMatcher &match;
   ElementGraph &graph;
@@ -237,31 +239,52 @@ Value AttentionBuilder::convert(Value tensor, Type element) {
       .getResult(0);
 }
 
-SmallVector<Value> AttentionBuilder::buildScores(Region &region) {
-  ScoreEmitter emitter(match, b.getLoc(), &region.emplaceBlock());
-  for (const Hiding &hiding : match.changes)
-    emitter.emit(hiding);
-  emitter.finish();
-  // Kernels read no tensors of single bits.
-  SmallVector<Value> captures(emitter.getCaptures());
+SmallVector<Value> AttentionBuilder::buildRegions(Region &scores,
+                                                  Region &visible) {
+  SmallVector<Value> captures;
+  SmallVector<ScoreEmitter, 2> emitters;
+  SmallVector<Region *, 2> regions;
+  if (!match.unseen.empty()) {
+    regions.push_back(&visible);
+    emitters.emplace_back(match, b.getLoc(), &visible.emplaceBlock(), captures,
+                          /*scores=*/false);
+    for (const Hiding &hiding : match.unseen)
+      emitters.back().emitVisible(hiding);
+  }
+  if (!match.changes.empty()) {
+    regions.push_back(&scores);
+    emitters.emplace_back(match, b.getLoc(), &scores.emplaceBlock(), captures,
+                          /*scores=*/true);
+    for (const Hiding &hiding : match.changes)
+      emitters.back().emit(hiding);
+  }
+  for (ScoreEmitter &emitter : emitters)
+    emitter.finish();
+  // Kernels read no tensors of few bits.
   for (auto [i, tensor] : llvm::enumerate(captures)) {
     Type element = typeOf(tensor).getElementType();
     if (!element.isInteger() || element.getIntOrFloatBitWidth() >= 32)
       continue;
-    BlockArgument arg = region.getArgument(6 + i);
     tensor = convert(tensor, b.getI32Type());
-    arg.setType(tensor.getType());
-    for (Operation *user : llvm::make_early_inc_range(arg.getUsers())) {
-      auto extract = cast<tensor::ExtractOp>(user);
-      OpBuilder inner(extract);
-      inner.setInsertionPointAfter(extract);
-      extract.getResult().setType(b.getI32Type());
-      auto narrow = arith::TruncIOp::create(inner, extract.getLoc(), element,
-                                            extract.getResult());
-      extract.getResult().replaceAllUsesExcept(narrow.getResult(), narrow);
-    }
+    for (Region *region : regions)
+      readWords(region->getArguments().take_back(captures.size())[i],
+                tensor.getType());
   }
   return captures;
+}
+
+void AttentionBuilder::readWords(BlockArgument arg, Type type) {
+  Type element = typeOf(arg).getElementType();
+  arg.setType(type);
+  for (Operation *user : llvm::make_early_inc_range(arg.getUsers())) {
+    auto extract = cast<tensor::ExtractOp>(user);
+    OpBuilder inner(extract);
+    inner.setInsertionPointAfter(extract);
+    extract.getResult().setType(b.getI32Type());
+    auto narrow = arith::TruncIOp::create(inner, extract.getLoc(), element,
+                                          extract.getResult());
+    extract.getResult().replaceAllUsesExcept(narrow.getResult(), narrow);
+  }
 }
 
 Value AttentionBuilder::build() {
@@ -293,10 +316,8 @@ Value AttentionBuilder::build() {
   MaskAttr mask;
   if (match.causal || match.left >= 0 || match.right >= 0)
     mask = MaskAttr::get(b.getContext(), match.causal, match.left, match.right);
-  Region scores;
-  SmallVector<Value> captures;
-  if (!match.changes.empty())
-    captures = buildScores(scores);
+  Region scores, visible;
+  SmallVector<Value> captures = buildRegions(scores, visible);
   auto op = AttentionOp::create(
       b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(),
       /*sink=*/Value(), captures, init, /*lse=*/Value(), mask,
@@ -304,6 +325,7 @@ Value AttentionBuilder::build() {
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
   op.getScore().takeBody(scores);
+  op.getVisible().takeBody(visible);
   RankedTensorType type = typeOf(match.root);
   Value out = convert(op->getResult(0), type.getElementType());
   out = arrange(out, oShape, match.rootCoords);
@@ -345,7 +367,7 @@ struct RaiseAttentionPass
     });
     reasons.clear();
     for (Value root : llvm::reverse(roots)) {
-      AttentionMatcher matcher(root, roundTo);
+      AttentionMatcher matcher(root, roundTo, rowsSeeKeys);
       Outcome outcome = matcher.match();
       if (outcome == Outcome::Refused)
         reasons.insert({matcher.anchor, matcher.why});
@@ -353,9 +375,13 @@ struct RaiseAttentionPass
         continue;
       Location loc = matcher.anchor->getLoc();
       Value raised = AttentionBuilder(matcher).build();
+      std::string what = "attention is kvbuffer.attention now";
+      if (matcher.rowsMaySeeNoKey)
+        what += "; its window is a change of scores, as other masks or biases "
+                "may leave a row no key: rows-see-keys says that they do not";
       remark::passed(loc,
                      remark::RemarkOpts::name("raised").category(DEBUG_TYPE))
-          << "attention is kvbuffer.attention now";
+          << what;
       root.replaceAllUsesWith(raised);
       eraseUnused(root.getDefiningOp());
       return true;

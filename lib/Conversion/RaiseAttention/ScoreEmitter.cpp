@@ -8,6 +8,7 @@
 
 #include "ScoreEmitter.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -36,13 +37,17 @@ Value ScoreEmitter::coordValue(ArrayRef<Digit> coord) {
   return value ? value : constant(0);
 }
 
+Value ScoreEmitter::argumentOf(size_t capture) {
+  for (size_t i = body->getNumArguments() - firstCapture; i <= capture; ++i)
+    body->addArgument(captures[i].getType(), b.getLoc());
+  return body->getArgument(firstCapture + capture);
+}
+
 Value ScoreEmitter::capture(Value tensor) {
-  unsigned first = body->getNumArguments() - captures.size();
-  for (auto [i, known] : llvm::enumerate(captures))
-    if (known == tensor)
-      return body->getArgument(first + i);
-  captures.push_back(tensor);
-  return body->addArgument(tensor.getType(), b.getLoc());
+  size_t i = llvm::find(captures, tensor) - captures.begin();
+  if (i == captures.size())
+    captures.push_back(tensor);
+  return argumentOf(i);
 }
 
 Value ScoreEmitter::compute(Expr *e) {
@@ -85,6 +90,10 @@ Value ScoreEmitter::computeOnce(Expr *e) {
 void ScoreEmitter::emit(const Hiding &hiding) {
   Value x = compute(hiding.expr);
   auto number = [&](double value) -> Value {
+    // What is finite in the graph is finite in f32.
+    constexpr double kMost = std::numeric_limits<float>::max();
+    if (std::isfinite(value))
+      value = std::clamp(value, -kMost, kMost);
     return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
   };
   if (hiding.form == Hiding::Form::Added) {
@@ -94,11 +103,19 @@ void ScoreEmitter::emit(const Hiding &hiding) {
       x = arith::TruncFOp::create(b, b.getF32Type(), x);
     if (hiding.value != 1.0)
       x = arith::MulFOp::create(b, x, number(hiding.value));
-    score = arith::AddFOp::create(b, score, x);
+    result = arith::AddFOp::create(b, result, x);
     return;
   }
   Value hidden = number(hiding.value);
   bool whereTrue = hiding.form == Hiding::Form::WhereTrue;
-  score = arith::SelectOp::create(b, x, whereTrue ? hidden : score,
-                                  whereTrue ? score : hidden);
+  result = arith::SelectOp::create(b, x, whereTrue ? hidden : result,
+                                   whereTrue ? result : hidden);
+}
+
+void ScoreEmitter::emitVisible(const Hiding &hiding) {
+  Value x = compute(hiding.expr);
+  if (hiding.form == Hiding::Form::WhereTrue)
+    x = arith::XOrIOp::create(
+        b, x, arith::ConstantIntOp::create(b, /*value=*/1, /*width=*/1));
+  result = result ? arith::AndIOp::create(b, result, x).getResult() : x;
 }

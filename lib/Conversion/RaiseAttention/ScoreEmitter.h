@@ -16,14 +16,19 @@
 
 namespace kvbuf::raise {
 
-/// Computes a graph's masks and biases in the region of a `kvbuffer.attention`.
+/// Computes a graph's masks and biases in a region of a `kvbuffer.attention`:
+/// which keys are visible, or (`scores`) what their scores are. The regions of
+/// an op have the same `captures`.
 class ScoreEmitter {
 public:
-  ScoreEmitter(AttentionMatcher &match, mlir::Location loc, mlir::Block *body)
-      : match(match), graph(match.graph), b(loc, loc.getContext()), body(body) {
+  ScoreEmitter(AttentionMatcher &match, mlir::Location loc, mlir::Block *body,
+               llvm::SmallVectorImpl<mlir::Value> &captures, bool scores)
+      : match(match), graph(match.graph), b(loc, loc.getContext()), body(body),
+        captures(captures) {
     b.setInsertionPointToEnd(body);
     auto index = b.getIndexType();
-    score = body->addArgument(b.getF32Type(), loc);
+    if (scores)
+      result = body->addArgument(b.getF32Type(), loc);
     // The position of the query is not used: graphs count rows.
     mlir::Value batch = body->addArgument(index, loc),
                 head = body->addArgument(index, loc),
@@ -36,14 +41,19 @@ public:
     split(head, heads);
     split(row, match.rows);
     split(key, match.keys);
+    firstCapture = body->getNumArguments();
   }
 
-  /// Applies what hides or changes scores.
+  /// Applies what changes scores.
   void emit(const Hiding &hiding);
-  /// Yields the score.
-  void finish() { YieldOp::create(b, score); }
-  /// The tensors that the region reads, in the order of its arguments.
-  llvm::ArrayRef<mlir::Value> getCaptures() const { return captures; }
+  /// Leaves those keys visible that `hiding`, a selection, does not hide.
+  void emitVisible(const Hiding &hiding);
+  /// Yields the result. All captures are known.
+  void finish() {
+    if (!captures.empty())
+      argumentOf(captures.size() - 1);
+    YieldOp::create(b, result);
+  }
 
 private:
   /// Where the digits of a coordinate come from.
@@ -62,8 +72,9 @@ private:
   mlir::Value coordValue(llvm::ArrayRef<Digit> coord);
   mlir::Value compute(Expr *e);
   mlir::Value computeOnce(Expr *e);
-  /// The region's argument for a tensor.
+  /// The region's argument for a tensor, and for a capture.
   mlir::Value capture(mlir::Value tensor);
+  mlir::Value argumentOf(size_t capture);
 
   struct Source {
     mlir::Value number;
@@ -74,10 +85,13 @@ private:
   ElementGraph &graph;
   mlir::ImplicitLocOpBuilder b;
   mlir::Block *body;
-  mlir::Value score;
+  /// The score, or whether the key is visible; null as long as all are.
+  mlir::Value result;
   llvm::DenseMap<Digit, Source> sources;
   llvm::DenseMap<Expr *, mlir::Value> computed;
-  llvm::SmallVector<mlir::Value> captures;
+  /// The tensors that the regions read, in the order of their arguments.
+  llvm::SmallVectorImpl<mlir::Value> &captures;
+  unsigned firstCapture = 0;
 };
 
 } // namespace kvbuf::raise

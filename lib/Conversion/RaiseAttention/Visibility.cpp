@@ -402,6 +402,7 @@ std::optional<Band> BandFinder::byPositions(const Hiding &hiding,
   std::vector<bool> visible(rows * keys);
   std::optional<int64_t> lowest, highest;
   bool infinite = true;
+  double hidden = -std::numeric_limits<double>::infinity();
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t key = 0; key < keys; ++key) {
       setCoord(i, row);
@@ -420,10 +421,12 @@ std::optional<Band> BandFinder::byPositions(const Hiding &hiding,
         }
         seen = added == 0;
         infinite &= seen || std::isinf(added);
+        hidden = seen ? hidden : std::max(hidden, added);
       } else {
         seen =
             (value->integer != 0) == (hiding.form == Hiding::Form::WhereFalse);
         infinite &= seen || std::isinf(hiding.value);
+        hidden = seen ? hidden : std::max(hidden, hiding.value);
       }
       visible[row * keys + key] = seen;
       if (!seen)
@@ -442,7 +445,26 @@ std::optional<Band> BandFinder::byPositions(const Hiding &hiding,
         why = "the visible keys are no window around the query";
         return std::nullopt;
       }
-  return Band{lowest, highest, infinite};
+  return Band{lowest, highest, infinite, hidden};
+}
+
+Hiding kvbuf::raise::asSelection(ElementGraph &graph, const Hiding &hiding) {
+  if (hiding.form != Hiding::Form::Added)
+    return hiding;
+  Expr *added = graph.view(hiding.expr);
+  if (!added->isOp("arith.select"))
+    return hiding;
+  for (bool where : {true, false}) {
+    std::optional<double> here =
+        graph.constantOf(added->operands[where ? 1 : 2]);
+    std::optional<double> there =
+        graph.constantOf(added->operands[where ? 2 : 1]);
+    if (here && there && *here * hiding.value == 0 &&
+        *there * hiding.value <= kHidden)
+      return {where ? Hiding::Form::WhereFalse : Hiding::Form::WhereTrue,
+              added->operands[0], *there * hiding.value};
+  }
+  return hiding;
 }
 
 std::optional<Band> kvbuf::raise::findBand(ElementGraph &graph,
@@ -450,27 +472,16 @@ std::optional<Band> kvbuf::raise::findBand(ElementGraph &graph,
                                            ArrayRef<Digit> i, ArrayRef<Digit> j,
                                            std::string &why) {
   BandFinder finder(graph, i, j);
-  if (hiding.form != Hiding::Form::Added) {
+  Hiding selected = asSelection(graph, hiding);
+  if (selected.form != Hiding::Form::Added)
     if (std::optional<Band> band = finder.byComparisons(
-            hiding.expr, hiding.form == Hiding::Form::WhereFalse)) {
-      band->infinite = std::isinf(hiding.value);
+            selected.expr, selected.form == Hiding::Form::WhereFalse)) {
+      // Without a limit nothing is hidden.
+      if (band->lowest || band->highest) {
+        band->infinite = std::isinf(selected.value);
+        band->hidden = selected.value;
+      }
       return band;
     }
-  } else if (Expr *added = graph.view(hiding.expr);
-             added->isOp("arith.select")) {
-    for (bool where : {true, false}) {
-      std::optional<double> here =
-          graph.constantOf(added->operands[where ? 1 : 2]);
-      std::optional<double> there =
-          graph.constantOf(added->operands[where ? 2 : 1]);
-      if (here && there && *here * hiding.value == 0 &&
-          *there * hiding.value <= kHidden)
-        if (std::optional<Band> band =
-                finder.byComparisons(added->operands[0], where)) {
-          band->infinite = std::isinf(*there);
-          return band;
-        }
-    }
-  }
   return finder.byPositions(hiding, why);
 }

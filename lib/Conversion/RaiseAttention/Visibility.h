@@ -34,7 +34,13 @@ struct Band {
   std::optional<int64_t> lowest, highest;
   /// Whether every hidden score is -inf.
   bool infinite = true;
+  /// The largest hidden score, or number that is added to one.
+  double hidden = -std::numeric_limits<double>::infinity();
 };
+
+/// A mask that is added, select(c, 0, n) or select(c, n, 0) with n at most
+/// `kHidden`, as one that selects; others as they are.
+Hiding asSelection(ElementGraph &graph, const Hiding &hiding);
 
 /// The band of keys that `hiding` leaves visible, for queries `i` and keys `j`.
 /// Otherwise none, and `why` says why.

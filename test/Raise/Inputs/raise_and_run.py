@@ -28,7 +28,7 @@ PROBLEM = re.compile(
     r"^ *(%\w+) = kvbuffer\.attention q\((%\w+)\) k\((%\w+)\) v\((%\w+)\) "
     r"out\(%\w+\) (\{.*?\}) : (tensor<[^>]*>), (tensor<[^>]*>), "
     r"(tensor<[^>]*>), (tensor<[^>]*>) -> tensor<[^>]*>"
-    r"(?: captures\((.*?) : (.*?)\))?( score \{.*?^    \})?$", re.M | re.S)
+    r"(?: captures\((.*?) : (.*?)\))?((?: (?:score|visible) \{.*?^    \})*)$", re.M | re.S)
 
 
 def run_kernel(attrs, q, k, v, types, target, schedule):
