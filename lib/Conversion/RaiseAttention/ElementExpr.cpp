@@ -140,6 +140,16 @@ Expr *ElementGraph::makeOp(StringRef name, Type type,
   return e;
 }
 
+Expr *ElementGraph::makeUnknown(Type type, Operation *op,
+                                ArrayRef<std::optional<Coord>> loops) {
+  Expr *e = make(Expr::Kind::Unknown, type);
+  e->op = op;
+  for (const std::optional<Coord> &coord : loops)
+    if (coord)
+      e->coords.push_back(*coord);
+  return e;
+}
+
 Expr *ElementGraph::makeConstant(TypedAttr value) {
   Expr *e = make(Expr::Kind::Constant, value.getType());
   e->constant = value;
@@ -275,14 +285,14 @@ Expr *ElementGraph::operandAt(OpOperand &operand, linalg::LinalgOp op,
   for (auto [dim, expr] : llvm::enumerate(map.getResults())) {
     if (auto loop = dyn_cast<AffineDimExpr>(expr)) {
       if (!loops[loop.getPosition()])
-        return makeUnknown(type.getElementType());
+        return makeUnknown(type.getElementType(), op, loops);
       coords.push_back(*loops[loop.getPosition()]);
     } else if (auto constant = dyn_cast<AffineConstantExpr>(expr);
                constant && constant.getValue() == 0 &&
                type.getDimSize(dim) == 1) {
       coords.emplace_back();
     } else {
-      return makeUnknown(type.getElementType());
+      return makeUnknown(type.getElementType(), op, loops);
     }
   }
   return element(operand.get(), coords);
@@ -306,7 +316,7 @@ Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
     if (auto index = dyn_cast<linalg::IndexOp>(def)) {
       const std::optional<Coord> &coord = loops[index.getDim()];
       if (!coord)
-        return makeUnknown(value.getType());
+        return makeUnknown(value.getType(), def, loops);
       Expr *e = make(Expr::Kind::Index, value.getType());
       e->coords.push_back(*coord);
       return e;
@@ -322,13 +332,13 @@ Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
         else if (type.getDimSize(dim) == 1)
           coords.emplace_back();
         else
-          return makeUnknown(value.getType());
+          return makeUnknown(value.getType(), def, loops);
       }
       return element(extract.getTensor(), coords);
     }
     if (def->getNumResults() != 1 || def->getNumRegions() ||
         !isMemoryEffectFree(def))
-      return makeUnknown(value.getType());
+      return makeUnknown(value.getType(), def, loops);
     Expr *e = makeOp(def->getName().getStringRef(), value.getType(), {});
     e->attrs = getMeaning(def);
     for (Value operand : def->getOperands())
@@ -464,7 +474,7 @@ Expr *ElementGraph::body(Expr *reduction, ArrayRef<Coord> at) {
   // Nothing that is read may be a partial result.
   for (OpOperand &other : op.getDpsInitsMutable())
     memo[op.getMatchingBlockArgument(&other)] =
-        makeUnknown(getElementTypeOrSelf(other.get().getType()));
+        makeUnknown(getElementTypeOrSelf(other.get().getType()), op, loops);
   return inRegion(combined->first, op, loops, memo);
 }
 

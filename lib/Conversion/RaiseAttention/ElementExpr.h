@@ -52,7 +52,8 @@ struct Expr {
     Op,
     /// All elements over the reduction loops of `op`, combined.
     Reduction,
-    /// Something else, equal to nothing but itself.
+    /// Something else, equal to nothing but itself, that `op` makes at
+    /// `coords`.
     Unknown
   };
   Kind kind;
@@ -131,7 +132,9 @@ private:
   Expr *make(Expr::Kind kind, mlir::Type type);
   Expr *makeOp(llvm::StringRef name, mlir::Type type,
                llvm::ArrayRef<Expr *> operands);
-  Expr *makeUnknown(mlir::Type type) { return make(Expr::Kind::Unknown, type); }
+  /// What `op` makes where the loops around it have these coordinates.
+  Expr *makeUnknown(mlir::Type type, mlir::Operation *op,
+                    llvm::ArrayRef<std::optional<Coord>> loops);
   Expr *makeConstant(mlir::TypedAttr value);
   /// A value that is no tensor.
   Expr *scalar(mlir::Value value);

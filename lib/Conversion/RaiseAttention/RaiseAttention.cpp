@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScoreEmitter.h"
+#include "Unraised.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -413,6 +414,12 @@ struct RaiseAttentionPass
     Reasons reasons;
     while (raiseOne(reasons))
       ;
+    // What the matcher does not take for weights, by what it comes from.
+    getOperation()->walk([&](linalg::LinalgOp op) {
+      if (!reasons.contains(op) && isSumOfProducts(op))
+        if (std::optional<std::string> why = whyUnfollowed(op))
+          reasons.insert({op, *why});
+    });
     for (auto &[op, why] : reasons)
       remark::missed(op->getLoc(),
                      remark::RemarkOpts::name("raised").category(DEBUG_TYPE))
