@@ -231,7 +231,8 @@ class Artifact:
         torch = sys.modules.get("torch")
         if torch is None:
             return self._launch(None, device, stream, arguments)
-        if torch.compiler.is_compiling():
+        if torch.compiler.is_compiling() or _compiled.is_watched(
+                self, torch, arguments):
             return _compiled.call(self, torch, device, stream, arguments)
         # What a plan follows from. Subclasses may lie about their memory.
         key, data = [device], []

@@ -572,19 +572,30 @@ def attention(
     NotImplementedError for what no kernel computes, Error where the compiler or
     the runtime refuses."""
     torch = sys.modules.get("torch")
-    if torch is not None and torch.compiler.is_compiling():
-        if tree is not None:
-            raise NotImplementedError("tree is given under torch.compile; call "
-                                      "kvbuf.attention outside of it")
-        from . import _operators
-        return _operators.traced_attention(
-            q, k, v, causal=causal, window=window, scale=scale, softcap=softcap,
-            sink=sink, q_offsets=q_offsets, k_offsets=k_offsets,
-            longest_query=longest_query, page_table=page_table, slots=slots,
-            lengths=lengths, lengths_count=lengths_count, out=out, lse=lse,
-            return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
-            mask=mask, batch_invariant=batch_invariant, convert=convert,
-            target=target, schedule=schedule, device=device, stream=stream)
+    if torch is not None and isinstance(q, torch.Tensor):
+        floats = (q, k, v, sink, alibi_slopes, bias, k_descale, v_descale, out,
+                  lse)
+        from . import _torch_state
+        lost = _torch_state.wants_derivatives(*floats)
+        if lost:
+            raise NotImplementedError(
+                f"kvbuf.attention {lost}; call it under torch.no_grad(), or on "
+                "tensors.detach()")
+        if _torch_state.is_operator(
+                "kvbuf.attention", *floats, q_offsets, k_offsets, page_table,
+                slots, lengths, mask, tree):
+            from . import torch as functions
+            return functions.attention_by_operator(
+                q=q, k=k, v=v, causal=causal, window=window, scale=scale,
+                softcap=softcap, sink=sink, q_offsets=q_offsets,
+                k_offsets=k_offsets, longest_query=longest_query,
+                page_table=page_table, slots=slots, lengths=lengths,
+                lengths_count=lengths_count, out=out, lse=lse,
+                return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
+                mask=mask, tree=tree, k_descale=k_descale, v_descale=v_descale,
+                kv_dtype=kv_dtype, batch_invariant=batch_invariant,
+                convert=convert, target=target, schedule=schedule,
+                device=device, stream=stream)
     ops = _ops.of(q)
     left, right = check_window("window", window)
     if lengths_count not in ("all", "cached"):
@@ -606,7 +617,6 @@ def attention(
         if value is not None:
             require_rank(name, value, rank, "(batch, pages)" if rank == 2 else
                          "(batch)")
-    refuse_gradients(ops, "kvbuf.attention", q, k, v, sink)
     request = build(
         ops, q, k, v, q_offsets=q_offsets, k_offsets=k_offsets, table=table,
         lengths=lengths, counts=lengths_count, longest=longest_query,
@@ -618,16 +628,3 @@ def attention(
     out, lse = run(ops, request, q, target=target, schedule=schedule,
                    device=device, stream=stream)
     return (out, lse) if request.problem.lse else out
-
-
-def needs_gradients(ops, *tensors):
-    if not isinstance(ops, _ops.Torch) or not ops.torch.is_grad_enabled():
-        return False
-    return any(t is not None and t.requires_grad for t in tensors)
-
-
-def refuse_gradients(ops, name, *tensors):
-    if needs_gradients(ops, *tensors):
-        raise NotImplementedError(
-            f"{name} has no backward pass, and a tensor requires gradients; call "
-            "it under torch.no_grad(), or on tensors.detach()")

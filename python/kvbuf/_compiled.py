@@ -1,8 +1,8 @@
 # Part of the kvbuf project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Artifacts under torch.compile: each is two operators of torch, one that
-allocates its outputs and one that is given them."""
+"""Artifacts where torch traces or transforms operators: each is two of these, one
+that allocates its outputs and one that is given them."""
 
 import itertools
 import sys
@@ -14,8 +14,24 @@ _numbers = itertools.count()
 _artifacts = weakref.WeakValueDictionary()
 
 
+def is_watched(artifact, torch, arguments):
+    """Whether more than a launch is wanted of a call, outside of torch.compile:
+    what records operators has to see one. Refuses what cannot be given."""
+    from . import _torch_state as state
+    if not (state.dispatch_modes() or state.function_modes()
+            or state.is_traced_by_jit() or state.level() is not None
+            or state.forward_ad._current_level >= 0):
+        return False
+    tensors = [x for x in arguments.values() if isinstance(x, torch.Tensor)]
+    name = f"the kernel {artifact.name}"
+    if any(map(state.has_tangent, tensors)):
+        raise Error(f"{name} has no derivatives in forward mode, and a tensor has "
+                    "a tangent")
+    return bool(tensors) and state.is_operator(name, *tensors)
+
+
 def call(artifact, torch, device, stream, arguments):
-    """What Artifact.__call__ is while torch.compile traces it."""
+    """What Artifact.__call__ is while torch traces it."""
     if device is not None or stream is not None:
         raise Error("device and stream cannot be given under torch.compile: "
                     "they are those of the tensors and the graph")

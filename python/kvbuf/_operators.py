@@ -1,22 +1,24 @@
 # Part of the kvbuf project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""torch's operators kvbuf::..., for torch.compile, torch.export and tensors of
-other kinds than torch.Tensor: kvbuf.torch's functions with what they make of
-shapes alone. Importing this registers them."""
+"""torch's operators kvbuf::..., for torch.compile, torch.export, what else traces
+operators, and tensors of other kinds than torch.Tensor. Each is made of one of
+kvbuf.torch's functions: the parameters of that are those of the schema, so none can
+be left out by accident."""
 
 from __future__ import annotations
 
-import functools
+import inspect
 
 import torch
 
-from . import _attention, _ops
-from . import torch as functions
-from ._attention import attention
+from . import _torch_state
 
-_OPTIONS = ("float? scale, bool causal, SymInt left, SymInt right, "
-            "float softcap")
+#: A parameter's annotation in a schema. A window is two numbers.
+_KINDS = {"Tensor": "Tensor", "Tensor | None": "Tensor?", "bool": "bool",
+          "int | Tensor | None": "Tensor?", "float": "float",
+          "float | None": "float?", "int": "SymInt", "int | None": "SymInt?",
+          "str": "str", "str | None": "str?"}
 
 
 def _plain(x):
@@ -27,180 +29,93 @@ def _plain(x):
     return x
 
 
-def _operator(name, schema, mutates=()):
-    """Registers the decorated function as kvbuf::name."""
-    def decorate(function):
-        @functools.wraps(function)
-        def on_plain(*arguments, **options):
-            return function(*map(_plain, arguments),
-                            **{n: _plain(x) for n, x in options.items()})
+class Operator:
+    """kvbuf::name, made of a public function.
 
-        op = torch.library.custom_op(f"kvbuf::{name}", mutates_args=mutates,
-                                     schema=schema)(on_plain)
-        return op
-    return decorate
+    ``left``: the function's parameters that the operator does not have, with what
+    becomes of each: the function's own code sees to that before it calls the
+    operator. ``window``: the parameter of two numbers, "left" and "right" here.
+    ``lse``: the parameter that asks for log-sum-exps; without one the operator has
+    one result. ``written``: tensors that a call changes.
+    ``softcap`` may be None in Python, and is 0 here.
 
+    An operator of a function with ``out`` is told that tensor's type, and makes
+    it; the caller copies."""
 
-def _both(result, want):
-    """(out, log-sum-exp), the latter empty where it was not asked for."""
-    if want:
-        return result
-    return result, result.new_empty((0,), dtype=torch.float32)
+    def __init__(self, name, function, *, left=(), window=None, lse=None,
+                 written=(), q="q", v="v", offsets=None):
+        self.name, self.function = name, function
+        self.left, self.window, self.lse = dict(left), window, lse
+        self.q, self.v, self.offsets = q, v, offsets
+        parameters = inspect.signature(function).parameters
+        self.has_out = "out" in parameters
+        own = [p for p in parameters.values() if p.name not in self.left]
+        marks = iter("abcdefgh")
+        schema = []
+        for p in own:
+            if p.name == window:
+                schema += ["SymInt left", "SymInt right"]
+                continue
+            kind = "float" if p.name == "softcap" else _KINDS[p.annotation]
+            if p.name in written:
+                kind = kind.replace("Tensor", f"Tensor({next(marks)}!)")
+            schema.append(f"{kind} {p.name}")
+        if self.has_out:
+            schema.append("ScalarType? out_type")
+        #: The names of its arguments, all of which a call gives.
+        self.names = [text.split()[1] for text in schema]
+        result = "(Tensor, Tensor)" if lse else "Tensor"
+        made = torch.library.custom_op(
+            f"kvbuf::{name}", mutates_args=written,
+            schema=f"({', '.join(schema)}) -> {result}")(self._run)
+        made.register_fake(self._fake)
 
+    def __call__(self, **given):
+        """The operator's results; (out, log-sum-exp or an empty tensor) where it
+        has two."""
+        if self.window:
+            given["left"], given["right"] = given.pop(self.window)
+        return getattr(torch.ops.kvbuf, self.name)(**given)
 
-def _options(scale, causal, left, right, softcap):
-    return {"softmax_scale": scale, "causal": causal,
-            "window_size": (left, right), "softcap": softcap}
+    def _named(self, values, named):
+        return {**dict(zip(self.names, values)), **named}
 
+    def _run(self, *values, **named):
+        given = {n: _plain(x) for n, x in self._named(values, named).items()}
+        of, v = given[self.q], given[self.v]
+        if self.window:
+            given[self.window] = given.pop("left"), given.pop("right")
+        if self.has_out:
+            kind = given.pop("out_type")
+            if kind is not None:
+                given["out"] = _fake_out(of, v, kind)
+        result = self.function(**given)
+        if not self.lse or given[self.lse]:
+            return result
+        return result, result.new_empty((0,), dtype=torch.float32)
 
-@_operator("flash_attn", f"(Tensor q, Tensor k, Tensor v, {_OPTIONS}, Tensor? "
-           "sink, bool lse, Tensor? alibi_slopes=None) -> (Tensor, Tensor)")
-def _flash_attn(q, k, v, scale, causal, left, right, softcap, sink, lse,
-                alibi_slopes=None):
-    return _both(functions.flash_attn_func(
-        q, k, v, **_options(scale, causal, left, right, softcap), sink=sink,
-        alibi_slopes=alibi_slopes, return_lse=lse), lse)
-
-
-def _fake_out(q, v):
-    return torch.empty_like(q) if q.shape[-1] == v.shape[-1] else q.new_empty(
-        (*q.shape[:-1], v.shape[-1]))
-
-
-@_flash_attn.register_fake
-def _(q, k, v, scale, causal, left, right, softcap, sink, lse,
-      alibi_slopes=None):
-    shape = (q.shape[0], q.shape[2], q.shape[1]) if lse else (0,)
-    return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
-
-
-@_operator("flash_attn_varlen", "(Tensor q, Tensor k, Tensor v, Tensor "
-           "cu_seqlens_q, Tensor? cu_seqlens_k, SymInt max_seqlen_q, SymInt "
-           f"max_seqlen_k, {_OPTIONS}, Tensor? block_table, Tensor? seqused_k, "
-           "Tensor? sink, bool lse, Tensor? alibi_slopes=None) -> (Tensor, "
-           "Tensor)")
-def _flash_attn_varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q,
-                       max_seqlen_k, scale, causal, left, right, softcap,
-                       block_table, seqused_k, sink, lse, alibi_slopes=None):
-    return _both(functions.flash_attn_varlen_func(
-        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
-        **_options(scale, causal, left, right, softcap),
-        block_table=block_table, seqused_k=seqused_k, sink=sink,
-        alibi_slopes=alibi_slopes, return_lse=lse), lse)
-
-
-@_flash_attn_varlen.register_fake
-def _(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, scale,
-      causal, left, right, softcap, block_table, seqused_k, sink, lse,
-      alibi_slopes=None):
-    shape = (q.shape[1], q.shape[0]) if lse else (0,)
-    return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
-
-
-@_operator("flash_attn_kvcache", "(Tensor q, Tensor(a!) k_cache, Tensor(b!) "
-           "v_cache, Tensor? k, Tensor? v, Tensor? rotary_cos, Tensor? "
-           "rotary_sin, Tensor? cache_seqlens, Tensor? cache_batch_idx, Tensor? "
-           f"cache_leftpad, Tensor? block_table, {_OPTIONS}, bool "
-           "rotary_interleaved, SymInt num_splits, bool lse, Tensor? "
-           "cu_seqlens_q, SymInt? max_seqlen_q, Tensor? sink, Tensor? "
-           "alibi_slopes=None) -> (Tensor, Tensor)",
-           mutates=("k_cache", "v_cache"))
-def _flash_attn_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
-                        cache_seqlens, cache_batch_idx, cache_leftpad,
-                        block_table, scale, causal, left, right, softcap,
-                        rotary_interleaved, num_splits, lse, cu_seqlens_q,
-                        max_seqlen_q, sink, alibi_slopes=None):
-    return _both(functions.flash_attn_with_kvcache(
-        q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
-        cache_batch_idx, cache_leftpad, block_table,
-        **_options(scale, causal, left, right, softcap),
-        rotary_interleaved=rotary_interleaved, num_splits=num_splits,
-        alibi_slopes=alibi_slopes, return_softmax_lse=lse,
-        cu_seqlens_q=cu_seqlens_q,
-        max_seqlen_q=max_seqlen_q, sink=sink), lse)
+    def _fake(self, *values, **named):
+        given = self._named(values, named)
+        q, v = given[self.q], given[self.v]
+        if not self.lse:
+            return q.new_empty((*q.shape[:-1], v.shape[-1]))
+        if not given[self.lse]:
+            shape = (0,)
+        elif self.offsets is None or given[self.offsets] is None:
+            shape = (q.shape[0], q.shape[2], q.shape[1])
+        else:
+            shape = (q.shape[1], q.shape[0])
+        return (_fake_out(q, v, given.get("out_type")),
+                q.new_empty(shape, dtype=torch.float32))
 
 
-@_flash_attn_kvcache.register_fake
-def _(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
-      cache_batch_idx, cache_leftpad, block_table, scale, causal, left, right,
-      softcap, rotary_interleaved, num_splits, lse, cu_seqlens_q, max_seqlen_q,
-      sink, alibi_slopes=None):
-    if not lse:
-        shape = (0,)
-    elif cu_seqlens_q is None:
-        shape = (q.shape[0], q.shape[2], q.shape[1])
-    else:
-        shape = (q.shape[1], q.shape[0])
-    return _fake_out(q, v_cache), q.new_empty(shape, dtype=torch.float32)
-
-
-@_operator("sdpa", "(Tensor query, Tensor key, Tensor value, bool is_causal, "
-           "float? scale, bool enable_gqa, Tensor? attn_mask=None) -> Tensor")
-def _sdpa(query, key, value, is_causal, scale, enable_gqa, attn_mask=None):
-    return functions.scaled_dot_product_attention(query, key, value, attn_mask,
-                                        is_causal=is_causal, scale=scale,
-                                        enable_gqa=enable_gqa)
-
-
-@_sdpa.register_fake
-def _(query, key, value, is_causal, scale, enable_gqa, attn_mask=None):
-    return query.new_empty((*query.shape[:-1], value.shape[-1]))
-
-
-#: kvbuf.attention's tensors and what else it takes, as its operator does.
-_TENSORS = ("sink", "q_offsets", "k_offsets", "page_table", "slots", "lengths",
-            "alibi_slopes", "bias", "mask")
-
-
-@_operator("attention", "(Tensor q, Tensor k, Tensor v, "
-           + ", ".join(f"Tensor? {name}" for name in _TENSORS)
-           + ", bool causal, SymInt left, SymInt right, float? scale, float "
-           "softcap, SymInt? longest_query, str lengths_count, bool lse, bool "
-           "batch_invariant, str? convert, str? target, str? schedule) -> "
-           "(Tensor, Tensor)")
-def _attention_operator(q, k, v, sink, q_offsets, k_offsets, page_table, slots,
-                        lengths, alibi_slopes, bias, mask, causal, left, right,
-                        scale, softcap, longest_query, lengths_count, lse,
-                        batch_invariant, convert, target, schedule):
-    return _both(attention(
-        q, k, v, sink=sink, q_offsets=q_offsets, k_offsets=k_offsets,
-        page_table=page_table, slots=slots, lengths=lengths,
-        alibi_slopes=alibi_slopes, bias=bias, mask=mask, causal=causal,
-        window=(left, right), scale=scale, softcap=softcap,
-        longest_query=longest_query, lengths_count=lengths_count,
-        return_lse=lse, batch_invariant=batch_invariant, convert=convert,
-        target=target, schedule=schedule), lse)
-
-
-@_attention_operator.register_fake
-def _(q, k, v, sink, q_offsets, k_offsets, page_table, slots, lengths,
-      alibi_slopes, bias, mask, causal, left, right, scale, softcap,
-      longest_query, lengths_count, lse, batch_invariant, convert, target,
-      schedule):
-    if not lse:
-        shape = (0,)
-    elif q_offsets is None:
-        shape = (q.shape[0], q.shape[2], q.shape[1])
-    else:
-        shape = (q.shape[1], q.shape[0])
-    return _fake_out(q, v), q.new_empty(shape, dtype=torch.float32)
-
-
-def traced_attention(q, k, v, *, window, softcap, return_lse, out, lse, device,
-                     stream, **options):
-    """kvbuf.attention where torch.compile or torch.export traces it."""
-    if device is not None or stream is not None:
-        raise ValueError("device and stream are given under torch.compile: they "
-                         "are those of the tensors and the graph")
-    _attention.refuse_gradients(_ops.of(q), "kvbuf.attention", q, k, v,
-                                options["sink"])
-    left, right = _attention.check_window("window", window)
-    want = return_lse or lse is not None
-    result, numbers = torch.ops.kvbuf.attention(
-        q, k, v, left=left, right=right, softcap=softcap or 0.0, lse=want,
-        **options)
-    if out is not None:
-        result = out.copy_(result)
-    if lse is not None:
-        numbers = lse.copy_(numbers)
-    return (result, numbers) if want else result
+def _fake_out(q, v, kind=None):
+    """A tensor like the function's result, laid out as that is."""
+    kind = q.dtype if kind is None else kind
+    shape = (*q.shape[:-1], v.shape[-1])
+    if q.shape[-1] == v.shape[-1] and q.shape[-1] % 8 == 0 and (
+            kind is not torch.float32):
+        like = torch.empty_like(q, dtype=kind)
+        if like.stride(-1) == 1:
+            return like
+    return q.new_empty(shape, dtype=kind)

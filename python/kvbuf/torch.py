@@ -27,10 +27,14 @@ import warnings
 import torch
 from torch import Tensor
 
-from . import _attention, _calls, _flash, _kernels, _ops, _tensors
-from . import _operators  # noqa: F401 (registers torch.ops.kvbuf)
-from ._attention import attention, needs_gradients
+from . import (_attention, _calls, _flash, _kernels, _ops, _tensors,
+               _torch_state)
+from ._attention import attention
 from ._library import Error, check
+from ._operators import Operator
+from ._torch_state import (dispatch_modes, forward_ad, function_modes,
+                           is_before_dispatch, is_operator, is_traced_by_jit,
+                           level, wants_derivatives)
 
 __all__ = ["attention", "configure", "flash_attn_func",
            "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
@@ -236,28 +240,19 @@ def _remember(key, options, request, tensors):
 _warned: set = set()
 
 
-def _wants_gradients(*tensors):
-    """Whether one of the tensors, or None, requires gradients where they are
-    recorded."""
-    if _grad_enabled():
-        for x in tensors:
-            if x is not None and x.requires_grad:
-                return True
-    return False
-
-
-def _by_torch(name, tensors):
+def _by_torch(name, *tensors):
     """Whether torch itself has to compute this call."""
-    if not needs_gradients(_ops.of(tensors[0]), *tensors):
+    lost = wants_derivatives(*tensors)
+    if not lost:
         return False
     if _settings.gradients != "torch":
         raise NotImplementedError(
-            f"{name} has no backward pass, and a tensor requires gradients; call "
-            "it under torch.no_grad(), or let torch compute such calls: "
+            f"{name} {lost}; call it under torch.no_grad() on tensors without "
+            "tangents, or let torch compute such calls: "
             "kvbuf.torch.configure(gradients=\"torch\")")
     if name not in _warned:
         _warned.add(name)
-        warnings.warn(f"{name}: a tensor requires gradients, so torch computes "
+        warnings.warn(f"{name}: {lost.split(', and ')[1]}, so torch computes "
                       "this call and those like it", stacklevel=3)
     return True
 
@@ -328,73 +323,82 @@ def flash_attn_func(
     gradients. kvbuf's own: ``out`` is written in place of a new
     tensor; ``sink`` (heads), float32, joins each row's denominator."""
     want = True if return_attn_probs or return_lse else False
-    if (type(q) is type(k) is type(v) is _Tensor and not _is_traced()
+    key = options = None
+    if (type(q) is type(k) is type(v) is _Tensor and alibi_slopes is None
+            and out is None and sink is None and not _is_traced()
+            and not dispatch_modes() and not is_traced_by_jit()
+            and not (function_modes() and is_before_dispatch())
+            and level() is None and forward_ad._current_level < 0
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
                                           or v.requires_grad))):
-        key = options = None
-        if alibi_slopes is None and out is None and sink is None:
-            options = ("dense", dropout_p, softmax_scale, causal, window_size,
-                       softcap, want)
-            try:
-                call = _calls_by_options.get(options)
-                if call is not None:
-                    result = call(q, k, v)
-                    if result is not None:
-                        if return_attn_probs:
-                            return *result, q.new_empty((0,))
-                        return result
-                key = (q.shape, k.shape, v.shape, q.stride(), k.stride(),
-                       v.stride(), q.dtype, k.dtype, v.dtype, q.device,
-                       k.device, v.device, options)
-                plan = _plans.get(key)
-            except TypeError:  # a window in a list
-                key = plan = None
-            if plan is not None:
-                data = q.data_ptr(), k.data_ptr(), v.data_ptr()
-                if not want:
-                    return plan.run(q, data)
-                both = plan.run_lse(q, data)
-                if return_attn_probs:
-                    return *both, q.new_empty((0,))
-                return both
-        return _dense(key, options, q, k, v, dropout_p, softmax_scale, causal,
-                      window_size, softcap, alibi_slopes, want,
-                      return_attn_probs, return_lse, out, sink)
-    if isinstance(q, _Tensor):
-        opts = _flash.options(softmax_scale, causal, window_size, softcap,
-                              dropout_p)
-        if _by_torch("flash_attn_func", (q, k, v, sink)):
-            _no_slopes(alibi_slopes)
-            result, lse = _plainly(q, k, v, *opts.values(), sink)
-        else:
-            result, lse = torch.ops.kvbuf.flash_attn(
-                q, k, v, *opts.values(), sink, want, alibi_slopes)
-        return _given(result, lse, out, return_attn_probs, return_lse)
-    return _flash.dense(q, k, v, dropout_p, softmax_scale, causal, window_size,
-                        softcap, alibi_slopes, return_attn_probs, return_lse,
-                        out, sink, _settings.float32)
+        options = ("dense", dropout_p, softmax_scale, causal, window_size,
+                   softcap, want)
+        try:
+            call = _calls_by_options.get(options)
+            if call is not None:
+                result = call(q, k, v)
+                if result is not None:
+                    if return_attn_probs:
+                        return *result, q.new_empty((0,))
+                    return result
+            key = (q.shape, k.shape, v.shape, q.stride(), k.stride(),
+                   v.stride(), q.dtype, k.dtype, v.dtype, q.device,
+                   k.device, v.device, options)
+            plan = _plans.get(key)
+        except TypeError:  # a window in a list
+            key = plan = None
+        if plan is not None:
+            data = q.data_ptr(), k.data_ptr(), v.data_ptr()
+            if not want:
+                return plan.run(q, data)
+            both = plan.run_lse(q, data)
+            if return_attn_probs:
+                return *both, q.new_empty((0,))
+            return both
+    elif isinstance(q, _Tensor):
+        by_torch = _by_torch("flash_attn_func", q, k, v, alibi_slopes, sink, out)
+        if by_torch or is_operator("flash_attn_func", q, k, v, alibi_slopes,
+                                   sink, out):
+            opts = _flash.options(softmax_scale, causal, window_size, softcap,
+                                  dropout_p)
+            if by_torch:
+                _no_slopes(alibi_slopes)
+                result, lse = _plainly(q, k, v, *opts.values(), sink)
+            else:
+                result, lse = _flash_attn(
+                    q=q, k=k, v=v, **_said(opts), alibi_slopes=alibi_slopes,
+                    sink=sink, out_type=_type_of(out), return_lse=want)
+            return _given(result, lse, out, return_attn_probs, return_lse)
+    with _watched() as requests:
+        result = _flash.dense(
+            q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
+            alibi_slopes, return_attn_probs, return_lse, out, sink,
+            _settings.float32)
+    if key is not None:
+        _remember(key, options, requests[-1], (q, k, v))
+    return result
+
+
+def _said(opts):
+    """`_flash.options` under the functions' own names."""
+    return {"softmax_scale": opts["scale"], "causal": opts["causal"],
+            "window_size": (opts["left"], opts["right"]),
+            "softcap": opts["softcap"]}
+
+
+def _type_of(out):
+    return None if out is None else out.dtype
 
 
 def _given(result, lse, out, return_attn_probs, return_lse):
     if out is not None:
+        _attention.require_shape("out", out, result.shape,
+                                 "that of q, and v's head size")
         out.copy_(result)
         result = out
     if return_attn_probs:
         return result, lse, result.new_empty((0,))
     return (result, lse) if return_lse else result
-
-
-def _dense(key, options, q, k, v, dropout_p, softmax_scale, causal, window_size,
-           softcap, alibi_slopes, want, return_attn_probs, return_lse, out, sink):
-    """The first call of its kind."""
-    ops = _ops.of(q)
-    request = _attention.build(
-        ops, q, k, v, out=out, sink=sink, convert=_settings.float32,
-        want_lse=want, alibi=alibi_slopes,
-        **_flash.options(softmax_scale, causal, window_size, softcap, dropout_p))
-    result, lse = _attention.run(ops, request, q)
-    _remember(key, options, request, (q, k, v))
-    return _flash.results(ops, result, lse, return_attn_probs, return_lse)
 
 
 def flash_attn_varlen_func(
@@ -420,29 +424,16 @@ def flash_attn_varlen_func(
 
     The rest is as for `flash_attn_func`."""
     want = True if return_attn_probs or return_lse else False
-    if isinstance(q, _Tensor) and (
-            _is_traced() or type(q) is not _Tensor
-            or _wants_gradients(q, k, v, sink)):
-        opts = _flash.options(softmax_scale, causal, window_size, softcap,
-                              dropout_p)
-        if _by_torch("flash_attn_varlen_func", (q, k, v, sink)):
-            _no_slopes(alibi_slopes)
-            if block_table is not None:
-                raise NotImplementedError(
-                    "block_table is given, and a tensor requires gradients; "
-                    "torch computes no such call")
-            result, lse = _varlen_plainly(q, k, v, cu_seqlens_q, cu_seqlens_k,
-                                          opts, sink)
-        else:
-            result, lse = torch.ops.kvbuf.flash_attn_varlen(
-                q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
-                *opts.values(), block_table, seqused_k, sink, want,
-                alibi_slopes)
-        return _given(result, lse, out, return_attn_probs, return_lse)
     key = options = None
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
-            and out is None and sink is None and block_table is None):
+            and out is None and sink is None and block_table is None
+            and not _is_traced() and not dispatch_modes()
+            and not is_traced_by_jit()
+            and not (function_modes() and is_before_dispatch())
+            and level() is None and forward_ad._current_level < 0
+            and not (_grad_enabled() and (q.requires_grad or k.requires_grad
+                                          or v.requires_grad))):
         options = ("varlen", dropout_p, softmax_scale, causal, window_size,
                    softcap, want, max_seqlen_q, max_seqlen_k)
         try:
@@ -471,6 +462,31 @@ def flash_attn_varlen_func(
             if return_attn_probs:
                 return *both, q.new_empty((0,))
             return both
+    elif isinstance(q, _Tensor):
+        by_torch = _by_torch("flash_attn_varlen_func", q, k, v, alibi_slopes,
+                             sink, out)
+        if by_torch or is_operator(
+                "flash_attn_varlen_func", q, k, v, cu_seqlens_q, cu_seqlens_k,
+                alibi_slopes, block_table, seqused_k, sink, out):
+            opts = _flash.options(softmax_scale, causal, window_size, softcap,
+                                  dropout_p)
+            if by_torch:
+                _no_slopes(alibi_slopes)
+                if block_table is not None:
+                    raise NotImplementedError(
+                        "block_table is given, and a tensor requires gradients; "
+                        "torch computes no such call")
+                result, lse = _varlen_plainly(q, k, v, cu_seqlens_q,
+                                              cu_seqlens_k, opts, sink)
+            else:
+                result, lse = _flash_attn_varlen(
+                    q=q, k=k, v=v, cu_seqlens_q=cu_seqlens_q,
+                    cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
+                    max_seqlen_k=max_seqlen_k, **_said(opts),
+                    alibi_slopes=alibi_slopes, block_table=block_table,
+                    seqused_k=seqused_k, sink=sink, out_type=_type_of(out),
+                    return_lse=want)
+            return _given(result, lse, out, return_attn_probs, return_lse)
     with _watched() as requests:
         result = _flash.varlen(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
@@ -536,29 +552,6 @@ def flash_attn_with_kvcache(
     (all queries, heads, head size); ``out`` and ``sink`` as for
     `flash_attn_func`."""
     descaled = k_descale is not None or v_descale is not None
-    if isinstance(q, _Tensor) and (
-            _is_traced() or type(q) is not _Tensor
-            or _wants_gradients(q, k_cache, v_cache, k, v, sink)):
-        if _wants_gradients(q, k_cache, v_cache, k, v, sink):
-            raise NotImplementedError(
-                "flash_attn_with_kvcache has no backward pass, and a tensor "
-                "requires gradients; call it under torch.no_grad()")
-        if descaled:
-            raise NotImplementedError(
-                "k_descale or v_descale is given; kvbuf takes them on plain "
-                "tensors alone, not under torch.compile")
-        opts = _flash.options(softmax_scale, causal, window_size, softcap, 0.0)
-        if isinstance(cache_seqlens, int):
-            batch = (q.shape[0] if cu_seqlens_q is None
-                     else cu_seqlens_q.shape[0] - 1)
-            cache_seqlens = torch.full((batch,), cache_seqlens,
-                                       dtype=torch.int32, device=q.device)
-        result, lse = torch.ops.kvbuf.flash_attn_kvcache(
-            q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
-            cache_batch_idx, cache_leftpad, block_table, *opts.values(),
-            rotary_interleaved, num_splits, return_softmax_lse, cu_seqlens_q,
-            max_seqlen_q, sink, alibi_slopes)
-        return _given(result, lse, out, False, return_softmax_lse)
     key = options = None
     table = cache_batch_idx if block_table is None else block_table
     if (type(q) is type(k_cache) is type(v_cache) is type(table)
@@ -566,7 +559,13 @@ def flash_attn_with_kvcache(
             and rotary_cos is None and cache_leftpad is None
             and alibi_slopes is None and out is None and sink is None
             and cu_seqlens_q is None and not descaled
-            and k_cache.dtype == q.dtype
+            and k_cache.dtype == q.dtype and not _is_traced()
+            and not dispatch_modes() and not is_traced_by_jit()
+            and not (function_modes() and is_before_dispatch())
+            and level() is None and forward_ad._current_level < 0
+            and not (_grad_enabled() and (q.requires_grad
+                                          or k_cache.requires_grad
+                                          or v_cache.requires_grad))
             and (cache_batch_idx is None or block_table is None)):
         options = ("cache", softmax_scale, causal, window_size, softcap,
                    return_softmax_lse, num_splits)
@@ -589,6 +588,36 @@ def flash_attn_with_kvcache(
             data = (q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(),
                     table.data_ptr(), cache_seqlens.data_ptr())
             return (plan.run_lse if return_softmax_lse else plan.run)(q, data)
+    elif isinstance(q, _Tensor):
+        floats = (q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
+                  alibi_slopes, sink, k_descale, v_descale, out)
+        lost = wants_derivatives(*floats)
+        if lost:
+            raise NotImplementedError(
+                f"flash_attn_with_kvcache {lost}; call it under torch.no_grad() "
+                "on tensors without tangents")
+        if is_operator("flash_attn_with_kvcache", *floats, cache_seqlens,
+                       cache_batch_idx, cache_leftpad, block_table,
+                       cu_seqlens_q):
+            opts = _flash.options(softmax_scale, causal, window_size, softcap,
+                                  0.0)
+            if isinstance(cache_seqlens, int):
+                batch = (q.shape[0] if cu_seqlens_q is None
+                         else cu_seqlens_q.shape[0] - 1)
+                cache_seqlens = torch.full((batch,), cache_seqlens,
+                                           dtype=torch.int32, device=q.device)
+            result, lse = _flash_attn_kvcache(
+                q=q, k_cache=k_cache, v_cache=v_cache, k=k, v=v,
+                rotary_cos=rotary_cos, rotary_sin=rotary_sin,
+                cache_seqlens=cache_seqlens, cache_batch_idx=cache_batch_idx,
+                cache_leftpad=cache_leftpad, block_table=block_table,
+                **_said(opts), rotary_interleaved=rotary_interleaved,
+                alibi_slopes=alibi_slopes, num_splits=num_splits,
+                cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, sink=sink,
+                k_descale=k_descale, v_descale=v_descale,
+                out_type=_type_of(out),
+                return_softmax_lse=bool(return_softmax_lse))
+            return _given(result, lse, out, False, return_softmax_lse)
     with _watched() as requests:
         result = _flash.with_kvcache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
@@ -682,15 +711,26 @@ def scaled_dot_product_attention(
     NotImplementedError: ``dropout_p`` other than 0, leading dimensions that
     differ, tensors that require gradients."""
     if isinstance(query, _Tensor):
-        if _wants_gradients(query, key, value, attn_mask):
-            _by_torch("scaled_dot_product_attention",
-                      (query, key, value, attn_mask))
-            return _torch_sdpa(query, key, value, attn_mask, dropout_p,
-                               is_causal, scale=scale, enable_gqa=enable_gqa)
-        if _is_traced() or type(query) is not _Tensor:
-            _flash.refuse("dropout_p", dropout_p, 0.0)
-            return torch.ops.kvbuf.sdpa(query, key, value, is_causal, scale,
-                                        enable_gqa, attn_mask)
+        plain = (type(query) is type(key) is type(value) is _Tensor
+                 and (attn_mask is None or type(attn_mask) is _Tensor)
+                 and not _is_traced() and not dispatch_modes()
+                 and not is_traced_by_jit()
+                 and not (function_modes() and is_before_dispatch())
+                 and level() is None and forward_ad._current_level < 0
+                 and not (_grad_enabled() and (
+                     query.requires_grad or key.requires_grad
+                     or value.requires_grad or (attn_mask is not None and
+                                                attn_mask.requires_grad))))
+        if not plain:
+            tensors = query, key, value, attn_mask
+            if _by_torch("scaled_dot_product_attention", *tensors):
+                return _torch_sdpa(query, key, value, attn_mask, dropout_p,
+                                   is_causal, scale=scale, enable_gqa=enable_gqa)
+            if is_operator("scaled_dot_product_attention", *tensors):
+                _flash.refuse("dropout_p", dropout_p, 0.0)
+                return _sdpa(query=query, key=key, value=value,
+                             attn_mask=attn_mask, is_causal=is_causal,
+                             scale=scale, enable_gqa=enable_gqa)
         name = None
         tensors = query, key, value
         if attn_mask is not None:
@@ -698,8 +738,7 @@ def scaled_dot_product_attention(
             if attn_mask.dtype is torch.bool:
                 attn_mask = attn_mask.to(torch.int32)
             tensors = query, key, value, attn_mask
-        if (type(key) is type(value) is _Tensor and query.dim() == 4
-                and (attn_mask is None or type(attn_mask) is _Tensor)):
+        if plain and query.dim() == 4:
             options = ("sdpa", dropout_p, is_causal, scale, enable_gqa,
                        len(tensors))
             call = _calls_by_options.get(options)
@@ -820,7 +859,7 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
                     or key.shape[:-3] != query.shape[:-3]
                     or (attn_mask is not None and (is_causal or attn_mask.dtype
                                                    not in _MASKS))
-                    or _wants_gradients(query, key, value, attn_mask)):
+                    or wants_derivatives(query, key, value, attn_mask)):
                 return _torch_sdpa(query, key, value, attn_mask, dropout_p,
                                    is_causal, scale=scale,
                                    enable_gqa=enable_gqa)
@@ -843,3 +882,48 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
     torch.nn.functional.scaled_dot_product_attention = (
         scaled_dot_product_attention_by_kvbuf)
     return patch
+
+
+#===------------------------------------------------------------------------===#
+# Operators
+#===------------------------------------------------------------------------===#
+
+_LEFT = {"dropout_p": "refused unless it is 0", "out": "copied to"}
+_RESULTS = {"deterministic": "changes nothing",
+            "return_attn_probs": "adds an empty tensor"}
+
+_flash_attn = Operator("flash_attn", flash_attn_func, left={**_LEFT, **_RESULTS},
+                       window="window_size", lse="return_lse")
+_flash_attn_varlen = Operator(
+    "flash_attn_varlen", flash_attn_varlen_func, left={**_LEFT, **_RESULTS},
+    window="window_size", lse="return_lse", offsets="cu_seqlens_q")
+_flash_attn_kvcache = Operator(
+    "flash_attn_kvcache", flash_attn_with_kvcache, left={"out": _LEFT["out"]},
+    window="window_size", lse="return_softmax_lse", v="v_cache",
+    written=("k_cache", "v_cache", "k_descale", "v_descale"),
+    offsets="cu_seqlens_q")
+_sdpa = Operator("sdpa", scaled_dot_product_attention,
+                 left={"dropout_p": _LEFT["dropout_p"]}, q="query", v="value")
+_attention_operator = Operator(
+    "attention", attention, window="window", lse="return_lse",
+    offsets="q_offsets", left={
+        "out": _LEFT["out"], "lse": "copied to",
+        "device": "refused: that of the tensors",
+        "stream": "refused: that of the graph"})
+
+
+def attention_by_operator(*, window, softcap, return_lse, out, lse, device,
+                          stream, **given):
+    """kvbuf.attention as an operator of torch's."""
+    if device is not None or stream is not None:
+        raise ValueError("device and stream are given under torch.compile: they "
+                         "are those of the tensors and the graph")
+    result, numbers = _attention_operator(
+        **given, window=_attention.check_window("window", window),
+        softcap=softcap or 0.0, out_type=_type_of(out),
+        return_lse=bool(return_lse or lse is not None))
+    if lse is not None:
+        _attention.require_shape("lse", lse, numbers.shape,
+                                 "one number a row and head")
+        numbers = lse.copy_(numbers)
+    return _given(result, numbers, out, False, return_lse or lse is not None)

@@ -397,18 +397,26 @@ class Programs(Case):
 
     def test_operators(self):
         q, k, v = normal(3, 1, 8, 2, 64)
-        options = None, True, -1, -1, 0.0
         checks = ("test_schema", "test_faketensor", "test_aot_dispatch_dynamic")
+
+        def check(name, **given):
+            op = getattr(torch.ops.kvbuf, name).default
+            for a in op._schema.arguments:  # what no call leaves out
+                given.setdefault(a.name, {
+                    "bool": False, "float": 0.0, "str": "all"}.get(str(a.type)))
+            torch.library.opcheck(op, (), given, test_utils=checks)
+
+        window = {"left": -1, "right": -1}
         for lse in False, True:
-            torch.library.opcheck(torch.ops.kvbuf.flash_attn.default, (
-                q, k, v, *options, None, lse), test_utils=checks)
+            check("flash_attn", q=q, k=k, v=v, causal=True, **window,
+                  return_lse=lse)
+        heads = dict(zip(("query", "key", "value"),
+                         (x.transpose(1, 2) for x in (q, k, v))))
         for mask in None, torch.ones(8, 8, dtype=torch.bool):
-            heads = [x.transpose(1, 2) for x in (q, k, v)]
-            torch.library.opcheck(torch.ops.kvbuf.sdpa.default, (
-                *heads, False, None, False, mask), test_utils=checks)
-        torch.library.opcheck(torch.ops.kvbuf.attention.default, (
-            q, k, v, *[None] * 7, torch.zeros(8, 8), None, True, -1, -1, None, 0.0,
-            None, "all", True, False, None, None, None), test_utils=checks)
+            check("sdpa", **heads, attn_mask=mask)
+        for kind in None, torch.float32:
+            check("attention", q=q, k=k, v=v, bias=torch.zeros(8, 8), **window,
+                  return_lse=True, out_type=kind)
 
 
 class Patched(Case):
