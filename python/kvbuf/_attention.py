@@ -74,7 +74,22 @@ def require_number(name, value):
     return float(value)
 
 
+def require_readable(name, value, expected):
+    """ValueError for a number in a device's memory, which to read means to wait."""
+    torch = sys.modules.get("torch")
+    if (torch is not None and isinstance(value, torch.Tensor)
+            and value.device.type != "cpu"):
+        raise ValueError(f"{name} is a tensor on {value.device}, for which the "
+                         f"host would have to wait; expected {expected}")
+
+
+def require_flag(name, value):
+    require_readable(name, value, "a boolean")
+    return bool(value)
+
+
 def require_index(name, value, least):
+    require_readable(name, value, "an integer")
     try:
         number = operator.index(value)
     except TypeError:
@@ -471,6 +486,7 @@ def check_window(name, window):
     """(left, right) with -1 for open sides."""
     if window is None:
         return -1, -1
+    require_readable(name, window, "(left, right)")
     try:
         left, right = window
     except (TypeError, ValueError):
@@ -598,6 +614,7 @@ def attention(
                 device=device, stream=stream)
     ops = _ops.of(q)
     left, right = check_window("window", window)
+    causal = require_flag("causal", causal)
     if lengths_count not in ("all", "cached"):
         raise ValueError(f"lengths_count is {lengths_count!r}; expected \"all\" "
                          "or \"cached\"")

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from . import _ops
 from ._append import append as append_tokens
-from ._attention import (build, check_window, fits_append, require_index,
-                         require_number, require_rank, require_shape,
-                         require_type, run, shape_of)
+from ._attention import (build, check_window, fits_append, require_flag,
+                         require_index, require_number, require_rank,
+                         require_readable, require_shape, require_type, run,
+                         shape_of)
 
 
 def refuse(name, value, *neutral, why=""):
@@ -30,13 +31,24 @@ def options(softmax_scale, causal, window_size, softcap, dropout_p):
     """What all functions share, as `build` takes it."""
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
     left, right = check_window("window_size", window_size)
+    causal = require_flag("causal", causal)
     if causal:
         right = -1
     elif right == 0:
         causal, right = True, -1
     softcap = require_number("softcap", softcap)
-    return {"scale": softmax_scale, "causal": bool(causal), "left": left,
+    return {"scale": softmax_scale, "causal": causal, "left": left,
             "right": right, "softcap": max(softcap, 0.0)}
+
+
+def bound(name, value, q):
+    """The length that no sequence exceeds: q's rows where it is in a device's
+    memory, which is not read, as no call waits."""
+    try:
+        require_readable(name, value, "")
+    except ValueError:
+        return shape_of(q)[0]
+    return require_index(name, value, 0)
 
 
 def results(ops, out, lse, return_attn_probs, return_lse):
@@ -65,8 +77,8 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
            convert):
     """flash_attn_varlen_func."""
     ops = _ops.of(q)
-    require_index("max_seqlen_q", max_seqlen_q, 0)
-    require_index("max_seqlen_k", max_seqlen_k, 0)
+    max_seqlen_q = bound("max_seqlen_q", max_seqlen_q, q)
+    bound("max_seqlen_k", max_seqlen_k, q)  # and that's all of it
     require_rank("cu_seqlens_q", cu_seqlens_q, 1, "(batch + 1)")
     keys = {"k_offsets": cu_seqlens_k}
     if block_table is None:
@@ -230,7 +242,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     if ragged and ops.dtype(cu_seqlens_q) != ops.dtype(lengths):
         cu_seqlens_q = ops.cast(cu_seqlens_q, ops.dtype(lengths))
     request = build(ops, q, k_cache, v_cache, q_offsets=cu_seqlens_q,
-                    longest=max_seqlen_q if ragged else None, table=table,
+                    longest=bound("max_seqlen_q", max_seqlen_q, q) if ragged
+                    else None, table=table,
                     lengths=lengths, want_lse=bool(return_softmax_lse), out=out,
                     sink=sink, alibi=alibi_slopes, k_descale=k_descale,
                     v_descale=v_descale, append=append,
@@ -268,6 +281,7 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
     causal masks from the top left."""
     ops = _ops.of(query)
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
+    is_causal = require_flag("is_causal", is_causal)
     if attn_mask is not None and is_causal:
         raise ValueError("attn_mask is given and is_causal is true; expected one "
                          "of the two")

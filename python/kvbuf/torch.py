@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import numbers
 import struct
 import threading
 import warnings
@@ -33,8 +34,8 @@ from ._attention import attention
 from ._library import Error, check
 from ._operators import Operator
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
-                           is_before_dispatch, is_operator, is_traced_by_jit,
-                           level, wants_derivatives)
+                           is_before_dispatch, is_operator, is_recorded,
+                           is_traced_by_jit, level, wants_derivatives)
 
 __all__ = ["attention", "configure", "flash_attn_func",
            "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
@@ -180,7 +181,9 @@ def _laid_out_like(out, q):
 
 def _keep(key, options, request, tensors, result, order):
     """Keeps a launch whose tensors are the call's, those of `order`, and
-    `result`."""
+    `result`. What it is found by must not change under its hands."""
+    if not _is_value(options):
+        return
     if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
         _forget()
     plan = _Plan(request, tensors[0], order)
@@ -202,6 +205,14 @@ def _keep(key, options, request, tensors, result, order):
         tensors, [(_empty_like, like, quick, (tuple(x.shape), x.stride(), x.dtype))
                   for x, like in zip(outputs, (None, plan.lse))
                   for quick in [_quick_empty(x)]])
+
+
+def _is_value(options):
+    """Whether these are equal only if they mean the same: a tensor is equal to
+    itself, whatever it holds."""
+    return all(_is_value(x) if isinstance(x, tuple)
+               else x is None or isinstance(x, (numbers.Number, str))
+               for x in options)
 
 
 def _quick_empty(x):
@@ -324,6 +335,8 @@ def flash_attn_func(
     tensor; ``sink`` (heads), float32, joins each row's denominator."""
     want = True if return_attn_probs or return_lse else False
     key = options = None
+    if type(window_size) is not tuple:
+        window_size = _attention.check_window("window_size", window_size)
     if (type(q) is type(k) is type(v) is _Tensor and alibi_slopes is None
             and out is None and sink is None and not _is_traced()
             and not dispatch_modes() and not is_traced_by_jit()
@@ -345,7 +358,7 @@ def flash_attn_func(
                    v.stride(), q.dtype, k.dtype, v.dtype, q.device,
                    k.device, v.device, options)
             plan = _plans.get(key)
-        except TypeError:  # a window in a list
+        except TypeError:  # what has no hash
             key = plan = None
         if plan is not None:
             data = q.data_ptr(), k.data_ptr(), v.data_ptr()
@@ -417,7 +430,9 @@ def flash_attn_varlen_func(
     q (all queries, heads, head size), k and v (all keys, KV heads, head size);
     sequence b has the rows cu_seqlens_q[b] to cu_seqlens_q[b + 1], and the keys
     likewise. Offsets are int32 (int64 is taken too) and stay on the device;
-    ``max_seqlen_q`` bounds the longest query. With ``block_table`` (batch,
+    ``max_seqlen_q`` bounds the longest query, for a better order of work, and
+    kernels of few rows where it is small; a tensor of a GPU is not read, which would
+    wait: then that bound is q's rows. With ``block_table`` (batch,
     pages), k and v are pages (pages, page size, KV heads, head size), and a
     sequence's keys are the difference of cu_seqlens_k, or, where that is None,
     ``seqused_k`` (batch). softmax_lse is (heads, all queries).
@@ -425,6 +440,11 @@ def flash_attn_varlen_func(
     The rest is as for `flash_attn_func`."""
     want = True if return_attn_probs or return_lse else False
     key = options = None
+    if type(window_size) is not tuple:
+        window_size = _attention.check_window("window_size", window_size)
+    if type(max_seqlen_q) is not int or type(max_seqlen_k) is not int:
+        max_seqlen_q = _bound("max_seqlen_q", max_seqlen_q, q)
+        max_seqlen_k = _bound("max_seqlen_k", max_seqlen_k, q)
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
             and out is None and sink is None and block_table is None
@@ -499,6 +519,14 @@ def flash_attn_varlen_func(
     return result
 
 
+def _bound(name, length, q):
+    """A length that no sequence exceeds, as a number: q's rows where a tensor
+    cannot be read now."""
+    if isinstance(length, _Tensor) and is_recorded():
+        return q.shape[0]
+    return _flash.bound(name, length, q)
+
+
 def _varlen_plainly(q, k, v, cu_q, cu_k, opts, sink):
     at_q, at_k = cu_q.tolist(), cu_k.tolist()
     parts = [_plainly(q[a:b][None], k[c:d][None], v[c:d][None], *opts.values(),
@@ -553,6 +581,8 @@ def flash_attn_with_kvcache(
     `flash_attn_func`."""
     descaled = k_descale is not None or v_descale is not None
     key = options = None
+    if type(window_size) is not tuple:
+        window_size = _attention.check_window("window_size", window_size)
     table = cache_batch_idx if block_table is None else block_table
     if (type(q) is type(k_cache) is type(v_cache) is type(table)
             is type(cache_seqlens) is _Tensor and k is None and v is None
@@ -601,6 +631,8 @@ def flash_attn_with_kvcache(
                        cu_seqlens_q):
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   0.0)
+            if isinstance(max_seqlen_q, _Tensor):
+                max_seqlen_q = _bound("max_seqlen_q", max_seqlen_q, q)
             if isinstance(cache_seqlens, int):
                 batch = (q.shape[0] if cu_seqlens_q is None
                          else cu_seqlens_q.shape[0] - 1)

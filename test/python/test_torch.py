@@ -139,6 +139,43 @@ class Functions(Case):
             self.close(kt.flash_attn_func(apart, k, v)[0], attention(
                 *(exact(x[0]) for x in (apart, k, v)))[0])
 
+    def test_numbers_in_tensors(self):
+        """Their values count, whenever they change; those of a device are not
+        read."""
+        q = normal(1, 40, 2, 64)
+        window = torch.tensor([4, 0])
+        kt._forget()
+        for left in 4, 20:
+            window[0] = left
+            want = attention(*(exact(q[0]),) * 3, window=(left, 0))[0]
+            for w in window, (window[0], 0), [left, 0], window.numpy():
+                self.close(kt.flash_attn_func(q, q, q, window_size=w)[0], want)
+        self.assertEqual(len(kt._plans), 2)
+        kt._forget()
+        longest = torch.tensor(0)
+        for ends in (0, 20, 40), (0, 5, 40), (0, 3, 40):
+            cu = torch.tensor(ends, dtype=torch.int32)
+            longest.copy_((cu[1:] - cu[:-1]).max())
+            got = [kt.flash_attn_varlen_func(q[0], q[0], q[0], cu, cu, n, n)
+                   for n in (longest, torch.empty((), device="meta"))]
+            for o in got:
+                for a, b in zip(ends, ends[1:]):
+                    self.close(o[a:b], attention(*(exact(q[0, a:b]),) * 3)[0])
+        # Of bounds 20, 35, 37 and 40, however often they are asked for.
+        self.assertEqual(len(kt._plans), 4)
+        there = torch.zeros(2, device="meta")
+        for name, call in (
+                ("window_size", lambda: kt.flash_attn_func(q, q, q, window_size=there)),
+                ("window", lambda: kvbuf.attention(q, q, q, window=there)),
+                ("causal", lambda: kt.flash_attn_func(q, q, q, causal=there[0])),
+                ("is_causal", lambda: kt.scaled_dot_product_attention(
+                    q, q, q, is_causal=there[0])),
+                ("num_splits", lambda: kt.flash_attn_with_kvcache(
+                    q, q, q, num_splits=there[0]))):
+            with self.assertRaisesRegex(ValueError, f"^{name} is a tensor on meta, "
+                                        "for which the host would have to wait"):
+                call()
+
     def test_varlen(self):
         cu_q = torch.tensor([0, 7, 7, 12], dtype=torch.int32)
         cu_k = torch.tensor([0, 9, 12, 30], dtype=torch.int32)
