@@ -275,43 +275,94 @@ def _rotated(ops, x, places, angles, interleaved):
     return ops.rotated(x, cos[where], sin[where], interleaved)
 
 
+#: What torch's function is refused for: the error, its words, and what they say of
+#: the shapes `q`, `k` and `v`. Torch computes some of these, in its own way.
+_SDPA_REFUSALS = {
+    "few": (ValueError, "query has {q}, key {k} and value {v} dimensions; expected "
+            "2 or more of each", len),
+    "count": (NotImplementedError, "query has {q}, key {k} and value {v} "
+              "dimensions; kvbuf takes as many of each", len),
+    "value": (ValueError, "value has shape {v}, and key {k}; expected them to agree "
+              "but for the head size", tuple),
+    "size": (ValueError, "key has head size {k}, and query {q}; expected one head "
+             "size", lambda x: x[-1]),
+    "empty": (NotImplementedError, "query has shape {q}, without elements in a row; "
+              "kvbuf takes one head and one element or more", tuple),
+    "leading": (NotImplementedError, "key has shape {k}, and query {q}; kvbuf takes "
+                "leading dimensions that agree", tuple),
+    "heads": (ValueError, "query has {q} heads, and key {k}; expected as many, or "
+              "enable_gqa", lambda x: x[-3]),
+    "groups": (ValueError, "query has {q} heads, which are no multiple of the {k} "
+               "heads of key and value", lambda x: x[-3]),
+    "both": (ValueError, "attn_mask is given and is_causal is true; expected one of "
+             "the two", tuple),
+    "mask": (ValueError, "attn_mask has shape {mask}; expected one that broadcasts "
+             "to {grid}, of two dimensions or more", tuple),
+}
+
+
+def sdpa_refusal(q, k, v, mask, is_causal, enable_gqa):
+    """Why kvbuf computes no torch's function of such shapes: a key of
+    _SDPA_REFUSALS, or "". Graphs ask before they have kvbuf's operator."""
+    if len(q) < 2 or len(k) < 2 or len(v) < 2:
+        return "few"
+    if len(k) != len(q) or len(v) != len(q):
+        return "count"
+    if k[:-1] != v[:-1]:
+        return "value"
+    if k[-1] != q[-1]:
+        return "size"
+    if q[-1] == 0 or (len(q) > 3 and q[-3] == 0):
+        return "empty"
+    if k[:-3] != q[:-3] or (len(q) == 3 and k[0] != q[0]):
+        return "leading"
+    if len(q) > 3 and k[-3] != q[-3]:
+        if not enable_gqa and k[-3] != 1:
+            return "heads"
+        if k[-3] == 0 or q[-3] % k[-3]:
+            return "groups"
+    if mask is None:
+        return ""
+    if is_causal:
+        return "both"
+    grid = (*q[:-1], k[-2])
+    if not 2 <= len(mask) <= len(grid):
+        return "mask"
+    for have, want in zip(mask[::-1], grid[::-1]):
+        if have != 1 and have != want:
+            return "mask"
+    return ""
+
+
 def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
-         convert):
+         convert, flags=None):
     """torch's scaled_dot_product_attention: [..., heads, rows, head size], with
-    causal masks from the top left."""
+    causal masks from the top left. ``flags`` are a mask's booleans as numbers of
+    32 bits, if there are such."""
     ops = _ops.of(query)
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
     is_causal = require_flag("is_causal", is_causal)
-    if attn_mask is not None and is_causal:
-        raise ValueError("attn_mask is given and is_causal is true; expected one "
-                         "of the two")
-    for name, x in ("query", query), ("key", key), ("value", value):
-        if len(x.shape) < 2:
-            raise ValueError(f"{name} has {len(x.shape)} dimensions; expected 2 "
-                             "or more")
-    if shape_of(key)[:-1] != shape_of(value)[:-1]:
-        raise ValueError(f"value has shape {shape_of(value)}, and key "
-                         f"{shape_of(key)}; expected them to agree but for the "
-                         "head size")
+    shapes = [None if x is None else shape_of(x)
+              for x in (query, key, value, attn_mask)]
+    why = sdpa_refusal(*shapes, is_causal, enable_gqa)
+    if why:
+        kind, words, of = _SDPA_REFUSALS[why]
+        q, k, v, mask = shapes
+        raise kind(words.format(q=of(q), k=of(k), v=of(v), mask=mask,
+                                grid=(*q[:-1], *k[-2:-1])))
     lead = shape_of(query)[:-2]
     q, k, v = (_four(x) for x in (query, key, value))
-    if k.shape[0] != q.shape[0]:
-        raise NotImplementedError(
-            f"key has shape {shape_of(key)}, and query {shape_of(query)}; kvbuf "
-            "takes leading dimensions that agree")
-    if k.shape[1] != q.shape[1] and k.shape[1] != 1 and not enable_gqa:
-        raise ValueError(f"query has {q.shape[1]} heads, and key {k.shape[1]}; "
-                         "expected as many, or enable_gqa")
     scores = {}
     if attn_mask is not None:
         grid = (*lead, query.shape[-2], key.shape[-2])
-        if len(attn_mask.shape) > len(grid) or any(
-                have not in (1, want) for have, want in
-                zip(attn_mask.shape[::-1], grid[::-1])):
-            raise ValueError(f"attn_mask has shape {shape_of(attn_mask)}; "
-                             f"expected one that broadcasts to {grid}")
-        floats = ops.dtype(attn_mask) in ("f16", "bf16", "f32")
-        mask = attn_mask if floats else ops.as_flags("attn_mask", attn_mask)
+        kind = ops.dtype(attn_mask)
+        floats = kind in ("f32", ops.dtype(query))
+        if not floats and kind not in ("bool", "torch.bool"):
+            raise ValueError(f"attn_mask has type {attn_mask.dtype}; expected "
+                             f"booleans, float32 or query's type, {query.dtype}")
+        if flags is None and not floats:
+            flags = ops.as_flags("attn_mask", attn_mask)
+        mask = attn_mask if floats else flags
         if len(grid) > 4:
             mask = ops.expand(mask, grid)
             mask = mask.reshape(-1, *grid[-3:])

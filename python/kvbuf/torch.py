@@ -739,9 +739,9 @@ def scaled_dot_product_attention(
     ``is_causal`` is aligned top-left, as torch's. With ``enable_gqa`` the heads
     of key and value divide query's; without, they are as many, or one.
     ``attn_mask`` broadcasts to (..., heads, rows, keys): booleans (true: the row
-    sees the key) or floats that are added to scores; a row that sees no key is 0.
-    NotImplementedError: ``dropout_p`` other than 0, leading dimensions that
-    differ, tensors that require gradients."""
+    sees the key) or float32 or query's floats that are added to scores; a row that
+    sees no key is 0. NotImplementedError: ``dropout_p`` other than 0, dimensions
+    that are broadcast, tensors that require gradients."""
     if isinstance(query, _Tensor):
         plain = (type(query) is type(key) is type(value) is _Tensor
                  and (attn_mask is None or type(attn_mask) is _Tensor)
@@ -765,11 +765,14 @@ def scaled_dot_product_attention(
                              scale=scale, enable_gqa=enable_gqa)
         name = None
         tensors = query, key, value
+        flags = None
         if attn_mask is not None:
             # Kernels read flags of 32 bits.
             if attn_mask.dtype is torch.bool:
-                attn_mask = attn_mask.to(torch.int32)
-            tensors = query, key, value, attn_mask
+                flags = attn_mask.to(torch.int32)
+            elif attn_mask.dtype is torch.int32:
+                plain = False  # a call that is refused, like a kept one
+            tensors = query, key, value, attn_mask if flags is None else flags
         if plain and query.dim() == 4:
             options = ("sdpa", dropout_p, is_causal, scale, enable_gqa,
                        len(tensors))
@@ -786,7 +789,7 @@ def scaled_dot_product_attention(
         with _watched() as requests:
             result = _flash.sdpa(query, key, value, attn_mask, dropout_p,
                                  is_causal, scale, enable_gqa,
-                                 _settings.float32)
+                                 _settings.float32, flags)
         if name is not None and len(requests) == 1:
             _remember_sdpa(name, options, requests[0], tensors, result)
         return result
@@ -866,10 +869,6 @@ class Patch:
                                   self.refused.most_common()])
 
 
-#: Types of masks that kernels take.
-_MASKS = (torch.bool, torch.float16, torch.bfloat16, torch.float32)
-
-
 def patch_sdpa(*, emulate: bool = False) -> Patch:
     """Routes torch.nn.functional.scaled_dot_product_attention to kvbuf, for all
     code that looks it up there, and what kvbuf does not take to torch.
@@ -885,12 +884,16 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
             scale=None, enable_gqa=False):
         if _is_compiling():
             # What the operator refuses, a graph cannot give to torch.
-            if (dropout_p != 0.0 or query.dim() < 2
+            if (dropout_p != 0.0
                     or (query.device.type == "cpu" and not emulate)
                     or query.dtype not in (torch.float16, torch.bfloat16)
-                    or key.shape[:-3] != query.shape[:-3]
-                    or (attn_mask is not None and (is_causal or attn_mask.dtype
-                                                   not in _MASKS))
+                    or key.dtype != query.dtype or value.dtype != query.dtype
+                    or (attn_mask is not None and attn_mask.dtype not in (
+                        torch.bool, torch.float32, query.dtype))
+                    or _flash.sdpa_refusal(
+                        query.shape, key.shape, value.shape,
+                        None if attn_mask is None else attn_mask.shape,
+                        is_causal, enable_gqa)
                     or wants_derivatives(query, key, value, attn_mask)):
                 return _torch_sdpa(query, key, value, attn_mask, dropout_p,
                                    is_causal, scale=scale,

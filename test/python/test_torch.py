@@ -12,6 +12,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
+from torch.fx.experimental.proxy_tensor import make_fx
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
@@ -531,6 +532,76 @@ class Patched(Case):
         self.assertRegex(lines[0], "^1 times: attn_mask has shape")
         self.assertRegex(lines[1], "^1 times: attn_mask is given and is_causal")
         self.assertRegex(lines[2], "no backward pass, and a tensor requires")
+
+    def alike(self, f):
+        """f's value with torch's function and with kvbuf's, or torch's error with
+        both: what the report says of the latter."""
+        try:
+            want = f()
+        except Exception as error:
+            with kt.patch_sdpa(emulate=True) as patch, \
+                    self.assertRaises(type(error)) as got:
+                f()
+            self.assertEqual(str(got.exception), str(error))
+        else:
+            with kt.patch_sdpa(emulate=True) as patch:
+                self.close(f(), want)
+        return patch
+
+    def test_dimensions(self):
+        """Leading dimensions that differ, and heads, as torch has them."""
+        def call(*shapes, **options):
+            x = [normal(*shape) for shape in shapes]
+            return self.alike(lambda: self.model(*x, x[-1], **options))
+
+        e = 64
+        for q, k, options in (
+                ((3, 9, e), (3, 5, e), {}), ((9, e), (5, e), {}),
+                ((2, 3, 2, 9, e), (2, 3, 1, 5, e), {}),
+                ((2, 4, 9, e), (2, 2, 5, e), {"enable_gqa": True})):
+            self.assertEqual(call(q, k, **options).taken, 1)
+        for q, k, options in (
+                # Broadcast: heads of one sequence, for a batch of three.
+                ((3, 3, 9, e), (3, 5, e), {}), ((3, 3, 9, e), (5, e), {}),
+                ((9, e), (1, 5, e), {}), ((2, 1, 9, e), (2, 4, 5, e), {}),
+                ((3, 2, 9, e), (1, 2, 5, e), {}), ((3, 9, e), (1, 5, e), {}),
+                ((4, 9, e), (2, 5, e), {"enable_gqa": True}),
+                # Refused by torch.
+                ((2, 3, 2, 9, e), (6, 2, 5, e), {}),
+                ((6, 2, 9, e), (2, 3, 2, 5, e), {}),
+                ((3, 2, 2, 9, e), (2, 3, 2, 5, e), {}),
+                ((2, 1, 9, e), (2, 4, 5, e), {"enable_gqa": True}),
+                ((2, 3, 9, e), (2, 2, 5, e), {"enable_gqa": True}),
+                # Empty.
+                ((2, 0, 9, e), (2, 0, 5, e), {}), ((2, 2, 9, 0), (2, 2, 5, 0), {})):
+            with self.subTest(q=q, k=k):
+                self.assertEqual(call(q, k, **options).taken, 0)
+                torch._dynamo.reset()
+                x = [normal(*shape) for shape in (q, k)]
+                with kt.patch_sdpa(emulate=True):
+                    graph = make_fx(lambda q, k: torch.compile(
+                        self.model, backend="eager")(q, k, k, **options))
+                    try:
+                        self.assertNotIn("kvbuf", str(graph(*x).graph))
+                    except RuntimeError as error:
+                        self.assertNotIn("kvbuf", str(error))
+
+    def test_types_of_masks(self):
+        """Those that torch takes; the others are not read as something else."""
+        x = normal(1, 2, 8, 64)
+        ones = torch.rand(8, 8) > 0.3
+        for kind in (torch.bool, torch.float32, torch.bfloat16, torch.float16,
+                     torch.float64, torch.int32, torch.int64, torch.uint8):
+            for shape in (8, 8), (1, 8), (8, 1):
+                mask = ones[:shape[0], :shape[1]].to(kind)
+                mask[0, 0] = 1
+                with self.subTest(kind=kind, shape=shape):
+                    for _ in range(2):  # remembered calls of the first ones
+                        patch = self.alike(lambda: self.model(x, x, x, attn_mask=mask))
+                    self.assertEqual(patch.taken, kind in (
+                        torch.bool, torch.float32, torch.bfloat16))
+        for mask in torch.ones(8, dtype=torch.bool), torch.ones((), dtype=torch.bool):
+            self.alike(lambda: self.model(x, x, x, attn_mask=mask))
 
     def test_host(self):
         """Without being asked, no model goes to the emulator."""
