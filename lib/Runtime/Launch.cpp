@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <limits>
 #include <map>
 
@@ -149,6 +148,17 @@ bool mayShare(const TensorArg &a, const TensorArg &b) {
   return true;
 }
 
+/// Whether each element of one tensor has the address of the other's element of
+/// the same indices. Both have their strides.
+bool liesIn(const TensorArg &a, const TensorArg &b) {
+  bool same = a.address == b.address && a.dtype == b.dtype &&
+              a.shape.size() == b.shape.size();
+  for (size_t d = 0; same && d < a.shape.size(); ++d)
+    same = (a.shape[d] < 2 || a.strides[d] == b.strides[d]) &&
+           a.shape[d] <= b.shape[d];
+  return same;
+}
+
 /// The dimension along which a tensor, which has its strides, comes to one of
 /// its other elements' addresses again; -1 if none is found. Found are steps
 /// that are no steps, and those of one dimension that end where another's do.
@@ -167,17 +177,6 @@ int overlappingDim(const TensorArg &tensor) {
         return d;
   }
   return -1;
-}
-
-/// Pairs of a problem's tensors that must not share memory, of those given.
-void forEachApart(
-    const Manifest &m,
-    const std::function<void(const std::string &, const std::string &)> &each) {
-  if (const ProblemSpec *problem = m.problem())
-    for (const auto &[written, read] : problem->apart())
-      if (m.findTensor(problem->tensor(written)) &&
-          m.findTensor(problem->tensor(read)))
-        each(problem->tensor(written), problem->tensor(read));
 }
 
 unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
@@ -418,14 +417,17 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                               /*initialized=*/spec.input});
   }
   launch.buffers = mergeRanges(std::move(launch.buffers));
-  forEachApart(manifest, [&](const std::string &written,
-                             const std::string &read) {
-    if (mayShare(bound.at(written), bound.at(read)))
-      throw Error("tensor '" + written + "' shares memory with tensor '" +
-                  read +
-                  "', which is still read while it is written; expected memory "
-                  "of its own");
-  });
+  for (const auto &[written, read, inPlace] : manifest.apart) {
+    const TensorArg &a = bound.at(written), &b = bound.at(read);
+    if (!mayShare(a, b) || (inPlace && liesIn(a, b)))
+      continue;
+    throw Error("tensor '" + written + "' shares memory with tensor '" + read +
+                (manifest.findTensor(read)->input
+                     ? "', which is still read while it is written"
+                     : "', which is written, too") +
+                "; expected memory of its own" +
+                (inPlace ? ", or '" + read + "' itself" : ""));
+  }
 
   for (const auto &[name, value] : manifest.sizeDefaults)
     if (!sizes.count(name))
@@ -505,13 +507,6 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
   return launch;
 }
 
-void kvbuf::rt::checkLengths(const Manifest &manifest,
-                             const std::vector<TensorArg> &tensors,
-                             const Sizes &sizes) {
-  if (const ProblemSpec *problem = manifest.problem())
-    problem->checkLengths(manifest, tensors, sizes);
-}
-
 //===----------------------------------------------------------------------===//
 // LaunchPlan
 //===----------------------------------------------------------------------===//
@@ -544,11 +539,10 @@ void LaunchPlan::bind() {
                      [&](const TensorArg &t) { return t.name == name; }) -
         tensors.begin());
   };
-  forEachApart(
-      manifest, [&](const std::string &written, const std::string &read) {
-        size_t a = place(written), b = place(read);
-        apart.push_back({a, b, tensors[b].address - tensors[a].address});
-      });
+  for (const Manifest::Apart &pair : manifest.apart) {
+    size_t a = place(pair.written), b = place(pair.read);
+    apart.push_back({a, b, tensors[b].address - tensors[a].address});
+  }
 }
 
 const BoundLaunch &LaunchPlan::at(const uint64_t *addresses) {

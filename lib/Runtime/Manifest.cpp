@@ -397,6 +397,7 @@ TensorSpec parseTensor(const Reader &r) {
                 "'; expected read, write or read_write");
   t.output = access != "read";
   t.input = access != "write";
+  t.cache = r.boolean("cache", false);
   return t;
 }
 
@@ -466,6 +467,10 @@ const ProblemSpec *Manifest::problem() const {
   if (append)
     return &*append;
   return gemm ? &*gemm : nullptr;
+}
+
+const ProblemSpec *Manifest::launchRules() const {
+  return ownScores ? &*ownScores : problem();
 }
 
 std::string ProblemSpec::tensor(const std::string &role) const {
@@ -602,11 +607,14 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
     std::string op = problem.string("op");
     if (op == "attention" || op == "attention_after_append")
       m.attention = parseAttention(problem, m);
+    else if (op == "attention_of_own_scores")
+      m.ownScores = parseAttention(problem, m);
     else if (op == "cache_append" && problem.has("cache"))
       m.append = parseAppend(problem, m);
     else if (op == "gemm")
       m.gemm = parseGemm(problem, m);
   }
+  m.apart = findApart(m);
   return m;
 }
 

@@ -130,6 +130,9 @@ AttentionProblem parseAttention(const Reader &r, Manifest &m);
 AppendSpec parseAppend(const Reader &r, Manifest &m);
 GemmSpec parseGemm(const Reader &r, Manifest &m);
 
+/// The tensors of a manifest that share no memory, for Manifest::apart.
+std::vector<Manifest::Apart> findApart(const Manifest &m);
+
 } // namespace kvbuf::rt
 
 #endif // KVBUFFER_LIB_RUNTIME_MANIFESTREADER_H

@@ -165,8 +165,8 @@ class Artifact:
         self._plans = {}
         self._number = _compiled.enter(self)
         self._operators = None
-        self._ragged = (problem.get("query") == "ragged"
-                        and problem.get("op") == "attention")
+        self._ragged = (problem.get("query") == "ragged" and problem.get("op") in
+                        ("attention", "attention_of_own_scores"))
         # Not all kernels ask for those; callers may say them to all.
         if self._ragged:
             self._sizes.add("seq_q")

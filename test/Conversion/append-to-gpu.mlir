@@ -15,7 +15,7 @@ gpu.module @tokens {
   // CHECK-SAME: {alignment = 16 : i64, kind = "pointer", tensor = "cos"}
   // CHECK-SAME: {kind = "size", name = "num_blocks"}
   // CHECK-SAME: {kind = "size", name = "pages_per_seq"}
-  // CHECK-SAME: {access = "read_write", dtype = "f8E4M3FN", name = "k"
+  // CHECK-SAME: {access = "read_write", cache = true, dtype = "f8E4M3FN", name = "k"
   // CHECK-SAME: {access = "read_write", dtype = "f32", name = "k.scales"
   gpu.func @append(%k: !new {kvbuffer.name = "k_new", kvbuffer.shape = ["batch", 4, 2, 128]},
                    %kc: !paged {kvbuffer.name = "k"},

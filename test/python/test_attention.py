@@ -677,6 +677,40 @@ class Own(Case):
                 kvbuf.attention(q, whole[1:], v, out=whole[:2])
         np.testing.assert_array_equal(wanted, o)
 
+    def test_out_shares_no_memory_with_what_scores_are_made_of(self):
+        q, k, v = (make("f16", 1, rows, 2, 64) for rows in (8, 64, 64))
+        alibi = np.array([.5, .25], np.float32)
+        bias, lse = make("f16", 1, 2, 8, 64), np.zeros((1, 2, 8), np.float32)
+        for scores in ({}, {"alibi_slopes": alibi}, {"bias": bias},
+                       {"mask": bias > 0}):
+            for what, x in (("k", k), ("v", v), ("bias", bias), ("lse", lse)):
+                if what == "bias" and "bias" not in scores:
+                    continue
+                out = np.zeros(q.shape, np.float16) if what == "lse" else (
+                    x.ravel()[:q.size].reshape(q.shape))
+                own = out.view(np.float32).ravel()[:16].reshape(lse.shape)
+                with self.assertRaisesRegex(
+                        kvbuf.Error, "^tensor 'o' shares memory with tensor "
+                        f"'{what}', which is .*; expected memory of its own$"):
+                    kvbuf.attention(q, k, v, out=out, **scores,
+                                    lse=own if what == "lse" else None)
+
+    def test_out_in_place_of_the_queries(self):
+        """A block has read the rows that it writes, and no others."""
+        both = make("f16", 1, 41, 2, 64)
+        k, v = (make("f16", 1, 50, 2, 64) for _ in range(2))
+        for slopes in None, np.array([.5, .25], np.float32):
+            for rows in 1, 40:
+                q = np.copy(both[:, :rows])
+                wanted = kvbuf.attention(q, k, v, alibi_slopes=slopes)
+                np.testing.assert_array_equal(
+                    kvbuf.attention(q, k, v, out=q, alibi_slopes=slopes), wanted)
+        with self.assertRaisesRegex(
+                kvbuf.Error, "^tensor 'o' shares memory with tensor 'q', which is "
+                "still read while it is written; expected memory of its own, or 'q' "
+                "itself$"):
+            kvbuf.attention(both[:, :40], k, v, out=both[:, 1:])
+
     def test_written_elements_have_addresses_of_their_own(self):
         q, k, v = (make("f16", 2, 5, 2, 64) for _ in range(3))
         e, _ = attention(*(exact(x[1]) for x in (q, k, v)))

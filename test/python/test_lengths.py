@@ -11,6 +11,7 @@ import unittest
 import numpy as np
 
 import kvbuf
+from kvbuf import _artifact
 
 CHIP = sys.argv.pop()
 RNG = np.random.default_rng()
@@ -18,8 +19,9 @@ HEADS, SIZE, PAGE = 2, 64, 64
 LEAST, MOST = -2**31, 2**31 - 1
 
 
-def compile(cache, ragged, rows="?"):
-    """`rows`: of queries that are not ragged; 1 is a decode kernel's."""
+def compile(cache, ragged, rows="?", region=""):
+    """`rows`: of queries that are not ragged; 1 is a decode kernel's. `region`:
+    functions of scores."""
     of = {"paged": f", page_size = {PAGE}"}.get(cache, "")
     cache = f"!kvbuffer.cache<{cache}, f16, heads = 1, head_size = {SIZE}{of}>"
     q = f"memref<{'?x' if ragged else f'?x{rows}x'}{HEADS}x{SIZE}xf16>"
@@ -28,11 +30,25 @@ def compile(cache, ragged, rows="?"):
     if ragged:
         more, types = " offsets(%at)", ", offsets memref<?xi32>"
         arguments += ", %at: memref<?xi32>"
-    return kvbuf.compile(f"""func.func @f({arguments}) {{
+    # (One kernel of those with regions is enough, and takes less time.)
+    return _artifact._compile(f"""func.func @f({arguments}) {{
       kvbuffer.attention q(%q) k(%k) v(%v) out(%o){more}
         {{mask = #kvbuffer.mask<causal = true>}}
-        : {q}, {cache}, {cache}, {q}{types}
-      return }}""", target=CHIP)
+        : {q}, {cache}, {cache}, {q}{types} {region}
+      return }}""".encode(), "<string>", {"target": CHIP, "alternatives": not region})
+
+
+#: Changes no score; the program's own all the same.
+SAME = """score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %last: index, %key: index):
+      kvbuffer.yield %s : f32
+    }"""
+#: Hides nothing.
+ALL = """visible {
+    ^bb0(%batch: index, %head: index, %row: index, %last: index, %key: index):
+      %all = arith.constant true
+      kvbuffer.yield %all : i1
+    }"""
 
 
 def normal(*shape):
@@ -134,8 +150,92 @@ class Lengths(unittest.TestCase):
         self.cache(compile("continuous", False), self.WILD, 128, tables,
                    (9, 128))
 
+    def test_own_scores(self):
+        """What an attention asks of tensors does not hang on its scores."""
+        tables = RNG.permutation(20)[:16].astype(np.int32).reshape(8, 2)
+        self.cache(compile("paged", False, region=SAME), self.WILD, 128, tables,
+                   (20, PAGE))
+        self.cache(compile("paged", False, 1, region=ALL), self.WILD, 128, tables,
+                   (20, PAGE), new=1)
+        self.ragged(compile("ragged", True, region=ALL))
+
+    def test_own_program(self):
+        """A kernel by lanes that no pass knows: what its caches' tensors hold, and
+        an output in a cache's memory."""
+        kinds = {"p": "paged, f32, heads = 1, head_size = 4, page_size = 2",
+                 "s": "continuous, f32, heads = 1, head_size = 4",
+                 "r": "ragged, f32, heads = 1, head_size = 4",
+                 "d": "dense, f32, heads = 1, head_size = 4"}
+        caches = ", ".join(
+            f'%{n}: !kvbuffer.cache<{t}> {{kvbuffer.name = "{n}"' + (
+                f', kvbuffer.sizes = {{num_blocks = "{n}_blocks"}}}}' if n in "ps"
+                else "}") for n, t in kinds.items())
+        sums = "".join(
+            f"""%{n}0 = kvbuffer.cache.load %{n}[%b, %c0, %c0, %c0]
+              {{alignment = 16 : i64}} : !kvbuffer.cache<{t}> -> vector<4xf32>
+            vector.store %{n}0, %o[%b, %c{i}, %c0] {{alignment = 16 : i64}}
+              : memref<?x4x4xf32>, vector<4xf32>
+            """ for i, (n, t) in enumerate(kinds.items()))
+        kernel = kvbuf.compile(f"""gpu.module @m {{
+          gpu.func @f({caches}, %o: memref<?x4x4xf32> {{kvbuffer.name = "o",
+                      kvbuffer.shape = ["batch", 4, 4]}}) kernel
+              attributes {{kvbuffer.phase = #kvbuffer.phase<thread>,
+                known_block_size = array<i32: 1, 1, 1>,
+                kvbuffer.grid = ["batch", 1, 1]}} {{
+            %c0 = arith.constant 0 : index
+            %c1 = arith.constant 1 : index
+            %c2 = arith.constant 2 : index
+            %c3 = arith.constant 3 : index
+            %b = gpu.block_id x
+            {sums}gpu.return }} }}""", target=CHIP)
+        data = {n: RNG.standard_normal(shape).astype(np.float32)
+                for n, shape in (("p", (5, 2, 1, 4)), ("s", (3, 6, 1, 4)),
+                                 ("r", (9, 1, 4)), ("d", (2, 3, 1, 4)))}
+
+        def ints(*x):
+            return np.array(x, np.int32)
+
+        given = {**data, "p_table": ints([4, 1, 0], [2, 99, -1]),
+                 "p_lengths": ints(6, 1), "s_table": ints(2, 0),
+                 "s_lengths": ints(6, 1), "r_offsets": ints(0, 4, 9)}
+
+        def run(out=None, **changed):
+            out = np.zeros((2, 4, 4), np.float32) if out is None else out
+            kernel(**{**given, **changed}, o=out)
+            return out
+
+        p, s, r, d = (x.reshape(*x.shape[:-2], 4) for x in data.values())
+        np.testing.assert_array_equal(
+            run(), [[p[4, 0], s[2, 0], r[0], d[0, 0]],
+                    [p[2, 0], s[0, 0], r[4], d[1, 0]]])
+        if self.ON_GPU:
+            return
+        for name in "p", "s":
+            for bad in (-1, 0), (1, 7):
+                at = int(bad[0] >= 0)
+                with self.assertRaisesRegex(
+                        kvbuf.Error, rf"^tensor '{name}.lengths' holds {bad[at]} at "
+                        rf"{at}; expected 0 to 6, the tokens that a sequence has "
+                        "room for$"):
+                    run(**{f"{name}_lengths": ints(*bad)})
+        with self.assertRaisesRegex(
+                kvbuf.Error, "^tensor 'r.offsets' holds 10 at 2; expected offsets "
+                "that never fall, here from 4 to 9, the rows of 'r'$"):
+            run(r_offsets=ints(0, 4, 10))
+        for name, x in data.items():
+            both = np.zeros(x.size + 32, np.float32)
+            for at in 0, x.size - 4:
+                with self.assertRaisesRegex(
+                        kvbuf.Error, f"^tensor 'o' shares memory with tensor "
+                        f"'{name}', which is still read while it is written; "
+                        "expected memory of its own$"):
+                    run(both[at:at + 32].reshape(2, 4, 4),
+                        **{name: both[:x.size].reshape(x.shape)})
+
     def test_ragged(self):
-        kernel = compile("ragged", True)
+        self.ragged(compile("ragged", True))
+
+    def ragged(self, kernel):
         q = normal(40, HEADS, SIZE)
         k, v = (normal(90, 1, SIZE) for _ in range(2))
 

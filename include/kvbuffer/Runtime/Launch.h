@@ -125,7 +125,7 @@ std::string bindTensorMap(const TensorMapRecipe &recipe,
 
 /// Completes `sizes` from the tensors' shapes, checks every tensor (name,
 /// element type, shape, innermost dimension contiguous, other strides what the
-/// kernels take, memory of its own where the problem needs it), chooses between
+/// kernels take, memory of its own where others still read), chooses between
 /// each kernel and its alternatives (the first whose alignment and tensor maps
 /// suit all tensors) and packs the arguments. `multiprocessors` is the device's
 /// number of them, 0 if it cannot tell. Throws Error that names the tensor and
@@ -197,11 +197,11 @@ private:
   BoundLaunch launch;
 };
 
-/// Checks the lengths and offsets of a problem whose tensors lie in
-/// host memory and keep the rules of bindLaunch: offsets never fall and end
-/// within their tensor, lengths are not negative and leave room for the new
-/// tokens; blocks that are looked up exist; a kernel that is told the longest
-/// sequence is told enough. Nothing where the manifest has no problem. Throws
+/// Checks the lengths and offsets of tensors that lie in host memory and keep
+/// the rules of bindLaunch: offsets never fall and end within their tensor,
+/// lengths are not negative and no sequence exceeds its room. A problem tells
+/// more: lengths leave room for the new tokens; blocks that are looked up
+/// exist; a kernel that is told the longest sequence is told enough. Throws
 /// Error that names the tensor, the place and what was expected. Kernels do not
 /// check: they take the nearest number that fits.
 void checkLengths(const Manifest &manifest,

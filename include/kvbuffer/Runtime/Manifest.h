@@ -24,6 +24,8 @@
 // attention problem has the query's rows: it should decide over nothing but the
 // order of tiles.
 //
+// A tensor with `"cache": true` holds a cache's rows (TensorSpec::cache).
+//
 // Tensors have the names of the kernel's arguments. Where those are not the
 // parts that they play in the problem ("q", "k", ...; see ProblemSpec), the
 // problem's "tensors" say which is which: {"q": "rows", "k": "left"}.
@@ -218,6 +220,10 @@ struct TensorSpec {
   std::vector<SizeExpr> shape;
   /// Written by the kernels; read by them.
   bool output = false, input = true;
+  /// Holds a cache's rows, any of which any block may read (in the manifest
+  /// "cache": true). What belongs to the cache has its name and one more:
+  /// "k.table", "k.lengths", "k.offsets", "k.scales".
+  bool cache = false;
 };
 
 /// Memory that the runtime provides for a launch: a tensor of this shape,
@@ -264,11 +270,11 @@ struct ProblemSpec {
   /// The part of the tensor of this name; its name if the problem gives it
   /// none, and "" if that is the name of a part which another tensor has.
   std::string roleOf(const std::string &name) const;
-  /// Pairs of parts that share no memory: blocks write the first while others
-  /// still read the second.
-  virtual std::vector<std::pair<std::string, std::string>> apart() const {
-    return {};
-  }
+  /// Whether a block that writes one output may have read all that it is made
+  /// of from the tensor of this part, and no other block reads that: such an
+  /// output may lie exactly where the tensor does. All others share no memory
+  /// with an output.
+  virtual bool isReadInPlace(const std::string &role) const { return true; }
   /// See kvbuf::rt::checkLengths.
   virtual void checkLengths(const Manifest &manifest,
                             const std::vector<TensorArg> &tensors,
@@ -306,7 +312,7 @@ struct AttentionProblem : ProblemSpec {
   /// one for each query row.
   bool appends = false;
 
-  std::vector<std::pair<std::string, std::string>> apart() const override;
+  bool isReadInPlace(const std::string &role) const override;
   void checkLengths(const Manifest &manifest,
                     const std::vector<TensorArg> &tensors,
                     const Sizes &sizes) const override;
@@ -337,6 +343,8 @@ struct AppendSpec : ProblemSpec {
 /// The product of matrices that an artifact computes: c = a b, or c = a b^T.
 struct GemmSpec : ProblemSpec {
   bool transposeB = false;
+
+  bool isReadInPlace(const std::string &) const override { return false; }
 };
 
 /// What the code was compiled for.
@@ -364,6 +372,17 @@ struct Manifest {
   std::optional<AttentionProblem> attention;
   std::optional<AppendSpec> append;
   std::optional<GemmSpec> gemm;
+  /// An attention whose scores are functions of the program's own (in the
+  /// manifest the problem's "op" is "attention_of_own_scores"): the harness
+  /// does not know its results, but what it asks of tensors is as of any other.
+  std::optional<AttentionProblem> ownScores;
+  /// Tensors that share no memory: blocks write the first while others still
+  /// read the second. `inPlace`: but for those that lie in the same place.
+  struct Apart {
+    std::string written, read;
+    bool inPlace = false;
+  };
+  std::vector<Apart> apart;
   std::vector<KernelSpec> kernels;
   std::vector<TensorSpec> tensors;
   /// What the kernels use besides; in the manifest "scratch", with the access
@@ -376,6 +395,8 @@ struct Manifest {
 
   /// The one of `attention`, `append` and `gemm` that is there, or null.
   const ProblemSpec *problem() const;
+  /// The same or `ownScores`: what a launch's tensors are checked by.
+  const ProblemSpec *launchRules() const;
 
   /// The tensor of this name, or null.
   const TensorSpec *findTensor(const std::string &name) const;

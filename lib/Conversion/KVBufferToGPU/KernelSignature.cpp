@@ -116,11 +116,15 @@ LogicalResult KernelSignature::expand() {
               std::move(assign));
   };
   auto tensor = [&](const Twine &name, Type element, ArrayRef<Attribute> shape,
-                    StringRef access) {
-    tensorList.push_back(dict({{str("access"), str(access)},
-                               {str("dtype"), str(typeName(element))},
-                               {str("name"), str(name.str())},
-                               {str("shape"), b.getArrayAttr(shape)}}));
+                    StringRef access, bool holdsRows = false) {
+    NamedAttrList list;
+    list.append("access", str(access));
+    if (holdsRows)
+      list.append("cache", b.getBoolAttr(true));
+    list.append("dtype", str(typeName(element)));
+    list.append("name", str(name.str()));
+    list.append("shape", b.getArrayAttr(shape));
+    tensorList.push_back(list.getDictionary(context));
   };
 
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
@@ -160,7 +164,7 @@ LogicalResult KernelSignature::expand() {
                << "argument " << i << " fixes " << sizeName.getValue() << " at "
                << size << ", an argument before it at " << it->second;
     }
-    tensor(name, element, shape, access);
+    tensor(name, element, shape, access, holdsCacheRows(kernel.getArgument(i)));
     pointer(
         i, element, name, [](TensorArg &t, Value v) { t.data = v; },
         ownAlignment(kernel.getArgument(i)));

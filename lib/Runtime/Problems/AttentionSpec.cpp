@@ -159,8 +159,8 @@ void checkTensors(const AttentionProblem &p, const Manifest &m) {
 
 AttentionProblem kvbuf::rt::parseAttention(const Reader &r, Manifest &m) {
   AttentionProblem p = parseFields(r);
-  p.appends = r.string("op") != "attention";
   checkTensors(p, m);
+  p.appends = m.findTensor(p.tensor("k"))->output;
   // How long the longest sequence of a ragged batch is, only the device may
   // know; no shorter bound covers all rows.
   if (p.query == Layout::Ragged)
@@ -168,9 +168,9 @@ AttentionProblem kvbuf::rt::parseAttention(const Reader &r, Manifest &m) {
   return p;
 }
 
-std::vector<std::pair<std::string, std::string>>
-AttentionProblem::apart() const {
-  return {{"o", "k"}, {"o", "v"}, {"lse", "k"}, {"lse", "v"}};
+/// A block writes the rows whose queries it has read.
+bool AttentionProblem::isReadInPlace(const std::string &role) const {
+  return role == "q";
 }
 
 void AttentionProblem::checkLengths(const Manifest &manifest,

@@ -147,6 +147,7 @@ static constexpr Key kLdsKeys[] = {
     {"rows", Kind::Integer},   {"slot_bytes", Kind::Integer},
     {"slots", Kind::Integer},  {"swizzle", Kind::Integers}};
 static constexpr Key kTensorKeys[] = {{"access", Kind::String},
+                                      {"cache", Kind::Bool},
                                       {"dtype", Kind::String},
                                       {"name", Kind::String},
                                       {"shape", Kind::Sizes}};

@@ -77,10 +77,11 @@ private:
   /// expression.
   Value size(Attribute expression);
   /// A tensor of the kernel: parameters for its address, strides and sizes, and
-  /// an entry in the manifest. A memref of type `type`.
+  /// an entry in the manifest. A memref of type `type`; `holdsRows`: of a
+  /// cache.
   FailureOr<Value> tensor(StringRef name, MemRefType type,
                           ArrayRef<Attribute> shape, StringRef access,
-                          int64_t alignment = 1);
+                          int64_t alignment = 1, bool holdsRows = false);
   FailureOr<Value> memrefArgument(unsigned i, StringRef name, MemRefType type);
   FailureOr<Value> cacheArgument(unsigned i, StringRef name,
                                  CacheLayout layout);
@@ -183,7 +184,7 @@ Value Expansion::size(Attribute expression) {
 
 FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
                                    ArrayRef<Attribute> shape, StringRef access,
-                                   int64_t alignment) {
+                                   int64_t alignment, bool holdsRows) {
   Type element = type.getElementType();
   SmallVector<int64_t> strides;
   int64_t offset;
@@ -197,9 +198,12 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
            << "tensor '" << name << "' is " << type
            << "; expected a strided memref of rank 1 or more without an "
               "offset, the elements of its last dimension side by side";
-  tensors.push_back(b.getDictionaryAttr(
-      {entry("access", access), entry("dtype", typeName(element)),
-       entry("name", name), entry("shape", b.getArrayAttr(shape))}));
+  SmallVector<NamedAttribute> described{
+      entry("access", access), entry("dtype", typeName(element)),
+      entry("name", name), entry("shape", b.getArrayAttr(shape))};
+  if (holdsRows)
+    described.push_back(entry("cache", b.getBoolAttr(true)));
+  tensors.push_back(b.getDictionaryAttr(described));
   Attribute space = type.getMemorySpace();
   auto global =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Global);
@@ -270,7 +274,7 @@ FailureOr<Value> Expansion::memrefArgument(unsigned i, StringRef name,
     return kernel.emitOpError() << "argument " << i << " is a counter of type "
                                 << type << "; expected elements i32";
   return tensor(name, type, shape, access.empty() ? accessOf(i).name() : access,
-                alignmentOf(i));
+                alignmentOf(i), holdsCacheRows(kernel.getArgument(i)));
 }
 
 /// A memref of these sizes with strides of its own.
@@ -313,7 +317,7 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
   append(sizes, shape, layout.getCacheDepth());
   FailureOr<Value> data =
       tensor(name, stridedType(sizes, layout.getElementType()), shape,
-             accessOf(i).name(), alignmentOf(i));
+             accessOf(i).name(), alignmentOf(i), /*holdsRows=*/true);
   if (failed(data))
     return failure();
   SmallVector<Value> indices;

@@ -88,6 +88,16 @@ inline llvm::StringRef sizeOfCache(mlir::Value cache, llvm::StringRef name) {
   return other ? other.getValue() : name;
 }
 
+/// Whether a kernel's argument is a cache, or the memref that holds the rows of
+/// one that the kernel makes.
+inline bool holdsCacheRows(mlir::Value argument) {
+  return llvm::isa<CacheLayout>(argument.getType()) ||
+         llvm::any_of(argument.getUsers(), [&](mlir::Operation *user) {
+           auto make = llvm::dyn_cast<MakeCacheOp>(user);
+           return make && make.getData() == argument;
+         });
+}
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_LENGTHS_H
