@@ -177,7 +177,15 @@ SmallVector<unsigned> kvbuf::sizesOfTokens(Value argument) {
   return dims;
 }
 
-std::optional<int64_t> kvbuf::ownAlignment(Value argument) {
+/// Whether fragments are stored into tiles of a tensor.
+static bool storesFragments(Value tensor) {
+  return llvm::any_of(tensor.getUsers(), [](Operation *user) {
+    return isa<DramTileOp>(user) &&
+           llvm::any_of(user->getUsers(), llvm::IsaPred<FragmentStoreOp>);
+  });
+}
+
+std::optional<int64_t> kvbuf::ownAlignment(Value argument, int64_t alignment) {
   auto type = dyn_cast<MemRefType>(argument.getType());
   if (!type || argument.use_empty())
     return std::nullopt;
@@ -188,6 +196,8 @@ std::optional<int64_t> kvbuf::ownAlignment(Value argument) {
       llvm::all_of(argument.getUsers(),
                    llvm::IsaPred<memref::LoadOp, memref::DimOp>))
     return element;
+  if (element > 2 && alignment > element && storesFragments(argument))
+    return alignment;
   return std::nullopt;
 }
 

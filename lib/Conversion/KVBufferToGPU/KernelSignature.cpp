@@ -167,7 +167,7 @@ LogicalResult KernelSignature::expand() {
     tensor(name, element, shape, access, holdsCacheRows(kernel.getArgument(i)));
     pointer(
         i, element, name, [](TensorArg &t, Value v) { t.data = v; },
-        ownAlignment(kernel.getArgument(i)));
+        ownAlignment(kernel.getArgument(i), lanes.alignment));
     // Rows of a cache are the third dimension from the right.
     int64_t rank = dims.size();
     bool groups = hasGroups(kernel.getArgument(i));
