@@ -377,9 +377,9 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     few = fewQueryRows(problem, target);
   if (few) {
     MLIRContext *context = kernel.getContext();
-    // Where clusters gain, there are more.
-    if (!clusters)
-      suits = launchIfRows(context, few->most, /*more=*/true);
+    // That clusters gain on long contexts says nothing of rows.
+    Attribute more = launchIfRows(context, few->most, /*more=*/true);
+    suits = suits ? SizeBuilder(context).expr("min", {more, suits}) : more;
     auto add = [&](StringRef name, const Twine &schedule, int64_t over,
                    int64_t most) {
       KernelAlternative &split = list.emplace_back();
