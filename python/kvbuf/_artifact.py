@@ -75,6 +75,16 @@ def _names_in(expression):
     return set().union(*map(_names_in, expression))
 
 
+def _size_text(expression):
+    """A size of a shape in the manifest, as messages show it."""
+    if not isinstance(expression, dict):
+        return str(expression)
+    (op, operands), = expression.items()
+    operands = [_size_text(x) for x in operands]
+    joint = {"sum": "+", "product": "*"}.get(op)
+    return joint.join(operands) if joint else f"{op}({', '.join(operands)})"
+
+
 def _default_target():
     for kind in ("cuda", "hip"):
         try:
@@ -175,6 +185,13 @@ class Artifact:
         self._modules = {}
         self._loading = threading.Lock()
         self._last = None
+
+    @staticmethod
+    def _missing(name, spec):
+        """That a tensor is missing, by the name that callers give it."""
+        shape = ", ".join(map(_size_text, spec["shape"]))
+        return (f"missing tensor '{name.replace('.', '_')}': {spec['dtype']} of "
+                f"shape [{shape}]")
 
     def _part(self, role):
         """The name of the tensor with this part in the problem."""
@@ -293,6 +310,9 @@ class Artifact:
         if not given:
             raise Error(f"no tensor is given; the kernel takes "
                         f"{', '.join(self._names)}")
+        for name, spec in self._specs.items():
+            if name not in given and name not in self._outputs:
+                raise Error(self._missing(name, spec))
         views = {name: _tensors.view(name, t) for name, t in given.items()}
         like = given.get(self._part("q"), next(iter(given.values())))
         where = self._place(views, device)

@@ -44,7 +44,7 @@ def call(artifact, torch, device, stream, arguments):
     inputs, outputs, names = signature(artifact)
     for name in inputs:
         if name not in given:
-            raise Error(f"missing tensor '{name}'")
+            raise Error(artifact._missing(name, artifact._specs[name]))
     own = [given[name] for name in outputs if name in given]
     values = [given[name] for name in inputs]
     numbers = [sizes.get(name) for name in names]

@@ -100,6 +100,10 @@ class Lengths(unittest.TestCase):
             self.check(o[b], attention(q[b], *rows))
         if self.ON_GPU:
             return
+        with self.assertRaisesRegex(
+                kvbuf.Error, r"^missing tensor 'v_table': i32 of shape "
+                r"\[batch(, pages_per_seq)?\]$"):
+            kernel(**{n: x for n, x in given.items() if n != "v_table"}, out=o)
         # The host's memory is looked at first.
         for b, bad in ((0, LEAST), (1, -1), (len(lengths) - 1, room - new + 1),
                        (0, MOST)):

@@ -25,6 +25,11 @@ func.func private @none(!kvbuffer.cache<dense, f8E4M3FN, heads = 8, head_size = 
 
 // -----
 
+// expected-error @below {{expected granularity = tensor, head or a positive number of elements}}
+func.func private @word(!kvbuffer.cache<dense, f8E4M3FN, heads = 8, head_size = 128, scale = f32, granularity = token>)
+
+// -----
+
 func.func @data(%data: memref<?x16x8x128xbf16>, %table: memref<?x?xi32>, %lengths: memref<?xi32>) {
   // expected-error @below {{expected data of 'bf16' and shape [?, 64, 8, 128] for '!kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>', got 'memref<?x16x8x128xbf16>'}}
   %c = kvbuffer.make_cache %data indices(%table, %lengths : memref<?x?xi32>, memref<?xi32>)

@@ -252,6 +252,11 @@
 // RUN: %{run}
 // NEGATIVE: error: 'kvbuffer.attention' op reg_chunk_depth must not be negative, got -16
 
+// REDEFINE: %{options} = schedule=split_keys=true,split_size=-64
+// REDEFINE: %{prefix} = NEGSPLIT
+// RUN: %{run}
+// NEGSPLIT: error: 'kvbuffer.attention' op split_size must not be negative, got -64
+
 // REDEFINE: %{options} = chip=sm_90a schedule=reg_chunk_depth=64
 // REDEFINE: %{prefix} = NOCHUNK
 // RUN: %{run}

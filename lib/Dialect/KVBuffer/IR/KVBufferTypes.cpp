@@ -288,8 +288,9 @@ Type CacheType::parse(AsmParser &parser) {
         continue;
       }
       loc = parser.getCurrentLocation();
-      int64_t elements;
-      if (parser.parseInteger(elements))
+      int64_t elements = 0;
+      if (OptionalParseResult number = parser.parseOptionalInteger(elements);
+          number.has_value() && failed(*number))
         return {};
       if (elements <= 0) {
         parser.emitError(loc) << "expected granularity = tensor, head or a "

@@ -84,14 +84,15 @@ findWrongSize(const ScheduleParameters &list) {
        {Named{"producers", list.producers},
         Named{"producer_registers", list.producerRegisters},
         Named{"consumer_registers", list.consumerRegisters},
-        Named{"reg_chunk_depth", list.regChunkDepth}})
+        Named{"reg_chunk_depth", list.regChunkDepth},
+        Named{"split_size", list.splitSize}})
     if (value < 0)
       return name.str() + " must not be negative, got " + textOf(value);
   if (list.qStages < 1)
     return "q_stages must be at least 1, got " + textOf(list.qStages);
   if (list.xcds < 1)
     return "xcds must be at least 1, got " + textOf(list.xcds);
-  if (list.splitSize < 0 || list.splitSize % list.BN)
+  if (list.splitSize % list.BN)
     return "split_size must be a multiple of BN = " + textOf(list.BN) +
            " keys, got " + textOf(list.splitSize);
   if (list.splitSize && !list.splitKeys)
