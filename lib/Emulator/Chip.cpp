@@ -11,6 +11,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
@@ -56,7 +57,18 @@ static std::optional<Chip> namedChip(llvm::StringRef name) {
   return std::nullopt;
 }
 
-Chip kvbuf::emu::chipOf(mlir::Operation *kernel, llvm::StringRef name) {
+/// What clang and others say of an AMD kernel they compiled: its waves differ
+/// from chip to chip. NVIDIA's are all alike, and code for an older one may run
+/// on a newer.
+static llvm::StringRef namedByCompiler(mlir::Operation *kernel) {
+  auto function = mlir::dyn_cast<mlir::LLVM::LLVMFuncOp>(kernel);
+  if (!function ||
+      !function->hasAttr(mlir::ROCDL::ROCDLDialect::getKernelFuncAttrName()))
+    return "";
+  return function.getTargetCpu().value_or("");
+}
+
+static Chip describeChip(mlir::Operation *kernel, llvm::StringRef name) {
   std::optional<TargetInfo> target;
   if (!name.empty())
     target = lookupTarget(name);
@@ -97,5 +109,20 @@ Chip kvbuf::emu::chipOf(mlir::Operation *kernel, llvm::StringRef name) {
   chip.hasMatrixGroups = target->warpsPerMatrixGroup != 0;
   chip.gathersRows = target->gathersRows;
   chip.hasTransposeReads = chip.isAMD && target->readsTransposed;
+  return chip;
+}
+
+Chip kvbuf::emu::chipOf(mlir::Operation *kernel, llvm::StringRef name) {
+  llvm::StringRef compiledFor = namedByCompiler(kernel);
+  Chip chip = describeChip(kernel, name.empty() ? compiledFor : name);
+  // Chips with waves of 32 lanes have such of 64, too.
+  if (compiledFor.empty() || !chip.isAMD)
+    return chip;
+  auto features =
+      mlir::cast<mlir::LLVM::LLVMFuncOp>(kernel).getTargetFeaturesAttr();
+  if (features && features.contains("+wavefrontsize64"))
+    chip.lanes = 64;
+  else if (features && features.contains("+wavefrontsize32"))
+    chip.lanes = 32;
   return chip;
 }

@@ -59,9 +59,9 @@ struct Chip {
 };
 
 /// The chip that `kernel` is for: the one that a `kvbuffer.target` or the
-/// target of a `gpu.module` around it names, else the vendor's least particular
-/// one.
-/// `name`, if not empty, stands for what they say.
+/// target of a `gpu.module` around it names, or the `target_cpu` of a kernel
+/// for AMD's GPUs, else the vendor's least particular one. `name`, if not
+/// empty, stands for what they say.
 Chip chipOf(mlir::Operation *kernel, llvm::StringRef name = "");
 
 } // namespace kvbuf::emu

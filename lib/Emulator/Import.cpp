@@ -9,7 +9,6 @@
 #include "kvbuffer/Emulator/Import.h"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
-#include "kvbuffer/Target/TargetInfo.h"
 
 #include "mlir/Dialect/DLTI/DLTI.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -72,7 +71,7 @@ static DenseI32ArrayAttr sizesOf(MLIRContext *context, StringRef text) {
 
 /// Gives a function the attributes that the target stage has for what LLVM says
 /// by calling conventions and by attributes of strings.
-static void markKernel(LLVM::LLVMFuncOp function, bool isAMD) {
+static void markKernel(LLVM::LLVMFuncOp function) {
   MLIRContext *context = function.getContext();
   auto convention = function.getCConv();
   if (convention == LLVM::CConv::PTX_Kernel)
@@ -81,10 +80,6 @@ static void markKernel(LLVM::LLVMFuncOp function, bool isAMD) {
   if (convention == LLVM::CConv::AMDGPU_KERNEL)
     function->setAttr(ROCDL::ROCDLDialect::getKernelFuncAttrName(),
                       UnitAttr::get(context));
-  if (isAMD)
-    if (StringAttr chip = function.getTargetCpuAttr();
-        chip && lookupTarget(chip.getValue()))
-      function->setAttr("kvbuffer.target", chip);
   using Names = NVVM::NVVMDialect;
   ArrayAttr more = function.getPassthroughAttr();
   for (Attribute attr : more ? more.getValue() : ArrayRef<Attribute>()) {
@@ -145,12 +140,17 @@ OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
     return nullptr;
   }
   bool isAMD = module->getTargetTriple().isAMDGPU();
+  // Of the data layout nothing here depends on what MLIR cannot take of it.
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &d) {
+    return success(d.getSeverity() == DiagnosticSeverity::Warning &&
+                   StringRef(d.str()).starts_with("unhandled data layout"));
+  });
   OwningOpRef<ModuleOp> result = translateLLVMIRToModule(
       std::move(module), &context, /*emitExpensiveWarnings=*/false,
       /*dropDICompositeTypeElements=*/true);
   if (!result)
     return nullptr;
-  result->walk([&](LLVM::LLVMFuncOp f) { markKernel(f, isAMD); });
+  result->walk(markKernel);
   (*result)->setAttr(kForeignAttr, UnitAttr::get(&context));
   if (isAMD)
     nameWave(*result);
