@@ -326,7 +326,7 @@ static std::string whyUnsafe(const Program &p, const Inst &i) {
   for (uint64_t k = i.list; f.slots && i.listSize && k < end; ++k)
     if (!(f.optional && p.lists[k] == noSlot) && !isSlot(p.lists[k]))
       return "a list of what are no registers";
-  if (f.stat && i.stat >= p.numStats)
+  if (f.stat && static_cast<uint64_t>(i.stat) + statsOf(i.op) > p.numStats)
     return "no statistics";
   if (f.align && !llvm::isPowerOf2_32(i.align))
     return "an alignment that is no power of two";

@@ -170,7 +170,8 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
     inst.offset = static_cast<int64_t>(static_cast<uint64_t>(offset) + at);
     inst.align = std::gcd(alignment, at ? at : alignment);
     inst.flags = parts.front().wide;
-    inst.stat = program.numStats++;
+    inst.stat = program.numStats;
+    program.numStats += statsOf(code);
     list(inst, parts);
   };
   size_t next = 0;

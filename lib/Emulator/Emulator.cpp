@@ -438,6 +438,13 @@ static const char *spaceOf(Code op) {
   }
 }
 
+static bool isStore(Code op) {
+  return op == Code::StoreShared || op == Code::StMatrix ||
+         op == Code::StoreGlobal || op == Code::StoreLocal ||
+         op == Code::StoreGeneric || op == Code::BulkStore ||
+         op == Code::AmdBufferStore;
+}
+
 /// How often each operation was executed, by warps and by lanes.
 static json::Array countOperations(const Kernel &kernel) {
   const Program &p = kernel.program;
@@ -466,6 +473,117 @@ static json::Array countOperations(const Kernel &kernel) {
   return list;
 }
 
+namespace {
+/// What the memory operations of a kernel did.
+struct MemoryTotals {
+  json::Array lines;
+  std::map<std::string, uint64_t> moved;
+  uint64_t conflicts = 0, sectors = 0, idealSectors = 0;
+};
+
+/// By how much the count of a class of instructions differs from how often
+/// instructions of the class were executed. Wraps around below zero.
+struct ClassMove {
+  uint64_t warps = 0, lanes = 0;
+};
+} // namespace
+
+/// Where a generic address points is known when it is used: counts accesses to
+/// shared and private memory as what they were.
+static std::vector<ClassMove> moveGeneric(const Kernel &kernel) {
+  const Program &p = kernel.program;
+  std::vector<ClassMove> moves(numClasses);
+  if (kernel.totals.stats.empty())
+    return moves;
+  auto add = [&](Class c, uint64_t warps, uint64_t lanes) {
+    moves[static_cast<unsigned>(c)].warps += warps;
+    moves[static_cast<unsigned>(c)].lanes += lanes;
+  };
+  for (size_t b = 0; b < p.blocks.size(); ++b)
+    for (uint32_t k = p.blocks[b].begin; k < p.blocks[b].end; ++k) {
+      const Inst &inst = p.insts[k];
+      if (!isGenericAccess(inst.op) || !inst.imm)
+        continue;
+      add(inst.cls, -kernel.totals.runs[b], -kernel.totals.lanes[b]);
+      auto count = [&](uint32_t which, Class c) {
+        const MemStat &s = kernel.totals.stats[inst.stat + which];
+        add(c, s.accesses, s.bytes / static_cast<uint64_t>(inst.imm));
+      };
+      bool store = isStore(inst.op);
+      count(0, inst.cls);
+      count(genericShared, store ? Class::SharedStore : Class::SharedLoad);
+      count(genericLocal, Class::Local);
+    }
+  return moves;
+}
+
+/// Adds up the pieces of each MLIR operation, by where they were executed.
+static MemoryTotals countMemory(const Kernel &kernel) {
+  const Program &p = kernel.program;
+  const KernelTotals &t = kernel.totals;
+  MemoryTotals all;
+  std::map<std::pair<uint32_t, std::string>, MemStat> lines;
+  auto add = [&](const Inst &inst, uint32_t which, const std::string &space) {
+    const MemStat &s = t.stats[inst.stat + which];
+    if (!s.accesses)
+      return;
+    MemStat &line = lines[{inst.origin, space}];
+    line.accesses += s.accesses;
+    line.bytes += s.bytes;
+    line.cost += s.cost;
+    line.ideal += s.ideal;
+    line.passes += s.passes;
+    line.idealPasses += s.idealPasses;
+    all.conflicts += s.passes - s.idealPasses;
+    all.moved[space + (isStore(inst.op) ? "_written" : "_read")] += s.bytes;
+    if (inst.op == Code::CpAsync || inst.op == Code::BulkLoad ||
+        inst.op == Code::AmdBufferLoadLds || inst.op == Code::AmdGlobalLoadLds)
+      all.moved["shared_written"] += s.bytes;
+    if (space == "shared")
+      all.conflicts += s.cost - s.ideal;
+    if (space == "global") {
+      all.sectors += s.cost;
+      all.idealSectors += s.ideal;
+    }
+  };
+  for (const Inst &inst : p.insts) {
+    bool hasStat =
+        (inst.imm || inst.op == Code::BulkLoad || inst.op == Code::BulkStore) &&
+        inst.cls != Class::None && inst.align;
+    if (!(hasStat || inst.op == Code::LdMatrix || inst.op == Code::StMatrix) ||
+        t.stats.empty())
+      continue;
+    add(inst, 0, spaceOf(inst.op));
+    if (isGenericAccess(inst.op)) {
+      add(inst, genericShared, "shared");
+      add(inst, genericLocal, "local");
+    }
+  }
+  for (const auto &[key, s] : lines) {
+    const auto &[origin, space] = key;
+    json::Object o{{"op", p.origins[origin].name},
+                   {"location", p.origins[origin].location},
+                   {"space", space},
+                   {"accesses", s.accesses},
+                   {"bytes", s.bytes}};
+    if (space == "shared") {
+      o["passes"] = s.cost;
+      o["ideal_passes"] = s.ideal;
+      o["bank_conflicts"] = s.cost - s.ideal;
+    } else if (space == "global") {
+      o["sectors"] = s.cost;
+      o["ideal_sectors"] = s.ideal;
+      if (s.idealPasses) {
+        o["passes"] = s.passes;
+        o["ideal_passes"] = s.idealPasses;
+        o["bank_conflicts"] = s.passes - s.idealPasses;
+      }
+    }
+    all.lines.push_back(std::move(o));
+  }
+  return all;
+}
+
 static json::Object reportKernel(const Kernel &kernel) {
   const Program &p = kernel.program;
   const KernelTotals &t = kernel.totals;
@@ -474,8 +592,9 @@ static json::Object reportKernel(const Kernel &kernel) {
   double products = 0;
   for (size_t b = 0; b < t.runs.size(); ++b)
     products += static_cast<double>(t.runs[b]) * p.blocks[b].products;
+  std::vector<ClassMove> moves = moveGeneric(kernel);
   for (unsigned c = 1; c < numClasses; ++c) {
-    uint64_t warps = 0, lanes = 0;
+    uint64_t warps = moves[c].warps, lanes = moves[c].lanes;
     for (size_t b = 0; b < t.runs.size(); ++b) {
       warps += t.runs[b] * p.blocks[b].classCount[c];
       lanes += t.lanes[b] * p.blocks[b].classCount[c];
@@ -486,72 +605,8 @@ static json::Object reportKernel(const Kernel &kernel) {
       classes[className(static_cast<Class>(c))] =
           json::Object{{"warp", warps}, {"lane", lanes}};
   }
-  // Memory operations: pieces of one MLIR operation are added up.
-  struct Line {
-    const Inst *inst;
-    MemStat stat;
-  };
-  std::map<uint32_t, Line> lines;
-  std::map<std::string, uint64_t> moved;
-  uint64_t conflicts = 0, sectors = 0, idealSectors = 0;
-  for (const Inst &inst : p.insts) {
-    bool hasStat =
-        (inst.imm || inst.op == Code::BulkLoad || inst.op == Code::BulkStore) &&
-        inst.cls != Class::None && inst.align;
-    if (!(hasStat || inst.op == Code::LdMatrix || inst.op == Code::StMatrix) ||
-        t.stats.empty())
-      continue;
-    const MemStat &s = t.stats[inst.stat];
-    if (!s.accesses)
-      continue;
-    Line &line = lines.try_emplace(inst.origin, Line{&inst, {}}).first->second;
-    line.stat.accesses += s.accesses;
-    line.stat.bytes += s.bytes;
-    line.stat.cost += s.cost;
-    line.stat.ideal += s.ideal;
-    line.stat.passes += s.passes;
-    line.stat.idealPasses += s.idealPasses;
-    conflicts += s.passes - s.idealPasses;
-    std::string space = spaceOf(inst.op);
-    bool store = inst.op == Code::StoreShared || inst.op == Code::StMatrix ||
-                 inst.op == Code::StoreGlobal || inst.op == Code::StoreLocal ||
-                 inst.op == Code::StoreGeneric || inst.op == Code::BulkStore ||
-                 inst.op == Code::AmdBufferStore;
-    moved[space + (store ? "_written" : "_read")] += s.bytes;
-    if (inst.op == Code::CpAsync || inst.op == Code::BulkLoad ||
-        inst.op == Code::AmdBufferLoadLds || inst.op == Code::AmdGlobalLoadLds)
-      moved["shared_written"] += s.bytes;
-    if (space == "shared")
-      conflicts += s.cost - s.ideal;
-    if (space == "global") {
-      sectors += s.cost;
-      idealSectors += s.ideal;
-    }
-  }
-  json::Array memory;
-  for (const auto &[origin, line] : lines) {
-    std::string space = spaceOf(line.inst->op);
-    json::Object o{{"op", p.origins[origin].name},
-                   {"location", p.origins[origin].location},
-                   {"space", space},
-                   {"accesses", line.stat.accesses},
-                   {"bytes", line.stat.bytes}};
-    if (space == "shared") {
-      o["passes"] = line.stat.cost;
-      o["ideal_passes"] = line.stat.ideal;
-      o["bank_conflicts"] = line.stat.cost - line.stat.ideal;
-    } else if (space == "global") {
-      o["sectors"] = line.stat.cost;
-      o["ideal_sectors"] = line.stat.ideal;
-      if (line.stat.idealPasses) {
-        o["passes"] = line.stat.passes;
-        o["ideal_passes"] = line.stat.idealPasses;
-        o["bank_conflicts"] = line.stat.passes - line.stat.idealPasses;
-      }
-    }
-    memory.push_back(std::move(o));
-  }
-  for (const auto &[name, n] : moved)
+  MemoryTotals memory = countMemory(kernel);
+  for (const auto &[name, n] : memory.moved)
     bytes[name] = n;
   json::Array errors;
   for (const Finding &f : t.findings)
@@ -568,11 +623,11 @@ static json::Object reportKernel(const Kernel &kernel) {
                    {"lane_instructions", laneInstructions},
                    {"matrix_products", products},
                    {"bytes", std::move(bytes)},
-                   {"bank_conflicts", conflicts},
-                   {"sectors", sectors},
-                   {"ideal_sectors", idealSectors},
+                   {"bank_conflicts", memory.conflicts},
+                   {"sectors", memory.sectors},
+                   {"ideal_sectors", memory.idealSectors},
                    {"unwaited_async_copies", t.unwaited},
-                   {"memory", std::move(memory)},
+                   {"memory", std::move(memory.lines)},
                    {"errors", std::move(errors)},
                    {"seconds", t.seconds}};
   if (t.trace.kind() != json::Value::Null) {

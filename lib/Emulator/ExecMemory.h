@@ -63,11 +63,17 @@ template <unsigned N> bool holds(const Inst &i, unsigned l, const uint8_t *p) {
   return true;
 }
 
+// Where an access to shared or private memory counts.
+uint32_t statOf(const Inst &i, uint32_t ofGeneric) {
+  bool generic = i.op == Code::LoadGeneric || i.op == Code::StoreGeneric;
+  return generic ? i.stat + ofGeneric : i.stat;
+}
+
 // The passes that the banks need for these addresses. Accesses of 16 bytes
 // are served in quarters of 8 lanes, those of 8 bytes in halves.
 void bankCost(const Inst &i, const uint32_t *address, uint64_t mask,
               unsigned bytes) {
-  MemStat &s = h.stats[i.stat];
+  MemStat &s = h.stats[statOf(i, genericShared)];
   s.bytes += static_cast<uint64_t>(bytes) * __builtin_popcountll(mask);
   ++s.accesses;
   addPasses(address, mask, bytes, s.cost, s.ideal);
@@ -418,7 +424,7 @@ void localAccess(const Inst &i, const uint32_t *base, uint64_t active,
     mask = r.checkLocal(w, i, address, i.imm, mask, store);
   if (mask != active && !store)
     zero(i, active & ~mask);
-  MemStat &s = h.stats[i.stat];
+  MemStat &s = h.stats[statOf(i, genericLocal)];
   ++s.accesses;
   s.bytes += i.imm * __builtin_popcountll(mask);
   KVBUF_BY_SIZE(localMove, (i, address, mask))

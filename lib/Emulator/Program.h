@@ -200,6 +200,15 @@ enum class Special : uint8_t {
 };
 constexpr unsigned numSpecials = 36;
 
+/// What a load or store through a generic pointer counts in shared and in
+/// private memory follows what it counts in global memory.
+constexpr uint32_t genericShared = 1, genericLocal = 2;
+inline bool isGenericAccess(Code op) {
+  return op == Code::LoadGeneric || op == Code::StoreGeneric;
+}
+/// How many statistics an operation has, the first of them `Inst::stat`.
+inline uint32_t statsOf(Code op) { return isGenericAccess(op) ? 3 : 1; }
+
 /// A constant: the same word (or two) in every lane.
 struct Constant {
   uint32_t slot;
