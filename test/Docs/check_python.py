@@ -1,15 +1,18 @@
 # The examples of docs/python.md run as printed, in that order.
 # RUN: rm -rf %t && %python %s %src %t %src/docs/python.md
 #
+# Those of docs/engines.md, as far as their packages are installed.
+# RUN: %python %s %src %t.engines %src/docs/engines.md 0
+#
 # One that fails is found, with its line.
 # RUN: sed -e 's/o.shape == q.shape/o.shape == k.shape/' %src/docs/python.md > %t.bad
 # RUN: not %python %s %src %t %t.bad | FileCheck %s
 # CHECK: python.py.tmp.bad:{{[0-9]+}}: AssertionError
 """Runs the Python blocks of a page as one program.
 
-    check_python.py SOURCE FOLDER PAGE
+    check_python.py SOURCE FOLDER PAGE [FEWEST]
 
-Blocks that import torch are left out where it is missing."""
+Blocks that import what is not installed are left out; FEWEST others there are."""
 
 import importlib.util
 import os
@@ -18,7 +21,10 @@ import re
 import sys
 import traceback
 
-SOURCE, FOLDER, PAGE = map(pathlib.Path, sys.argv[1:])
+SOURCE, FOLDER, PAGE = map(pathlib.Path, sys.argv[1:4])
+FEWEST = int(sys.argv[4]) if len(sys.argv) > 4 else 6
+OPTIONAL = [name for name in ("torch", "transformers", "kernels")
+            if importlib.util.find_spec(name) is None]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -28,11 +34,11 @@ def main():
     os.chdir(FOLDER)
     if not os.path.exists("examples"):
         os.symlink(SOURCE / "examples", "examples")
-    have_torch = importlib.util.find_spec("torch") is not None
     names, count = {}, 0
     for match in BLOCK.finditer(text):
         block = match.group(1)
-        if "import torch" in block and not have_torch:
+        if any(re.search(rf"^(import|from) .*\b{name}\b", block, re.MULTILINE)
+               for name in OPTIONAL):
             continue
         lines = text.count("\n", 0, match.start(1))
         try:
@@ -44,7 +50,7 @@ def main():
             print(f"{page}:{line}: {type(e).__name__}: {e}")
             sys.exit(1)
         count += 1
-    if count < 6:
+    if count < FEWEST:
         print(f"only {count} examples found")
         sys.exit(1)
 
