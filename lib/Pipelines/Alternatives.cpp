@@ -284,6 +284,23 @@ static llvm::StringMap<int64_t> fixedSizesOf(LLVM::LLVMFuncOp kernel) {
   return fixed;
 }
 
+/// The most keys that a sequence has, as launches know it.
+static Attribute mostKeys(MLIRContext *context, CacheType cache) {
+  SizeBuilder b(context);
+  switch (cache.getKind()) {
+  case CacheKind::Dense:
+    return b.getStringAttr(kKeysSize);
+  case CacheKind::Ragged:
+    return b.getStringAttr(kAllKeysSize);
+  case CacheKind::Continuous:
+    return b.getStringAttr(kSlotRowsSize);
+  case CacheKind::Paged:
+    return b.expr("product", {b.getStringAttr(kTableRowSize),
+                              b.number(cache.getPageSize())});
+  }
+  llvm_unreachable("covered switch");
+}
+
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   Builder b(kernel.getContext());
   setLaunchFields(
@@ -359,11 +376,8 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     bool paged = cache.getKind() == CacheKind::Paged;
     SizeBuilder b(kernel.getContext());
     Attribute keys;
-    if (cache.getKind() == CacheKind::Dense)
-      keys = b.getStringAttr(kKeysSize);
-    else if (paged)
-      keys = b.expr("product", {b.getStringAttr(kTableRowSize),
-                                b.number(cache.getPageSize())});
+    if (paged || cache.getKind() == CacheKind::Dense)
+      keys = mostKeys(kernel.getContext(), cache);
     suits =
         launchIfClustersGain(kernel.getContext(), target, kLongestQuerySize,
                              keys, chosen.getBM(), problem.getHeadSize(),
@@ -380,6 +394,27 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     // That clusters gain on long contexts says nothing of rows.
     Attribute more = launchIfRows(context, few->most, /*more=*/true);
     suits = suits ? SizeBuilder(context).expr("min", {more, suits}) : more;
+  }
+  // The kernels of a mixed batch know each other's rows.
+  if (problem && target.sumKeys && !chosen.getSplitKeys() &&
+      !problem.isRagged() && !problem.getScheduleAttr() && schedule.empty()) {
+    MLIRContext *context = kernel.getContext();
+    SizeBuilder b(context);
+    int64_t most = 2 * target.sumKeys;
+    Attribute keys = mostKeys(context, problem.getK().getType());
+    Attribute fits = b.expr(
+        "sum", {b.number(most + 1), b.expr("product", {b.number(-1), keys})});
+    KernelAlternative &sums = list.emplace_back();
+    sums.name = entry + "_of_many_keys";
+    sums.schedule = "sum_keys=" + std::to_string(target.sumKeys);
+    sums.launchIf = suits ? b.expr("min", {suits, fits}) : fits;
+    sums.when = "which adds up sums over parts of the keys, and runs where a "
+                "sequence may have more than " +
+                std::to_string(most);
+    suits = few ? launchIfRows(context, few->most, /*more=*/true) : Attribute();
+  }
+  if (few) {
+    MLIRContext *context = kernel.getContext();
     auto add = [&](StringRef name, const Twine &schedule, int64_t over,
                    int64_t most) {
       KernelAlternative &split = list.emplace_back();

@@ -12,7 +12,7 @@
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME
 // RUN: %{run}
-// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds, cluster, split_keys, split_size, equal_shares, look_ahead or warp_cols
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds, cluster, split_keys, split_size, equal_shares, look_ahead, warp_cols or sum_keys
 
 // REDEFINE: %{options} = schedule=BM=wide
 // REDEFINE: %{prefix} = NUMBER
@@ -256,6 +256,16 @@
 // REDEFINE: %{prefix} = NEGSPLIT
 // RUN: %{run}
 // NEGSPLIT: error: 'kvbuffer.attention' op split_size must not be negative, got -64
+
+// REDEFINE: %{options} = schedule=sum_keys=-64
+// REDEFINE: %{prefix} = SUMS
+// RUN: %{run}
+// SUMS: error: 'kvbuffer.attention' op sum_keys must not be negative, got -64
+
+// REDEFINE: %{options} = chip=gfx950 schedule=sum_keys=64,lazy_rescale=true,ping_pong=false
+// REDEFINE: %{prefix} = SUMSLAZY
+// RUN: %{run}
+// SUMSLAZY: error: 'kvbuffer.attention' op sum_keys goes with none of split_keys, lazy_rescale and join_tiles; expected sum_keys = 0
 
 // REDEFINE: %{options} = chip=sm_90a schedule=reg_chunk_depth=64
 // REDEFINE: %{prefix} = NOCHUNK

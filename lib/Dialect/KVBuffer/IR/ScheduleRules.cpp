@@ -85,7 +85,7 @@ findWrongSize(const ScheduleParameters &list) {
         Named{"producer_registers", list.producerRegisters},
         Named{"consumer_registers", list.consumerRegisters},
         Named{"reg_chunk_depth", list.regChunkDepth},
-        Named{"split_size", list.splitSize}})
+        Named{"split_size", list.splitSize}, Named{"sum_keys", list.sumKeys}})
     if (value < 0)
       return name.str() + " must not be negative, got " + textOf(value);
   if (list.qStages < 1)
@@ -187,6 +187,9 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
        "look_ahead needs whole tiles of which nothing but loads runs ahead; "
        "expected stages of at least 2, full_kv = true, no path streaming, and "
        "none of overlap, overlap_products and ping_pong"},
+      {list.sumKeys && (list.splitKeys || list.lazyRescale || list.joinTiles),
+       "sum_keys goes with none of split_keys, lazy_rescale and join_tiles; "
+       "expected sum_keys = 0"},
       {turns && (!list.overlap || !list.lazyRescale),
        "ping_pong without producers needs overlap = true and lazy_rescale = "
        "true, whose parts take turns"},

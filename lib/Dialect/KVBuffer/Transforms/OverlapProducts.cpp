@@ -215,7 +215,8 @@ struct OverlapProductsPass
       return;
     SmallVector<OnlineSoftmaxOp> found;
     getOperation().walk([&](OnlineSoftmaxOp op) {
-      if (isa<scf::ForOp>(op->getParentOp()))
+      // One that yields no weights joins sums; there is no product to overlap.
+      if (isa<scf::ForOp>(op->getParentOp()) && !op.getP().use_empty())
         found.push_back(op);
     });
     if (found.empty())

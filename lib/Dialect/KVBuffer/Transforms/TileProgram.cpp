@@ -166,6 +166,13 @@ private:
   /// The kernel's work: a tile of queries of a head and a sequence each.
   WorkItemOp createItem();
   void computeTile();
+  /// `count` tiles of keys in parts of the schedule's `sum_keys`, whose sums
+  /// are added up. `init`: the accumulator, the maxima and the sums of weights
+  /// to begin with; `sumTiles` makes the loop over the tiles of a part, from
+  /// such a state on. Returns the loop over the parts.
+  scf::ForOp
+  sumInParts(Value count, ValueRange init,
+             function_ref<scf::ForOp(Value, Value, ValueRange)> sumTiles);
 
   ImplicitLocOpBuilder &b;
   AttentionOp op;
@@ -400,13 +407,59 @@ void TileProgram::build() {
   computeTile();
 }
 
+scf::ForOp TileProgram::sumInParts(
+    Value count, ValueRange init,
+    function_ref<scf::ForOp(Value, Value, ValueRange)> sumTiles) {
+  Value zero = constant(0), one = constant(1);
+  Value part =
+      constant(std::max<int64_t>(schedule.getSumKeys() / schedule.getBN(), 1));
+  auto parts = scf::ForOp::create(
+      b, zero, arith::CeilDivUIOp::create(b, count, part), one, init);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(parts.getBody());
+  Value before = parts.getRegionIterArg(0), max = parts.getRegionIterArg(1);
+  Value first = arith::MulIOp::create(b, parts.getInductionVar(), part);
+  Value last = arith::MinSIOp::create(
+      b, arith::AddIOp::create(b, first, part).getResult(), count);
+  auto accType = cast<FragmentType>(before.getType());
+  scf::ForOp loop = sumTiles(
+      first, last, {fill(accType, 0.0f), max, parts.getRegionIterArg(2)});
+
+  // What goes from one maximum to the next is what a softmax gives for a tile
+  // whose scores are the next one.
+  FragmentType rowType = cast<FragmentType>(max.getType());
+  FragmentType tileType =
+      fragment(schedule.getBM(), schedule.getBN(), b.getF32Type(), Role::Acc);
+  Value tile = RescaleOp::create(b, fill(tileType, 1.0f), loop.getResult(1));
+  auto softmax = OnlineSoftmaxOp::create(
+      b, tileType, rowType, rowType, rowType, tile, max, fill(rowType, 0.0f),
+      b.getF32FloatAttr(softmaxScaleOf(op)), /*masked=*/b.getUnitAttr());
+  Value rescaled = RescaleOp::create(b, before, softmax.getRescale());
+  auto sum = MapOp::create(b, accType, ValueRange{rescaled, loop.getResult(0)},
+                           /*row=*/Value(), /*col=*/Value());
+  scf::YieldOp::create(
+      b, ValueRange{sum.getResult(), loop.getResult(1), loop.getResult(2)});
+  Block *body = &sum.getBody().emplaceBlock();
+  Location loc = b.getLoc();
+  for (Type type : {Type(b.getF32Type()), Type(b.getF32Type()),
+                    Type(b.getIndexType()), Type(b.getIndexType())})
+    body->addArgument(type, loc);
+  b.setInsertionPointToStart(body);
+  YieldOp::create(
+      b, arith::AddFOp::create(b, body->getArgument(0), body->getArgument(1))
+             .getResult());
+  return parts;
+}
+
 void TileProgram::computeTile() {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   Value k = operand(op.getK()), v = operand(op.getV());
   keys = CacheNumKeysOp::create(b, k, batch,
                                 lengthsCountNew(op) ? constant(0) : queries);
   auto range = KeyRangeOp::create(b, clusterRow, queries, keys, BM, mask);
-  range.setDescending(mask.boundsRight());
+  // Groups that pass over keys of their own would have parts of their own, and
+  // take other numbers of turns.
+  range.setDescending(mask.boundsRight() && !schedule.getSumKeys());
   keyLo = range.getLo();
   Value zero = constant(0), one = constant(1), bn = constant(BN);
   auto positive = [&](Value n) -> Value {
@@ -474,53 +527,60 @@ void TileProgram::computeTile() {
   bool scalesWeights = isScaledByToken(op.getV().getType());
   double softmaxScale = softmaxScaleOf(op);
 
-  auto loop = scf::ForOp::create(b, zero, count, one, init);
-  // From right to left the end of the sequence cuts the first tile only; a
-  // window may cut the last one too.
-  if (!mask.boundsLeft())
-    loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value i = loop.getInductionVar();
-    Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
-          l = loop.getRegionIterArg(2);
-    Value back =
-        arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
-    Value key = arith::MulIOp::create(b, back, bn);
+  // The iterations from `first` to `last`, from a state on.
+  auto sumTiles = [&](Value first, Value last, ValueRange state) -> scf::ForOp {
+    auto loop = scf::ForOp::create(b, first, last, one, state);
+    // From right to left the end of the sequence cuts the first tile only; a
+    // window may cut the last one too.
+    if (!mask.boundsLeft())
+      loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value i = loop.getInductionVar();
+      Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
+            l = loop.getRegionIterArg(2);
+      Value back =
+          arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
+      Value key = arith::MulIOp::create(b, back, bn);
 
-    auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
-      FragmentType type = fragment(BM, cols, products, Role::A);
-      if (!qf)
-        return FragmentLoadOp::create(b, type, qs, 0, col);
-      return cols == depth ? qf : FragmentSliceOp::create(b, type, qf, 0, col);
-    };
-    TileTokens tokens{key, keyLo, keys};
-    Value s = multiplyKeys(queriesAt, k, kbuf, key,
-                           scales.groups(k, depth, scoreType, tokens));
-    if (kFactor)
-      s = RescaleOp::create(b, s, kFactor);
-    s = scales.multiplyByToken(scales.multiply(s, kScale),
-                               scales.ofTokens(k, scoreType, tokens));
-    s = shapeScores(b, op, args, s, {batch, head, row, key, queries, keys},
-                    edges, i);
-    auto softmax = OnlineSoftmaxOp::create(b, scalesWeights ? scoreType : pType,
-                                           rowType, rowType, rowType, s, m, l,
-                                           b.getF32FloatAttr(softmaxScale),
-                                           /*masked=*/b.getUnitAttr());
-    Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
+      auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
+        FragmentType type = fragment(BM, cols, products, Role::A);
+        if (!qf)
+          return FragmentLoadOp::create(b, type, qs, 0, col);
+        return cols == depth ? qf
+                             : FragmentSliceOp::create(b, type, qf, 0, col);
+      };
+      TileTokens tokens{key, keyLo, keys};
+      Value s = multiplyKeys(queriesAt, k, kbuf, key,
+                             scales.groups(k, depth, scoreType, tokens));
+      if (kFactor)
+        s = RescaleOp::create(b, s, kFactor);
+      s = scales.multiplyByToken(scales.multiply(s, kScale),
+                                 scales.ofTokens(k, scoreType, tokens));
+      s = shapeScores(b, op, args, s, {batch, head, row, key, queries, keys},
+                      edges, i);
+      auto softmax = OnlineSoftmaxOp::create(
+          b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
+          l, b.getF32FloatAttr(softmaxScale),
+          /*masked=*/b.getUnitAttr());
+      Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
-    SmallVector<Weighted> weighted;
-    Value vScales = scales.ofTokens(v, scoreType, tokens);
-    for (const ScaledColumns &part :
-         scales.groups(v, valueDepth, scoreType, tokens))
-      weighted.push_back(
-          {part, scales.weights(softmax.getP(), vScales ? vScales : part.scales,
-                                pType, op)});
-    Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
-    scf::YieldOp::create(
-        b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
-  }
+      SmallVector<Weighted> weighted;
+      Value vScales = scales.ofTokens(v, scoreType, tokens);
+      for (const ScaledColumns &part :
+           scales.groups(v, valueDepth, scoreType, tokens))
+        weighted.push_back(
+            {part, scales.weights(softmax.getP(),
+                                  vScales ? vScales : part.scales, pType, op)});
+      Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
+      scf::YieldOp::create(
+          b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
+    }
+    return loop;
+  };
+  scf::ForOp loop = schedule.getSumKeys() ? sumInParts(count, init, sumTiles)
+                                          : sumTiles(zero, count, init);
 
   Value sink;
   if (op.getSink())

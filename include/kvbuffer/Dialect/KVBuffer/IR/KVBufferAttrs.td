@@ -185,7 +185,11 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     columns of each part of the rows, so that few rows feed several warps: they
     join maxima and sums, and hand each other P, through LDS; `cluster`
     blocks work on neighbouring tiles of queries at the same
-    time and load each tile of K and V once, a part each, for all of them.
+    time and load each tile of K and V once, a part each, for all of them;
+    `sum_keys` is how many keys' weighted values the matrix unit adds up before
+    the sum is added to that of the keys before, with rounding (0: all; whole
+    tiles, at least one): units
+    that cut off what a sum has no bits for lose on very long sums of one sign.
 
     Example:
 
@@ -221,6 +225,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     int64_t getRegChunkDepth() const { return getStructure().regChunkDepth; }
     bool getSplitMasks() const { return getStructure().splitMasks; }
     bool getLazyRescale() const { return getStructure().lazyRescale; }
+    int64_t getSumKeys() const { return getStructure().sumKeys; }
     bool getSumsInLds() const { return getStructure().sumsInLds; }
 
     // The kinds; what each has of its own is in Schedule.h.
