@@ -158,6 +158,9 @@ class Artifact:
         self._parts = problem.get("tensors", {})
         if self._part("o") in self._specs:
             self._names["out"] = self._part("o")
+        #: Arguments that a call writes.
+        self._written = [key for key, n in self._names.items()
+                         if self._specs[n]["access"] != "read"]
         self._outputs = [n for n, t in self._specs.items()
                          if t["access"] == "write"]
         self._sizes = set().union(
@@ -287,6 +290,9 @@ class Artifact:
         status = plan.launch(plan.handle, addresses.buffer_info()[0], stream)
         if status:
             check(status)
+        for name in self._written:
+            if arguments.get(name) is not None:
+                _tensors.changed(arguments[name])
         self._last = plan.module
         if len(results) == 1:
             return results[0]
@@ -348,6 +354,9 @@ class Artifact:
         plan = _Plan(module, tensors, len(views), size_array, len(sizes))
         data = array.array("Q", [view.address for view in views.values()])
         check(plan.launch(plan.handle, data.buffer_info()[0], stream))
+        for name in self._written:
+            if arguments.get(name) is not None:
+                _tensors.changed(arguments[name])
         self._last = module
         if key is not None:
             plan.remember(self, like, given, missing, place)

@@ -595,8 +595,7 @@ def attention(
         lost = _torch_state.wants_derivatives(*floats)
         if lost:
             raise NotImplementedError(
-                f"kvbuf.attention {lost}; call it under torch.no_grad(), or on "
-                "tensors.detach()")
+                f"kvbuf.attention {lost}, or on tensors.detach()")
         if _torch_state.is_operator(
                 "kvbuf.attention", *floats, q_offsets, k_offsets, page_table,
                 slots, lengths, mask, tree):

@@ -132,6 +132,15 @@ def _module_of(tensor):
     return type(tensor).__module__.split(".")[0]
 
 
+def changed(tensor):
+    """Tells a tensor's framework that a kernel has written it: what a backward
+    pass has kept of torch's is no longer that."""
+    torch = sys.modules.get("torch")
+    if (torch is not None and isinstance(tensor, torch.Tensor)
+            and not tensor.is_inference()):
+        torch.autograd.graph.increment_version(tensor)
+
+
 def current_stream(tensor, device):
     """The stream that the tensor's framework works on; 0 if unknown."""
     if device == "host":

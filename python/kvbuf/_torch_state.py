@@ -63,13 +63,16 @@ def has_tangent(x) -> bool:
 
 
 def wants_derivatives(*tensors) -> str:
-    """What is lost if no derivative of this call is made, or ""."""
+    """Why a call on these tensors, or Nones, loses derivatives, and what to do
+    instead; or ""."""
     if torch.is_grad_enabled():
         for x in tensors:
             if isinstance(x, torch.Tensor) and x.requires_grad:
-                return "has no backward pass, and a tensor requires gradients"
+                return ("has no backward pass, and a tensor requires gradients; "
+                        "call it under torch.no_grad()")
     if forward_ad._current_level >= 0 and any(map(has_tangent, tensors)):
-        return "has no derivatives in forward mode, and a tensor has a tangent"
+        return ("has no derivatives in forward mode, and a tensor has a tangent; "
+                "call it on forward_ad.unpack_dual(x).primal")
     return ""
 
 

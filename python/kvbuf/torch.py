@@ -69,8 +69,8 @@ def configure(
     """Sets what holds for all calls of this module, until it is set again; used
     as a context manager, until the end of the block.
 
-    ``gradients``: what a call does whose tensors require gradients. "error", the
-    default, raises NotImplementedError; "torch" computes with torch's own
+    ``gradients``: what a call does whose tensors require gradients, or have
+    tangents (forward mode). "error", the default, raises NotImplementedError; "torch" computes with torch's own
     operators, which have a backward pass, and warns once.
     ``float32``: None, the default, refuses float32 tensors; "bfloat16" or
     "float16" rounds them to that, and the result is float32 again; "none" goes
@@ -258,13 +258,13 @@ def _by_torch(name, *tensors):
         return False
     if _settings.gradients != "torch":
         raise NotImplementedError(
-            f"{name} {lost}; call it under torch.no_grad() on tensors without "
-            "tangents, or let torch compute such calls: "
+            f"{name} {lost}, or let torch compute such calls: "
             "kvbuf.torch.configure(gradients=\"torch\")")
     if name not in _warned:
         _warned.add(name)
-        warnings.warn(f"{name}: {lost.split(', and ')[1]}, so torch computes "
-                      "this call and those like it", stacklevel=3)
+        why = lost.partition(", and ")[2].partition(";")[0]
+        warnings.warn(f"{name}: {why}, so torch computes this call and those like "
+                      "it", stacklevel=3)
     return True
 
 
@@ -494,7 +494,7 @@ def flash_attn_varlen_func(
                 _no_slopes(alibi_slopes)
                 if block_table is not None:
                     raise NotImplementedError(
-                        "block_table is given, and a tensor requires gradients; "
+                        "block_table is given, and a derivative is wanted; "
                         "torch computes no such call")
                 result, lse = _varlen_plainly(q, k, v, cu_seqlens_q,
                                               cu_seqlens_k, opts, sink)
@@ -623,9 +623,7 @@ def flash_attn_with_kvcache(
                   alibi_slopes, sink, k_descale, v_descale, out)
         lost = wants_derivatives(*floats)
         if lost:
-            raise NotImplementedError(
-                f"flash_attn_with_kvcache {lost}; call it under torch.no_grad() "
-                "on tensors without tangents")
+            raise NotImplementedError(f"flash_attn_with_kvcache {lost}")
         if is_operator("flash_attn_with_kvcache", *floats, cache_seqlens,
                        cache_batch_idx, cache_leftpad, block_table,
                        cu_seqlens_q):
@@ -903,6 +901,10 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
         try:
             if query.device.type == "cpu" and not emulate:
                 raise NotImplementedError("the tensors are in host memory")
+            if _settings.gradients == "torch":
+                lost = wants_derivatives(query, key, value, attn_mask)
+                if lost:
+                    raise NotImplementedError(lost.partition(";")[0])
             result = scaled_dot_product_attention(
                 query, key, value, attn_mask, dropout_p, is_causal, scale,
                 enable_gqa)

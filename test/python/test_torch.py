@@ -12,6 +12,7 @@ import warnings
 
 import torch
 import torch.nn.functional as F
+from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
@@ -305,6 +306,111 @@ class Gradients(Case):
         theirs = F.scaled_dot_product_attention(*heads, is_causal=True)
         expected, = torch.autograd.grad(theirs.float().square().sum(), heads[0])
         self.close(grad, expected.transpose(1, 2), 0.1)
+
+
+    def test_all_tensors(self):
+        """No tensor's derivative is lost, whichever it is, backward or forward."""
+        q, k, v = (x.detach() for x in (self.q, self.k, self.v))
+        cu, slopes, sink = (torch.tensor(x) for x in ([0, 8], [.5, .25], [.5, .25]))
+        cu, angles = cu.int(), torch.rand(2, 8, 32)
+        new, scale = k[:, :1].clone(), torch.ones(1)
+        codes = k.to(torch.float8_e4m3fn)
+        calls = {
+            "flash_attn_func": (kt.flash_attn_func, {
+                "q": q, "k": k, "v": v, "alibi_slopes": slopes, "sink": sink,
+                "out": torch.zeros_like(q)}),
+            "flash_attn_varlen_func": (
+                lambda **x: kt.flash_attn_varlen_func(
+                    **x, cu_seqlens_q=cu, cu_seqlens_k=cu, max_seqlen_q=8,
+                    max_seqlen_k=8),
+                {"q": q[0], "k": k[0], "v": v[0], "alibi_slopes": slopes,
+                 "sink": sink, "out": torch.zeros_like(q[0])}),
+            "flash_attn_with_kvcache": (
+                lambda **x: kt.flash_attn_with_kvcache(
+                    **x, cache_seqlens=torch.tensor([3])),
+                {"q": q[:, :1], "k_cache": k, "v_cache": v, "k": new, "v": new,
+                 "rotary_cos": angles[0], "rotary_sin": angles[1],
+                 "alibi_slopes": slopes, "sink": sink,
+                 "out": torch.zeros_like(q[:, :1])}),
+            "scaled_dot_product_attention": (
+                kt.scaled_dot_product_attention,
+                {"query": q, "key": k, "value": v,
+                 "attn_mask": torch.zeros(2, 2)}),
+            "kvbuf.attention": (kt.attention, {
+                "q": q, "k": k, "v": v, "sink": sink, "alibi_slopes": slopes,
+                "bias": torch.zeros(8, 8), "out": torch.zeros_like(q),
+                "lse": torch.zeros(1, 2, 8)}),
+            "kvbuf.attention, scales": (
+                lambda **x: kt.attention(k=codes, v=codes, **x),
+                {"q": q, "k_descale": scale, "v_descale": scale}),
+        }
+        for name, (call, tensors) in calls.items():
+            call(**tensors)
+            name = name.partition(",")[0]
+            for which, x in tensors.items():
+                with self.subTest(name=name, which=which):
+                    with self.assertRaisesRegex(
+                            NotImplementedError, f"^{name} has no backward pass, and "
+                            "a tensor requires gradients"):
+                        call(**{**tensors, which: x.clone().requires_grad_()})
+                    with forward_ad.dual_level(), self.assertRaisesRegex(
+                            NotImplementedError, f"^{name} has no derivatives in "
+                            "forward mode, and a tensor has a tangent; call it on "
+                            "forward_ad.unpack_dual"):
+                        call(**{**tensors, which: forward_ad.make_dual(
+                            x, torch.ones_like(x))})
+            with forward_ad.dual_level():
+                call(**tensors)  # no tangent, nothing lost
+
+    def test_forward_by_torch(self):
+        """A tangent, against a difference of values in float64."""
+        q, k, v = (x.detach() for x in (self.q, self.k, self.v))
+        way = normal(*q.shape)
+        e = 1e-4
+        ends = [attention(exact(q[0]) + s * exact(way[0]), exact(k[0]), exact(v[0]),
+                          causal=True)[0] for s in (e, -e)]
+        want = torch.as_tensor((ends[0] - ends[1]) / (2 * e))
+
+        def f(x):
+            return kt.flash_attn_func(x, k, v, causal=True)
+
+        with kt.configure(gradients="torch"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.close(torch.func.jvp(f, (q,), (way,))[1][0], want)
+            with forward_ad.dual_level():
+                got = forward_ad.unpack_dual(f(forward_ad.make_dual(q, way)))
+            self.close(got.tangent[0], want)
+            heads = [x.transpose(1, 2) for x in (self.q, k, v)]
+            with kt.patch_sdpa(emulate=True) as patch:
+                self.assertTrue(F.scaled_dot_product_attention(
+                    *heads, is_causal=True).requires_grad)
+            self.assertEqual(patch.taken, 0)
+
+    def test_written(self):
+        """What a kernel writes is no longer what a backward pass has kept."""
+        q, k, v = (x.detach() for x in (self.q, self.k, self.v))
+        lengths = torch.tensor([3])
+
+        def append(k, v):
+            kt.flash_attn_with_kvcache(q[:, :1], k, v, q[:, :1], q[:, :1],
+                                       cache_seqlens=lengths)
+
+        kernel = kvbuf.compile(kvbuf.Problem(heads=2, kv_heads=2, head_size=64,
+                                             dtype="bf16").source(), target="sm_80")
+        for write in (lambda x, _: kernel(q=q, k=k, v=v, o=x),
+                      lambda x, _: kernel(q=q, k=k, v=v, out=x),  # remembered
+                      lambda x, _: kt.flash_attn_func(q, k, v, out=x),
+                      lambda x, _: kt.attention(q, k, v, out=x),
+                      append, lambda x, y: append(y, x)):
+            x, y = torch.zeros(2, *q.shape, dtype=q.dtype)
+            factor = torch.ones(1, requires_grad=True)
+            product = (factor * x).sum()
+            with torch.no_grad():
+                write(x, y)
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace"):
+                product.backward()
+        with torch.inference_mode():
+            kt.flash_attn_func(q, k, v, out=torch.zeros_like(q))
 
 
 class Programs(Case):
