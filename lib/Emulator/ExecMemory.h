@@ -467,6 +467,14 @@ void cpAsync(const Inst &i) {
     reading |= static_cast<uint64_t>(size[l] != 0) << l;
   }
   uint64_t mask = clearShared(i, dst, reg<uint32_t>(i.a), w.mask, i.imm, true);
+  // A copy of nothing needs an aligned address, too, wherever that is.
+  uint64_t crooked = 0;
+  KVBUF_EACH(mask & ~reading)
+  crooked |= static_cast<uint64_t>((src[l] & (i.align - 1)) != 0) << l;
+  if (crooked) {
+    r.checkGlobal(w, i, src, 0, crooked, false);
+    mask &= ~crooked;
+  }
   issueCopy(i, dst, src, size, mask, reading);
 }
 

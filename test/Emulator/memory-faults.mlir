@@ -65,6 +65,11 @@ module {
     %s = llvm.getelementptr %sh[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, vector<2xf32>
     // CHECK: :[[#@LINE+1]]:5: error: 'nvvm.cp.async.shared.global' by thread 1 {{.*}}: misaligned: writes 16 bytes at shared byte 0x8 {{.*}}, which needs an alignment of 16
     nvvm.cp.async.shared.global %s, %in, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
+    // A copy of nothing may point anywhere, but no less aligned.
+    %none = llvm.mlir.constant(0 : i32) : i32
+    %row = llvm.getelementptr %sh[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, vector<4xf32>
+    // CHECK: :[[#@LINE+1]]:5: error: 'nvvm.cp.async.shared.global' by thread 1 {{.*}}: misaligned: reads 0 bytes at offset 4 of buffer 'q' (256 bytes), which needs an alignment of 16
+    nvvm.cp.async.shared.global %row, %p, 16, cache = cg, %none : !llvm.ptr<3>, !llvm.ptr<1>, i32
     llvm.return
   }
 }
