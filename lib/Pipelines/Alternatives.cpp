@@ -335,6 +335,10 @@ static bool leavesOpen(StringRef schedule, StringRef name) {
   });
 }
 
+/// An alignment with which a kernel asks nothing of addresses but what elements
+/// ask.
+static constexpr int64_t kElementsAlone = 2;
+
 /// Threads of a kernel's blocks; 1 where nothing says how many.
 static int64_t threadsOf(LLVM::LLVMFuncOp kernel) {
   auto launch =
@@ -355,6 +359,27 @@ static bool choosesByLaunch(AttentionOp problem, StringRef schedule) {
          cast<ShapedType>(problem.getQ().getType()).isDynamicDim(1);
 }
 
+/// Whether a kernel is what a `kvbuffer.cache_append` has become.
+static bool isAppend(LLVM::LLVMFuncOp kernel) {
+  auto problem =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
+  auto op = problem ? problem.getAs<StringAttr>("op") : StringAttr();
+  return op && op.getValue() == "cache_append";
+}
+
+/// Whether a kernel by lanes asks more of a tensor's address and strides than
+/// its elements do; it says nothing where it does not.
+static bool asksMoreThanElements(LLVM::LLVMFuncOp kernel) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  return llvm::any_of(
+      launch.getAs<ArrayAttr>("args").getAsRange<DictionaryAttr>(),
+      [](DictionaryAttr arg) {
+        auto own = arg.getAs<IntegerAttr>("alignment");
+        return own && own.getInt() > 1;
+      });
+}
+
 SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
                                                      AttentionOp problem,
                                                      const TargetInfo &target,
@@ -362,10 +387,18 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   SmallVector<KernelAlternative> list;
   auto chosen =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  // Kernels by lanes keep to the alignment of their accesses.
-  if (!chosen)
-    return list;
   std::string entry = kernel.getName().str();
+  // Kernels by lanes keep to the alignment of their accesses.
+  if (!chosen) {
+    if (!isAppend(kernel) || !asksMoreThanElements(kernel))
+      return list;
+    KernelAlternative &any = list.emplace_back();
+    any.name = entry + "_unaligned";
+    any.alignment = kElementsAlone;
+    any.when = "which runs for tensors whose addresses or strides are no "
+               "multiples of 16 bytes";
+    return list;
+  }
   // The condition of the last kernel so far, for the one after it.
   Attribute suits;
   bool clusters = problem && chosen.getStructure().cluster() > 1 &&

@@ -96,7 +96,7 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
 void kvbuf::buildThreadPipeline(OpPassManager &pm,
                                 const LoweringOptions &options) {
   // There are no tiles in it: it stays a problem until here.
-  pm.addPass(createLowerAppend());
+  pm.addPass(createLowerAppend({options.alignment}));
   OpPassManager &module = pm.nest<gpu::GPUModuleOp>();
   module.addPass(createConvertKVBufferToGPU({options.alignment}));
   module.addPass(createCanonicalizer());

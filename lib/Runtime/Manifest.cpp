@@ -315,8 +315,11 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
     throw Error("manifest: " + r.path +
                 " has \"launch_if\", but no \"instead\" for launches that do "
                 "not fulfil it");
-  if (r.has("instead") && !k.launchIf && !k.takesTensorMaps() &&
-      k.alignment == 2)
+  bool asks = k.alignment > 2 || std::any_of(k.args.begin(), k.args.end(),
+                                             [](const KernelArg &arg) {
+                                               return arg.alignment > 1;
+                                             });
+  if (r.has("instead") && !k.launchIf && !k.takesTensorMaps() && !asks)
     throw Error("manifest: " + r.path +
                 " has \"instead\", but no argument of kind tensor_map, no "
                 "\"launch_if\" and an alignment of 2, so that nothing can keep "

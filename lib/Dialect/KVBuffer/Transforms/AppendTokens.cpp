@@ -75,6 +75,8 @@ Value AppendEmitter::onlyIf(Value condition, Value otherwise,
 }
 
 IntegerAttr AppendEmitter::alignment(Type element, int64_t elements) {
+  if (shares.unaligned)
+    elements = 1;
   int64_t bytes =
       std::gcd(elements, shares.piece()) * element.getIntOrFloatBitWidth() / 8;
   return b.getI64IntegerAttr(std::min<int64_t>(bytes, 16));
@@ -104,8 +106,8 @@ Value AppendEmitter::loadAngles(Value table, Value col, int64_t count) {
   auto load =
       vector::LoadOp::create(b, VectorType::get({count}, type.getElementType()),
                              table, ValueRange{row, col});
-  int64_t bytes =
-      std::gcd(count, type.getDimSize(1)) * type.getElementTypeBitWidth() / 8;
+  int64_t elements = shares.unaligned ? 1 : std::gcd(count, type.getDimSize(1));
+  int64_t bytes = elements * type.getElementTypeBitWidth() / 8;
   load.setAlignmentAttr(b.getI64IntegerAttr(std::min<int64_t>(bytes, 16)));
   return widen(load);
 }

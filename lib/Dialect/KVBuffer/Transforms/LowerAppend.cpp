@@ -298,6 +298,7 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
         dealHeads(op, operands, target, target.maxThreads);
     if (failed(shares))
       return failure();
+    shares->unaligned = alignment < 16;
     int64_t heads = std::max<int64_t>(1, kThreads / shares->lanes);
     Builder attrs(&getContext());
     SmallVector<Role> roles = rolesOf(op, attrs);

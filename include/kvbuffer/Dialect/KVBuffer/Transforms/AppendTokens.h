@@ -58,6 +58,8 @@ struct AppendShares {
   /// Elements of a lane of a head of V, where that has another size than K's:
   /// the same lanes store both then, some of them only one. Else 0.
   int64_t valueWidth = 0;
+  /// Whether addresses and strides of tensors may be those of any element.
+  bool unaligned = false;
   int64_t piece() const { return width / pieces; }
 };
 

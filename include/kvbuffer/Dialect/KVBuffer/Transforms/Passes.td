@@ -456,7 +456,14 @@ def LowerAppend : Pass<"kvbuf-lower-append", "::mlir::ModuleOp"> {
     stage: there are no tiles in it, and until then it stays a problem. Its arguments are called `k_new`, `v_new`,
     `offsets`, `at`, `cos`, `sin`, `k` and `v`. One launch takes all tokens of a
     batch, ragged or not.
+
+    Lanes load and store several elements at once, which asks for tensors whose
+    addresses and strides are multiples of up to `alignment` bytes. With less than
+    16, nothing is asked of them but what an element asks.
   }];
+  let options = [
+    Option<"alignment", "alignment", "int64_t", "16",
+           "Bytes that addresses and strides of tensors are multiples of">];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
