@@ -56,10 +56,13 @@ std::vector<Manifest::Apart> kvbuf::rt::findApart(const Manifest &m) {
     for (auto other = m.tensors.begin(); other != m.tensors.end(); ++other) {
       if (other == written)
         continue;
-      if (other->input && (rules || isOfCache(m, *other)))
-        apart.push_back(
-            {written->name, other->name,
-             rules && rules->isReadInPlace(rules->roleOf(other->name))});
+      // Of other programs nobody knows which block reads what; one that changes
+      // a tensor in place may be right, half beside it none is.
+      if (other->input)
+        apart.push_back({written->name, other->name,
+                         rules
+                             ? rules->isReadInPlace(rules->roleOf(other->name))
+                             : !isOfCache(m, *other)});
       else if (!other->input && rules && other > written)
         apart.push_back({written->name, other->name});
     }

@@ -227,6 +227,16 @@ class Gemm(unittest.TestCase):
 
     def test_nt(self):
         self.check("gemm", "bf16")
+        # Tiles of A and B that other blocks still read.
+        run = kvbuf.compile(program("gemm", "bf16"), target=CHIP)
+        both = np.zeros((192, 64), np.uint16)
+        a, b = np.zeros((64, 64), np.uint16), np.zeros((64, 64), np.uint16)
+        for given, name in (dict(a=both[:64], b=b), "a"), (dict(a=a, b=both[:64]), "b"):
+            with self.assertRaisesRegex(
+                    kvbuf.Error, f"^tensor 'c' shares memory with tensor '{name}'.*"
+                    f"; expected memory of its own, or '{name}' itself$"):
+                run(**given, c=both[63:127])
+            run(**given, c=both[64:128])
 
     def test_nn(self):
         self.check("gemm_nn", "bf16")
