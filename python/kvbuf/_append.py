@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 from . import _kernels
-from ._attention import descaled
+from ._attention import descaled, require_type
 from ._problem import _FLOAT8
 
 
@@ -64,7 +64,15 @@ def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
            k_descale, v_descale):
     """Stores k and v (batch, tokens, heads, head size) after the tokens of each
     sequence; ``angles`` is None or cosines and sines, by which k is rotated."""
+    for name, x in ("k", k), ("v", v):
+        require_type(ops, name, x, "f16", "bf16", "f32")
     kinds = [ops.float8_of(x) or "" for x in (k_cache, v_cache)]
+    if angles:
+        kind = ops.dtype(angles[0])
+        if kind not in ("f32", "f16", "bf16") or ops.dtype(angles[1]) != kind:
+            kind = "f32"
+        angles = [ops.rows_contiguous(x if ops.dtype(x) == kind
+                                      else ops.cast(x, kind)) for x in angles]
     k_of, k_scales = descaled(ops, "k_descale", k_descale, k_cache, kinds[0])
     v_of, v_scales = descaled(ops, "v_descale", v_descale, v_cache, kinds[1])
     paged = len(table.shape) == 2
@@ -77,7 +85,8 @@ def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
         angles=ops.dtype(angles[0]) if angles else "f32",
         interleaved=interleaved)
     tensors = {"k_new": ops.rows_contiguous(k), "v_new": ops.rows_contiguous(v),
-               "k": ops.as_bytes(k_cache), "v": ops.as_bytes(v_cache)}
+               "k": ops.as_bytes(k_cache) if kinds[0] else k_cache,
+               "v": ops.as_bytes(v_cache) if kinds[1] else v_cache}
     if angles:
         tensors["cos"], tensors["sin"] = angles
     for n, scales in ("k", k_scales), ("v", v_scales):

@@ -203,28 +203,18 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
         if cache_leftpad is None and fits_append(ops, q, k_cache, v_cache, k, v,
                                                  angles):
             append = k, v, angles, interleaved
-        elif count and batch and quantized:
+        elif 0 not in shape_of(k) + shape_of(v):
             table = _table(ops, block_table, cache_batch_idx, batch, index, q)
             same = ops.dtype(table) == index
-            append_tokens(ops, q, k_cache, v_cache, k, v, angles and tuple(
-                x if ops.dtype(x) in ("f32", "f16", "bf16")
-                else ops.cast(x, "f32") for x in angles), interleaved,
-                table if same else ops.cast(table, "i32"),
-                lengths if same else ops.cast(lengths, "i32"),
-                k_descale, v_descale)
-        elif count and batch:
-            places = lengths[:, None] + ops.arange(count, q, index)[None]
-            if angles:
-                k = _rotated(ops, k, places, angles, interleaved)
-            if block_table is not None:
-                first = ops.take_rows(block_table, places // most)
-            elif cache_batch_idx is not None:
-                first = cache_batch_idx[:, None]
-            else:
-                first = ops.arange(batch, q, index)[:, None]
-            within = places % most if block_table is not None else places
-            ops.put(k_cache, first, within, k)
-            ops.put(v_cache, first, within, v)
+            if angles and interleaved and k.shape[-1] % 2:
+                # Lanes hold pairs, which such heads are no whole number of.
+                k = _rotated(ops, k, lengths[:, None] + ops.arange(
+                    count, q, index)[None], angles, interleaved)
+                angles = None
+            append_tokens(ops, q, k_cache, v_cache, k, v, angles, interleaved,
+                          table if same else ops.cast(table, "i32"),
+                          lengths if same else ops.cast(lengths, "i32"),
+                          k_descale, v_descale)
         if not append:
             lengths = lengths + count
 
@@ -269,9 +259,10 @@ def _check_angles(q, cos, sin):
 
 
 def _rotated(ops, x, places, angles, interleaved):
-    """x by the angles of its rows' places; past the tables by their last."""
+    """x by the angles of its rows' places; past the tables by their last, before
+    them by their first."""
     cos, sin = angles
-    where = ops.minimum(places, cos.shape[0] - 1)
+    where = ops.maximum(ops.minimum(places, cos.shape[0] - 1), 0)
     return ops.rotated(x, cos[where], sin[where], interleaved)
 
 

@@ -142,14 +142,6 @@ class Torch(Framework):
     def maximum(self, x, least):
         return x.clamp(min=least)
 
-    def take_rows(self, table, index):
-        """table[b, index[b, i]]."""
-        return table.gather(1, index.long())
-
-    def put(self, cache, first, second, values):
-        """cache[first[b, i], second[b, i]] = values[b, i]."""
-        cache[first.long(), second.long()] = values
-
     def rotated(self, x, cos, sin, interleaved):
         """[batch, rows, heads, columns] by [batch, rows, columns / 2]."""
         half = cos.shape[-1]
@@ -259,12 +251,6 @@ class Numpy(Framework):
 
     def maximum(self, x, least):
         return self.np.maximum(x, least)
-
-    def take_rows(self, table, index):
-        return self.np.take_along_axis(table, index, 1)
-
-    def put(self, cache, first, second, values):
-        cache[first, second] = values
 
     def rotated(self, x, cos, sin, interleaved):
         np, dtype = self.np, self.dtype(x)

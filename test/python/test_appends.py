@@ -1,0 +1,126 @@
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+"""New tokens where a cache has no place for them, or lies anywhere in memory:
+flash_attn_with_kvcache on numpy's arrays, whatever kernel stores them."""
+
+import unittest
+
+import numpy as np
+
+import kvbuf
+from kvbuf import _flash
+
+RNG = np.random.default_rng()
+#: A kernel of few rows stores the tokens itself; others have a kernel for it.
+FEW, MANY = 1, 40
+
+
+def normal(*shape):
+    return RNG.standard_normal(shape).astype(np.float16)
+
+
+def ints(*x):
+    return np.array(x, np.int32)
+
+
+def anywhere(x, by=1):
+    """A copy that begins `by` elements behind a multiple of 64 bytes."""
+    memory = np.zeros(x.size + 128 // x.itemsize, x.dtype)
+    first = -memory.ctypes.data % 64 // x.itemsize + by
+    copy = memory[first:first + x.size].reshape(x.shape)
+    copy[...] = x
+    return copy
+
+
+def call(q, k_cache, v_cache, k=None, v=None, lengths=None, *, cos=None, sin=None,
+         slots=None, pad=None, table=None, interleaved=False):
+    return _flash.with_kvcache(
+        q, k_cache, v_cache, k, v, cos, sin, lengths, slots, pad, table, None, True,
+        (-1, -1), 0.0, interleaved, None, 0, False, None, None, None, None)
+
+
+class Places(unittest.TestCase):
+    """The host reads what tables and lengths hold, so it refuses, and nothing is
+    written."""
+
+    def refuses(self, message, rows, caches, lengths, new=None, size=64, **more):
+        new = rows if new is None else new
+        k, v = normal(2, new, 2, size), normal(2, new, 2, size)
+        before = [np.copy(x) for x in caches]
+        with self.assertRaisesRegex(kvbuf.Error, message):
+            call(normal(2, rows, 4, size), *caches, k, v, ints(*lengths), **more)
+        for x, y in zip(caches, before):
+            np.testing.assert_array_equal(x, y)
+
+    def test_slots(self):
+        for rows, new, size in ((FEW, 1, 64), (MANY, MANY, 64), (FEW, 2, 64),
+                                (FEW, 1, 60)):
+            with self.subTest(rows=rows, new=new, size=size):
+                caches = normal(4, 64, 2, size), normal(4, 64, 2, size)
+                for lengths in (3, -1), (3, 65 - new):
+                    self.refuses(
+                        f"'k.lengths' holds {lengths[1]} at 1; expected 0 to 64 - "
+                        f"{new}", rows, caches, lengths, new, size)
+                for slot in -1, 4:
+                    self.refuses(
+                        f"'k.table' holds {slot} at 1.*; expected 0 to 3, a block of "
+                        "'k'", rows, caches, (3, 5), new, size, slots=ints(0, slot))
+
+    def test_pages(self):
+        table = ints([0, 1, 2, 3], [4, 5, 6, 7])
+        for rows, new in (FEW, 1), (MANY, MANY):
+            caches = normal(9, 16, 2, 64), normal(9, 16, 2, 64)
+            for lengths in (3, -5), (3, 65 - new):
+                self.refuses(f"'k.lengths' holds {lengths[1]} at 1", rows, caches,
+                             lengths, new, table=table)
+            for page in -1, 9:
+                bad = np.copy(table)
+                bad[1, 1] = page
+                self.refuses(f"'k.table' holds {page} at 1, 1.*a block of 'k'", rows,
+                             caches, (3, 17), new, table=bad)
+
+    def test_padding(self):
+        caches = normal(2, 16, 2, 64), normal(2, 16, 2, 64)
+        self.refuses("'k.lengths' holds -1 at 1", 1, caches, (3, -1),
+                     pad=ints(0, 0))
+
+
+class Memory(unittest.TestCase):
+    """Values are what a float64 reference makes of them, wherever tensors are."""
+
+    def check(self, size, rope, interleaved, by, dtype=np.float16):
+        batch, rows, most, n = 2, 3, 8, ints(2, 4)
+        caches = [anywhere(normal(batch, most, 1, size), by) for _ in "kv"]
+        k, v = (anywhere(normal(batch, rows, 1, size), by) for _ in "kv")
+        wide = RNG.uniform(0, 6, (9, rope + 3))
+        cos, sin = (f(wide).astype(dtype)[:, 1:1 + rope]
+                    for f in (np.cos, np.sin))
+        wanted = [np.copy(x).astype(np.float64) for x in caches]
+        for b in range(batch):
+            for i in range(rows):
+                x = k[b, i, 0].astype(np.float64)
+                at = n[b] + i
+                first = (slice(0, 2 * rope, 2) if interleaved else
+                         slice(0, rope))
+                second = (slice(1, 2 * rope, 2) if interleaved else
+                          slice(rope, 2 * rope))
+                c, s = cos[at].astype(np.float64), sin[at].astype(np.float64)
+                one, two = x[first].copy(), x[second].copy()
+                x[first], x[second] = one * c - two * s, two * c + one * s
+                wanted[0][b, at, 0] = x
+                wanted[1][b, at, 0] = v[b, i, 0]
+        # More tokens than query rows have a kernel of their own.
+        call(normal(batch, 1, 1, size), *caches, k, v, n, cos=cos, sin=sin,
+             interleaved=interleaved)
+        np.testing.assert_allclose(caches[0].astype(np.float64), wanted[0],
+                                   rtol=2**-10, atol=1e-5)
+        np.testing.assert_array_equal(caches[1], wanted[1])
+
+    def test_anywhere(self):
+        for size, rope, interleaved, by in ((64, 16, False, 1), (64, 32, True, 3),
+                                            (21, 4, True, 0)):
+            with self.subTest(size=size, rope=rope, interleaved=interleaved):
+                self.check(size, rope, interleaved, by)
+
+
+if __name__ == "__main__":
+    unittest.main()
