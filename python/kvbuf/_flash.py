@@ -13,6 +13,7 @@ from ._attention import (build, check_window, fits_append, require_flag,
                          require_index, require_number, require_rank,
                          require_readable, require_shape, require_type, run,
                          shape_of)
+from ._library import Error
 
 
 def refuse(name, value, *neutral, why=""):
@@ -220,7 +221,12 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
 
     table = _table(ops, block_table, cache_batch_idx, batch, index, q)
     if cache_leftpad is not None:
-        # Every row is a page of its own, so that sequences begin anywhere.
+        # Every row is a page of its own, so that sequences begin anywhere. Both
+        # numbers go into others, by which nobody could check them any more.
+        require_counts(ops, "cache_leftpad", cache_leftpad, most)
+        require_counts(ops, "cache_seqlens, with the new tokens,", lengths, most)
+        cache_leftpad = ops.maximum(cache_leftpad, 0)
+        lengths = ops.minimum(lengths, most)
         rows = cache_leftpad[:, None] + ops.arange(most, q, index)[None]
         table = table[:, None] * most + ops.minimum(rows, most - 1)
         lengths = ops.maximum(lengths - cache_leftpad, 0)
@@ -240,6 +246,17 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                     counts="cached" if append else "all", **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out
+
+
+def require_counts(ops, name, x, most):
+    """Refuses counts of a slot's rows that it does not have, where the host reads
+    them; devices take the nearest that fits."""
+    if ops.device_name(x) != "emulator":
+        return
+    for b, count in enumerate(x.tolist()):
+        if not 0 <= count <= most:
+            raise Error(f"{name} holds {count} at {b}; expected 0 to {most}, the "
+                        "rows of a slot")
 
 
 def _table(ops, block_table, cache_batch_idx, batch, index, like):

@@ -82,6 +82,14 @@ class Places(unittest.TestCase):
         caches = normal(2, 16, 2, 64), normal(2, 16, 2, 64)
         self.refuses("'k.lengths' holds -1 at 1", 1, caches, (3, -1),
                      pad=ints(0, 0))
+        for pad, lengths, message in (
+                ((0, -4), (4, 4), "cache_leftpad holds -4 at 1; expected 0 to 16"),
+                ((17, 0), (4, 4), "cache_leftpad holds 17 at 0; expected 0 to 16"),
+                ((0, 1), (4, 17), "cache_seqlens.* holds 17 at 1; expected 0 to 16"),
+                ((0, 1), (-1, 4), "cache_seqlens.* holds -1 at 0")):
+            with self.assertRaisesRegex(kvbuf.Error, message):
+                call(normal(2, 1, 2, 64), *caches, lengths=ints(*lengths),
+                     pad=ints(*pad))
 
 
 class Memory(unittest.TestCase):
