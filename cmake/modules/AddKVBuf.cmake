@@ -2,6 +2,8 @@
 
 # Warnings are errors in spirit: the tree builds without any.
 add_library(kvbuf_options INTERFACE)
+# The headers are C++20, whatever a project that links the libraries has.
+target_compile_features(kvbuf_options INTERFACE cxx_std_20)
 # They are this tree's own: users of the installed libraries get none of them.
 target_compile_options(kvbuf_options INTERFACE
   $<BUILD_INTERFACE:-Wall>
