@@ -249,41 +249,6 @@ static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
       "sum", {b.number(rows + 1), b.expr("product", {b.number(-1), longest})});
 }
 
-/// The numbers that a kernel of an attention problem has for the sizes that
-/// conditions name, where its types fix them: a name that no tensor's shape has
-/// any more has no value at a launch.
-static llvm::StringMap<int64_t> fixedSizesOf(LLVM::LLVMFuncOp kernel) {
-  llvm::StringMap<ArrayRef<Attribute>> shapes;
-  if (auto list =
-          kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr))
-    for (auto tensor : list.getAsRange<DictionaryAttr>())
-      shapes[tensor.getAs<StringAttr>("name").getValue()] =
-          tensor.getAs<ArrayAttr>("shape").getValue();
-  llvm::StringMap<int64_t> fixed;
-  auto note = [&](StringRef name, StringRef tensor, size_t dim) {
-    ArrayRef<Attribute> shape = shapes.lookup(tensor);
-    if (dim >= shape.size())
-      return;
-    Attribute size = shape[dim];
-    // Offsets have one more than there are sequences.
-    if (auto sum = dyn_cast<DictionaryAttr>(size))
-      if (auto terms = sum.getAs<ArrayAttr>("sum"))
-        size = terms[0];
-    if (auto number = dyn_cast<IntegerAttr>(size))
-      fixed[name] = number.getInt();
-  };
-  if (shapes.contains("q_offsets")) {
-    note(kBatchSize, "q_offsets", 0);
-  } else {
-    note(kBatchSize, "q", 0);
-    note(kLongestQuerySize, "q", 1);
-  }
-  note(kTableRowSize, "k.table", 1);
-  if (!shapes.contains("k.table") && !shapes.contains("k.offsets"))
-    note(kKeysSize, "k", 1);
-  return fixed;
-}
-
 /// The most keys that a sequence has, as launches know it.
 static Attribute mostKeys(MLIRContext *context, CacheType cache) {
   SizeBuilder b(context);
@@ -433,7 +398,7 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
       !problem.isRagged() && !problem.getScheduleAttr() && schedule.empty()) {
     MLIRContext *context = kernel.getContext();
     SizeBuilder b(context);
-    int64_t most = 2 * target.sumKeys;
+    int64_t most = target.mostSumKeys;
     Attribute keys = mostKeys(context, problem.getK().getType());
     Attribute fits = b.expr(
         "sum", {b.number(most + 1), b.expr("product", {b.number(-1), keys})});
@@ -444,7 +409,10 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     sums.when = "which adds up sums over parts of the keys, and runs where a "
                 "sequence may have more than " +
                 std::to_string(most);
-    suits = few ? launchIfRows(context, few->most, /*more=*/true) : Attribute();
+    suits = b.expr("sum", {keys, b.number(-most)});
+    if (few)
+      suits = b.expr("min",
+                     {suits, launchIfRows(context, few->most, /*more=*/true)});
   }
   if (few) {
     MLIRContext *context = kernel.getContext();

@@ -95,9 +95,11 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.copiesBoxes = target.gathersRows || chip.starts_with("sm_90");
   // An H200's matrix unit aligns a sum and its sixteen products at the largest
   // exponent with 25 bits below, and cuts off there and at the end
-  // (docs/hopper.md): a part in 2^24 of a sum at each step.
-  if (chip.starts_with("sm_90"))
+  // (docs/hopper.md): 131072 keys lose a quarter of what rounding to bf16 does.
+  if (chip.starts_with("sm_90")) {
     target.sumKeys = 32768;
+    target.mostSumKeys = 131072;
+  }
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
   if (chip == "sm_90a") {
     target.warpsPerMatrixGroup = 4;

@@ -101,7 +101,7 @@ def main():
         ("_unaligned", "_without_maps"))]
     for rows, keys, batch in itertools.product(
             (1, 2, 4, 5, 8, 9, 16, 64, 128, 200, 256, 1000, 4096),
-            (1, 100, 1000, 4200, 8192, 40000, 131072), (1, 2, 16, 64, 256)):
+            (1, 100, 1000, 4200, 8192, 40000, 131072, 300000), (1, 2, 16, 64, 256)):
         if CAUSAL and keys < rows:
             continue
         sizes = {"seq_q": rows, "seq_k": keys, "batch": batch, "sms": SMS,

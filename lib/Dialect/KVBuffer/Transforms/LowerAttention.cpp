@@ -29,6 +29,38 @@ namespace kvbuf {
 using namespace mlir;
 using namespace kvbuf;
 
+llvm::StringMap<int64_t> kvbuf::fixedSizesOf(Operation *kernel) {
+  llvm::StringMap<ArrayRef<Attribute>> shapes;
+  if (auto list =
+          kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr))
+    for (auto tensor : list.getAsRange<DictionaryAttr>())
+      shapes[tensor.getAs<StringAttr>("name").getValue()] =
+          tensor.getAs<ArrayAttr>("shape").getValue();
+  llvm::StringMap<int64_t> fixed;
+  auto note = [&](StringRef name, StringRef tensor, size_t dim) {
+    ArrayRef<Attribute> shape = shapes.lookup(tensor);
+    if (dim >= shape.size())
+      return;
+    Attribute size = shape[dim];
+    // Offsets have one more than there are sequences.
+    if (auto sum = dyn_cast<DictionaryAttr>(size))
+      if (auto terms = sum.getAs<ArrayAttr>("sum"))
+        size = terms[0];
+    if (auto number = dyn_cast<IntegerAttr>(size))
+      fixed[name] = number.getInt();
+  };
+  if (shapes.contains("q_offsets")) {
+    note(kBatchSize, "q_offsets", 0);
+  } else {
+    note(kBatchSize, "q", 0);
+    note(kLongestQuerySize, "q", 1);
+  }
+  note(kTableRowSize, "k.table", 1);
+  if (!shapes.contains("k.table") && !shapes.contains("k.offsets"))
+    note(kKeysSize, "k", 1);
+  return fixed;
+}
+
 SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
   SmallVector<NamedOperand> list{{op.getQ(), "q"},
                                  {op.getKeys(), "k"},

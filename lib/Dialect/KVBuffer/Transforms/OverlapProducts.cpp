@@ -215,8 +215,11 @@ struct OverlapProductsPass
       return;
     SmallVector<OnlineSoftmaxOp> found;
     getOperation().walk([&](OnlineSoftmaxOp op) {
-      // One that yields no weights joins sums; there is no product to overlap.
-      if (isa<scf::ForOp>(op->getParentOp()) && !op.getP().use_empty())
+      auto loop = dyn_cast<scf::ForOp>(op->getParentOp());
+      // One without weights beside a loop joins what that one has summed up.
+      bool joins = loop && op.getP().use_empty() &&
+                   !loop.getBody()->getOps<scf::ForOp>().empty();
+      if (loop && !joins)
         found.push_back(op);
     });
     if (found.empty())

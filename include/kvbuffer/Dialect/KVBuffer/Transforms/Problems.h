@@ -39,6 +39,11 @@ CacheAppendOp appendOf(AttentionOp op);
 mlir::Operation *cloneProblem(mlir::OpBuilder &b, mlir::Operation *problem,
                               mlir::ValueRange operands);
 
+/// The numbers that a kernel of an attention problem has for the sizes that
+/// conditions name, where its types fix them: a name that no tensor's shape has
+/// any more has no value at a launch.
+llvm::StringMap<int64_t> fixedSizesOf(mlir::Operation *kernel);
+
 struct TargetInfo;
 
 /// When a launch does better with a kernel that splits keys over blocks.
