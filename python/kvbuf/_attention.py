@@ -50,7 +50,17 @@ def shape_of(x):
 
 
 def require_tensor(name, x):
-    if not hasattr(x, "shape"):
+    """A tensor whose memory alone says what it holds."""
+    torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
+    if torch is not None and isinstance(x, torch.Tensor):
+        if x.is_nested or x.layout is not torch.strided:
+            kind = ("a nested tensor" if x.is_nested
+                    else f"a tensor of layout {x.layout}")
+            raise NotImplementedError(f"{name} is {kind}; expected strides")
+    elif numpy is not None and isinstance(x, numpy.ma.MaskedArray):
+        raise NotImplementedError(f"{name} is a masked array, whose mask no kernel "
+                                  "sees; expected an array without")
+    elif not hasattr(x, "shape"):
         raise TypeError(f"{name} is of type {type(x).__name__}; expected a tensor")
 
 
@@ -247,6 +257,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     require_rank("q", q, rank, "(rows, heads, head size)" if ragged else
                  "(batch, rows, heads, head size)")
     key_rank = 3 if k_offsets is not None else 4
+    if keep is not None:
+        require_tensor("mask", keep)
     for name, x in ("k", k), ("v", v):
         require_rank(name, x, key_rank, "(rows, heads, head size)" if
                      key_rank == 3 else "(batch, rows, heads, head size), or "

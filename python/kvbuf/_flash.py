@@ -11,8 +11,8 @@ from . import _ops
 from ._append import append as append_tokens
 from ._attention import (build, check_window, fits_append, require_flag,
                          require_index, require_number, require_rank,
-                         require_readable, require_shape, require_type, run,
-                         shape_of)
+                         require_readable, require_shape, require_tensor,
+                         require_type, run, shape_of)
 from ._library import Error
 
 
@@ -350,8 +350,11 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
     ops = _ops.of(query)
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
     is_causal = require_flag("is_causal", is_causal)
-    shapes = [None if x is None else shape_of(x)
-              for x in (query, key, value, attn_mask)]
+    given = query, key, value, attn_mask
+    for name, x in zip(("query", "key", "value", "attn_mask"), given):
+        if x is not None:
+            require_tensor(name, x)
+    shapes = [None if x is None else shape_of(x) for x in given]
     why = sdpa_refusal(*shapes, is_causal, enable_gqa)
     if why:
         kind, words, of = _SDPA_REFUSALS[why]

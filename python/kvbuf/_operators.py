@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 
 import torch
+from torch.nn.attention.bias import CausalBias
 
 from . import _torch_state
 
@@ -24,6 +25,9 @@ _KINDS = {"Tensor": "Tensor", "Tensor | None": "Tensor?", "bool": "bool",
 def _plain(x):
     """A tensor of a class that says nothing of operators, such as a Parameter,
     as what it holds: functions hand tensors of other classes to the operators."""
+    if isinstance(x, CausalBias):
+        raise NotImplementedError("a mask is a CausalBias, whose memory holds "
+                                  "nothing; expected causal, or a mask in full")
     if isinstance(x, torch.Tensor) and type(x) is not torch.Tensor:
         return x.as_subclass(torch.Tensor)
     return x

@@ -10,6 +10,7 @@ the functions below."""
 from __future__ import annotations
 
 import torch
+import torch._subclasses.functional_tensor
 from torch.autograd import forward_ad
 
 is_compiling = torch.compiler.is_compiling
@@ -81,12 +82,39 @@ def is_special(x) -> bool:
     return type(x) not in _PLAIN and isinstance(x, torch.Tensor)
 
 
+def speaker(*tensors) -> str:
+    """Whose code torch's own function would call with these tensors, or Nones: the
+    name of a class or of a mode; ""."""
+    for x in tensors:
+        if is_special(x) and not isinstance(x, _TRACED):
+            own, dispatch = type(x).__torch_function__, type(x).__torch_dispatch__
+            if (getattr(own, "__func__", own) not in _SILENT
+                    or dispatch is not torch._C._disabled_torch_dispatch_impl):
+                return f"the class {type(x).__name__}"
+    if function_modes():
+        for mode in torch.overrides._get_current_function_mode_stack():
+            if type(mode).__name__ not in ("DeviceContext",
+                                           "PreDispatchTorchFunctionMode"):
+                return f"the mode {type(mode).__name__}"
+    return ""
+
+
+#: Classes by which torch traces; what says nothing of functions.
+_TRACED = (torch._subclasses.FakeTensor,
+           torch._subclasses.functional_tensor.FunctionalTensor)
+_SILENT = (torch.Tensor.__torch_function__.__func__,
+           torch._C._disabled_torch_function_impl)
+
+
 def is_operator(name, *tensors) -> bool:
     """Whether a call of the function `name` on these tensors (and Nones) is to be
     one operator of torch's, rather than a launch. Under a transform that takes
     neither: NotImplementedError."""
     if is_compiling():
         return True
+    if any(is_special(x) and x.is_nested for x in tensors):
+        raise NotImplementedError(f"{name} is given a nested tensor; expected "
+                                  "strides")
     if level() is not None:
         refuse_transforms(name)
         return True

@@ -27,6 +27,7 @@ import warnings
 
 import torch
 from torch import Tensor
+from torch.nn.attention.bias import CausalBias, CausalVariant
 
 from . import (_attention, _calls, _flash, _kernels, _ops, _tensors,
                _torch_state)
@@ -35,7 +36,8 @@ from ._library import Error, check
 from ._operators import Operator
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
                            is_before_dispatch, is_operator, is_recorded,
-                           is_traced_by_jit, level, wants_derivatives)
+                           is_traced_by_jit, level, speaker,
+                           wants_derivatives)
 
 __all__ = ["attention", "configure", "flash_attn_func",
            "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
@@ -358,7 +360,7 @@ def flash_attn_func(
                    v.stride(), q.dtype, k.dtype, v.dtype, q.device,
                    k.device, v.device, options)
             plan = _plans.get(key)
-        except TypeError:  # what has no hash
+        except (TypeError, RuntimeError):  # what has no hash, or no strides
             key = plan = None
         if plan is not None:
             data = q.data_ptr(), k.data_ptr(), v.data_ptr()
@@ -471,7 +473,7 @@ def flash_attn_varlen_func(
                    q.device, k.device, v.device, cu_seqlens_q.device,
                    cu_seqlens_k.device, options)
             plan = _plans.get(key)
-        except TypeError:
+        except (TypeError, RuntimeError):
             key = plan = None
         if plan is not None:
             data = (q.data_ptr(), k.data_ptr(), v.data_ptr(),
@@ -612,7 +614,7 @@ def flash_attn_with_kvcache(
                    cache_seqlens.dtype, q.device, k_cache.device,
                    v_cache.device, table.device, cache_seqlens.device, options)
             plan = _plans.get(key)
-        except TypeError:
+        except (TypeError, RuntimeError):
             key = plan = None
         if plan is not None:
             data = (q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(),
@@ -752,6 +754,11 @@ def scaled_dot_product_attention(
                      or value.requires_grad or (attn_mask is not None and
                                                 attn_mask.requires_grad))))
         if not plain:
+            if isinstance(attn_mask, CausalBias):
+                attn_mask, is_causal = _triangle(attn_mask, query, is_causal)
+                return scaled_dot_product_attention(
+                    query, key, value, attn_mask, dropout_p, is_causal, scale,
+                    enable_gqa)
             tensors = query, key, value, attn_mask
             if _by_torch("scaled_dot_product_attention", *tensors):
                 return _torch_sdpa(query, key, value, attn_mask, dropout_p,
@@ -779,9 +786,13 @@ def scaled_dot_product_attention(
                 result = call(*tensors)
                 if result is not None:
                     return result
-            name = (*[(x.shape, x.stride(), x.dtype, x.device)
-                      for x in tensors], options)
-            plan = _plans.get(name)
+            plan = None
+            try:
+                name = (*[(x.shape, x.stride(), x.dtype, x.device)
+                          for x in tensors], options)
+                plan = _plans.get(name)
+            except (TypeError, RuntimeError):
+                pass
             if plan is not None:
                 return plan.run(query, [x.data_ptr() for x in tensors])
         with _watched() as requests:
@@ -793,6 +804,17 @@ def scaled_dot_product_attention(
         return result
     return _flash.sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale,
                        enable_gqa, _settings.float32)
+
+
+def _triangle(bias, query, is_causal):
+    """(mask, is_causal) of torch's causal biases, whose memory holds nothing."""
+    if is_causal:
+        raise ValueError("attn_mask is a CausalBias and is_causal is true; expected "
+                         "one of the two")
+    if (bias.variant is CausalVariant.UPPER_LEFT
+            or bias.seq_len_q == bias.seq_len_kv):
+        return None, True
+    return bias._materialize(query.device), False
 
 
 def _remember_sdpa(name, options, request, tensors, result):
@@ -846,6 +868,9 @@ class Patch:
         self.taken = 0
         #: Calls that torch computed, by the reason.
         self.refused = collections.Counter()
+        #: What is in the place of torch's function.
+        self.function = None
+        self._lifting, self._lifts = threading.Lock(), 0
 
     def __enter__(self):
         return self
@@ -855,9 +880,28 @@ class Patch:
 
     def remove(self):
         """Torch's own function again."""
-        if getattr(torch.nn.functional.scaled_dot_product_attention,
-                   "patch", None) is self:
-            torch.nn.functional.scaled_dot_product_attention = _torch_sdpa
+        with self._lifting:
+            if torch.nn.functional.scaled_dot_product_attention is self.function:
+                torch.nn.functional.scaled_dot_product_attention = _torch_sdpa
+            self.function = None
+
+    @contextlib.contextmanager
+    def _lifted(self):
+        """Torch's own function in its place: classes of tensors know it by what
+        they find there. Other threads' calls are torch's, too, so long."""
+        functional = torch.nn.functional
+        with self._lifting:
+            self._lifts += 1
+            if functional.scaled_dot_product_attention is self.function:
+                functional.scaled_dot_product_attention = _torch_sdpa
+        try:
+            yield
+        finally:
+            with self._lifting:
+                self._lifts -= 1
+                if (self._lifts == 0 and self.function is not None and
+                        functional.scaled_dot_product_attention is _torch_sdpa):
+                    functional.scaled_dot_product_attention = self.function
 
     def report(self) -> str:
         """What was taken and what was not, one line each."""
@@ -867,38 +911,54 @@ class Patch:
                                   self.refused.most_common()])
 
 
+def _graph_takes(emulate, query, key, value, attn_mask, dropout_p, is_causal,
+                 enable_gqa):
+    """Whether kvbuf's operator takes a call that is traced: what it refuses, a
+    graph cannot give to torch."""
+    return (dropout_p == 0.0 and (emulate or query.device.type != "cpu")
+            and query.dtype in (torch.float16, torch.bfloat16)
+            and key.dtype == query.dtype and value.dtype == query.dtype
+            and (attn_mask is None or attn_mask.dtype in (
+                torch.bool, torch.float32, query.dtype))
+            and not _flash.sdpa_refusal(
+                query.shape, key.shape, value.shape,
+                None if attn_mask is None else attn_mask.shape, is_causal,
+                enable_gqa)
+            and not wants_derivatives(query, key, value, attn_mask))
+
+
 def patch_sdpa(*, emulate: bool = False) -> Patch:
     """Routes torch.nn.functional.scaled_dot_product_attention to kvbuf, for all
     code that looks it up there, and what kvbuf does not take to torch.
 
-    Calls with ``attn_mask`` are taken, booleans and floats alike; a row that sees
-    no key is 0. Returns a Patch, whose `report` says what was not taken and why,
-    and whose `remove` undoes it. Tensors of the host go to torch, unless ``emulate``.
-    Under torch.compile calls are not counted."""
+    Calls with ``attn_mask`` are taken, booleans and floats alike, and torch's causal
+    biases; a row that sees no key is 0. Returns a Patch, whose `report` says what was
+    not taken and why, and whose `remove` undoes it. Tensors of the host go to torch,
+    unless ``emulate``, and so do those whose class, or a mode, has torch's functions
+    in its own hands. Under torch.compile calls are not counted."""
     patch = Patch(emulate)
 
     def scaled_dot_product_attention_by_kvbuf(
             query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
             scale=None, enable_gqa=False):
         if _is_compiling():
-            # What the operator refuses, a graph cannot give to torch.
-            if (dropout_p != 0.0
-                    or (query.device.type == "cpu" and not emulate)
-                    or query.dtype not in (torch.float16, torch.bfloat16)
-                    or key.dtype != query.dtype or value.dtype != query.dtype
-                    or (attn_mask is not None and attn_mask.dtype not in (
-                        torch.bool, torch.float32, query.dtype))
-                    or _flash.sdpa_refusal(
-                        query.shape, key.shape, value.shape,
-                        None if attn_mask is None else attn_mask.shape,
-                        is_causal, enable_gqa)
-                    or wants_derivatives(query, key, value, attn_mask)):
-                return _torch_sdpa(query, key, value, attn_mask, dropout_p,
-                                   is_causal, scale=scale,
-                                   enable_gqa=enable_gqa)
-            return scaled_dot_product_attention(
-                query, key, value, attn_mask, 0.0, is_causal, scale, enable_gqa)
+            if isinstance(attn_mask, CausalBias):
+                attn_mask, is_causal = _triangle(attn_mask, query, is_causal)
+            call = (scaled_dot_product_attention if _graph_takes(
+                emulate, query, key, value, attn_mask, dropout_p, is_causal,
+                enable_gqa) else _torch_sdpa)
+            return call(query, key, value, attn_mask, dropout_p, is_causal,
+                        scale=scale, enable_gqa=enable_gqa)
+        others = ""
         try:
+            if (type(query) is not _Tensor or type(key) is not _Tensor
+                    or type(value) is not _Tensor or function_modes()
+                    or (attn_mask is not None
+                        and type(attn_mask) is not _Tensor)):
+                others = speaker(query, key, value, None if isinstance(
+                    attn_mask, CausalBias) else attn_mask)
+                if others:
+                    raise NotImplementedError(f"{others} is torch's to ask")
             if query.device.type == "cpu" and not emulate:
                 raise NotImplementedError("the tensors are in host memory")
             if _settings.gradients == "torch":
@@ -912,12 +972,13 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
             return result
         except (NotImplementedError, ValueError, Error) as why:
             patch.refused[str(why)] += 1
-        return _torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal,
-                           scale=scale, enable_gqa=enable_gqa)
+        with (patch._lifted() if others or isinstance(attn_mask, CausalBias)
+              else contextlib.nullcontext()):
+            return _torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal,
+                               scale=scale, enable_gqa=enable_gqa)
 
-    scaled_dot_product_attention_by_kvbuf.patch = patch
-    torch.nn.functional.scaled_dot_product_attention = (
-        scaled_dot_product_attention_by_kvbuf)
+    patch.function = scaled_dot_product_attention_by_kvbuf
+    torch.nn.functional.scaled_dot_product_attention = patch.function
     return patch
 
 

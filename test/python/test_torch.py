@@ -4,6 +4,7 @@
 repeated ones, gradients, compiled and exported programs, models that are
 switched over. Needs torch, and is skipped without."""
 
+import contextlib
 import pathlib
 import random
 import sys
@@ -14,6 +15,8 @@ import torch
 import torch.nn.functional as F
 from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, bias, sdpa_kernel
+from torch.overrides import TorchFunctionMode
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
@@ -691,6 +694,115 @@ class Patched(Case):
                         self.assertNotIn("kvbuf", str(graph(*x).graph))
                     except RuntimeError as error:
                         self.assertNotIn("kvbuf", str(error))
+
+    def test_classes(self):
+        """Causal biases mean a triangle; classes and modes that have torch's
+        functions in their hands are asked, under the name that they look for."""
+        q, k = normal(1, 2, 9, 64), normal(1, 2, 20, 64)
+        for make, size, taken in (
+                (bias.causal_lower_right, (9, 20), 1), (bias.causal_upper_left,
+                                                        (9, 20), 1),
+                (bias.causal_lower_right, (9, 21), 0)):
+            mask = make(*size)
+            patch = self.alike(lambda: self.model(q, k, k, attn_mask=mask))
+            self.assertEqual(patch.taken, taken)
+            if taken:
+                torch._dynamo.reset()
+                with kt.patch_sdpa(emulate=True):
+                    compiled = torch.compile(self.model, backend="eager")
+                    self.close(compiled(q, k, k, attn_mask=mask),
+                               self.model(q, k, k, attn_mask=mask), 0)
+        self.alike(lambda: self.model(q, k, k, attn_mask=mask, is_causal=True))
+        with self.assertRaisesRegex(NotImplementedError, "mask is a CausalBias"):
+            kvbuf.attention(q, q, q, mask=bias.causal_upper_left(2, 2))
+
+        class Twice(torch.Tensor):
+            """Its memory is half of what it holds."""
+            @classmethod
+            def __torch_function__(cls, func, types, args=(), kwargs=None):
+                with torch._C.DisableTorchFunctionSubclass():
+                    if func is torch.nn.functional.scaled_dot_product_attention:
+                        args = [x.as_subclass(torch.Tensor) * 2
+                                if isinstance(x, cls) else x for x in args]
+                    return func(*args, **(kwargs or {}))
+
+        class Mode(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                if func is torch.nn.functional.scaled_dot_product_attention:
+                    return func(args[0] * 2, *args[1:], **(kwargs or {}))
+                return func(*args, **(kwargs or {}))
+
+        class Plain(torch.Tensor):
+            pass
+
+        twice = q.as_subclass(Twice)
+        for f, why in (
+                (lambda: self.model(twice, k, k), "the class Twice is torch's"),
+                (lambda: self.model(q, k, k.as_subclass(Twice)), "the class Twice"),
+                (lambda: self.in_mode(Mode(), q, k, k), "the mode Mode is torch's")):
+            patch = self.alike(f)
+            self.assertRegex(patch.report(), "0 calls by kvbuf, 1 by torch\n"
+                             f"1 times: {why}")
+        for f in (lambda: self.model(q.as_subclass(Plain), k, k),
+                  lambda: self.model(q, k.as_subclass(Plain), k),
+                  lambda: self.in_mode(torch.device("cpu"), q, k, k)):
+            self.assertEqual(self.alike(f).taken, 1)
+        patch = kt.patch_sdpa(emulate=True)
+        self.model(twice, k, k)
+        self.assertIs(F.scaled_dot_product_attention, patch.function)
+        patch.remove()
+        self.assertIsNot(F.scaled_dot_product_attention, patch.function)
+
+    def in_mode(self, mode, *tensors):
+        with mode:
+            return self.model(*tensors)
+
+    def test_transforms(self):
+        """What torch alone computes."""
+        x = normal(3, 1, 2, 9, 64, dtype=torch.float16)
+        ragged = torch.nested.nested_tensor([normal(2, 5, 64), normal(2, 9, 64)])
+
+        def call(x):
+            return self.model(x, x, x)
+
+        def math(x):
+            with sdpa_kernel(SDPBackend.MATH):
+                return call(x)
+
+        def dual():
+            with forward_ad.dual_level():
+                y = math(forward_ad.make_dual(x[0], x[1]))
+                return forward_ad.unpack_dual(y).tangent
+
+        for f, why in (
+                (lambda: torch.vmap(call)(x), "called under torch.func's vmap"),
+                (lambda: torch.vmap(torch.func.grad(
+                    lambda y: call(y).float().sum()))(x), "requires gradients"),
+                (lambda: torch.func.jvp(math, (x[0],), (x[1],))[1], "a tangent"),
+                (dual, "a tangent"),
+                (lambda: call(ragged).to_padded_tensor(0), "query is a nested"),
+                (lambda: self.model(x[0], x[0], x[0],
+                                    attn_mask=torch.ones(9, 9).to_sparse()),
+                 "attn_mask is a tensor of layout torch.sparse_coo")):
+            with torch.no_grad() if "nested" in why else contextlib.nullcontext():
+                call(x[0])  # a remembered call
+                patch = self.alike(f)
+            self.assertEqual(patch.taken, 0)
+            self.assertRegex(patch.report(), why)
+        self.assertEqual(self.alike(
+            lambda: torch.func.functionalize(call)(x[0])).taken, 1)
+        # The functions themselves refuse, in words.
+        for f, why in (
+                (lambda: torch.vmap(lambda y: kt.flash_attn_func(y, y, y))(x),
+                 "^flash_attn_func is called under torch.func's vmap"),
+                (lambda: torch.vmap(lambda y: kvbuf.attention(y, y, y))(x),
+                 "^kvbuf.attention is called under torch.func's vmap"),
+                (lambda: kt.flash_attn_func(ragged, ragged, ragged),
+                 "^q is a nested tensor; expected strides"),
+                (lambda: kt.flash_attn_func(x[0], x[0].to_sparse(), x[0]),
+                 "^k is a tensor of layout torch.sparse_coo; expected strides")):
+            with self.assertRaisesRegex(NotImplementedError, why):
+                f()
 
     def test_types_of_masks(self):
         """Those that torch takes; the others are not read as something else."""
