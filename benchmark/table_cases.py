@@ -188,6 +188,11 @@ def fill_shapes():
               {**GROUP, "cache": "paged", "page_size": 16, "seq_q": 1, **types}, DECODE)
         alone("O's type", f"{dtype}, O {out}, e4m3",
               {**GROUP, "kv_dtype": "f8E4M3FN", "granularity": "head", **types}, odd)
+    # Chips without a kernel for tensors at any element refuse those.
+    for name, more, sizes in (("", {}, odd), (", few rows", {
+            "cache": "paged", "page_size": 16, "seq_q": 1}, DECODE)):
+        case("O's type", "f32 at any element" + name, {**GROUP, "o_dtype": "f32", **more},
+             *(f"{sizes} --offset o={by}" for by in (1, 2)))
 
 
 def fill_caches():
@@ -394,6 +399,10 @@ def fill_appends():
                 case("appends", f"{kind[2:6].lower()} {granularity}, {name}",
                      [f"type={kind}", f"granularity={granularity}", *turned, *size],
                      ragged)
+    case("appends", "at any element", ["page_size=16", "rope=64", *size],
+         ragged + " --offset k_new=1 --offset k=3 --offset cos=1 --offset v_new=2")
+    case("appends", "e4m3 at any byte", ["type=f8E4M3FN", "granularity=head", *size],
+         ragged + " --offset k=1 --offset v=7 --offset v_new=3")
     case("appends", "192 with 128",
          ["heads=4", "head_size=192", "v_head_size=128", "rope=96"], ragged)
     case("appends", "64 with 80",
