@@ -213,8 +213,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                     count, q, index)[None], angles, interleaved)
                 angles = None
             append_tokens(ops, q, k_cache, v_cache, k, v, angles, interleaved,
-                          table if same else ops.cast(table, "i32"),
-                          lengths if same else ops.cast(lengths, "i32"),
+                          table if same else narrow(ops, table),
+                          lengths if same else narrow(ops, lengths),
                           k_descale, v_descale)
         if not append:
             lengths = lengths + count
@@ -233,10 +233,10 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
         k_cache, v_cache = (x.reshape(blocks * most, 1, *shape_of(x)[2:])
                             for x in (k_cache, v_cache))
     if ops.dtype(table) != ops.dtype(lengths):
-        lengths = ops.cast(lengths, "i32")
-        table = ops.cast(table, "i32")
+        lengths, table = narrow(ops, lengths), narrow(ops, table)
     if ragged and ops.dtype(cu_seqlens_q) != ops.dtype(lengths):
-        cu_seqlens_q = ops.cast(cu_seqlens_q, ops.dtype(lengths))
+        cu_seqlens_q = (narrow(ops, cu_seqlens_q) if ops.dtype(lengths) == "i32"
+                        else ops.cast(cu_seqlens_q, "i64"))
     request = build(ops, q, k_cache, v_cache, q_offsets=cu_seqlens_q,
                     longest=bound("max_seqlen_q", max_seqlen_q, q) if ragged
                     else None, table=table,
@@ -246,6 +246,14 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                     counts="cached" if append else "all", **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out
+
+
+def narrow(ops, x):
+    """Numbers as int32, those that it has not as the nearest: of their lower bits
+    nobody could tell that they are wrong."""
+    if ops.dtype(x) == "i32":
+        return x
+    return ops.cast(ops.minimum(ops.maximum(x, -2**31), 2**31 - 1), "i32")
 
 
 def require_counts(ops, name, x, most):

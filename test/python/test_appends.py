@@ -78,6 +78,27 @@ class Places(unittest.TestCase):
                 self.refuses(f"'k.table' holds {page} at 1, 1.*a block of 'k'", rows,
                              caches, (3, 17), new, table=bad)
 
+    def test_wide(self):
+        """Numbers of 64 bits beside a table of 32, and the other way round."""
+        table = ints([0, 1, 2, 3], [4, 5, 6, 7])
+        caches = normal(9, 16, 2, 64), normal(9, 16, 2, 64)
+        wide, page = np.array([3, 2**32 + 5]), table.astype(np.int64)
+        page[1, 0] += 2**32
+        for k in None, normal(2, 2, 2, 64):
+            for lengths, pages, what in ((wide, table, "k.lengths"),
+                                         (ints(3, 5), page, "k.table")):
+                before = [np.copy(x) for x in caches]
+                with self.assertRaisesRegex(
+                        kvbuf.Error, f"'{what}' holds 2147483647 at 1"):
+                    call(normal(2, 1, 4, 64), *caches, k, k, lengths, table=pages)
+                np.testing.assert_array_equal(caches, before)
+        with self.assertRaisesRegex(kvbuf.Error,
+                                    "'q_offsets' holds 2147483647 at 1"):
+            _flash.with_kvcache(
+                normal(2, 4, 64), *caches, None, None, None, None, ints(3, 5), None,
+                None, table, None, True, (-1, -1), 0.0, False, None, 0, False,
+                np.array([0, 2**32 + 1, 2]), 2, None, None)
+
     def test_padding(self):
         caches = normal(2, 16, 2, 64), normal(2, 16, 2, 64)
         self.refuses("'k.lengths' holds -1 at 1", 1, caches, (3, -1),
