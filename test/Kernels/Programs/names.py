@@ -2,7 +2,7 @@
 have other names, and whose buffers say nothing of attention's operands.
 
 RUN: %python %s kvbuf-compile | FileCheck %s
-CHECK: 9 programs, 0 differ
+CHECK: 11 programs, 0 differ
 """
 
 import re
@@ -71,7 +71,10 @@ cases += [("sm_90a", "", {"query": "ragged", "cache": "ragged"}),
           ("sm_90a", "tiles=static", {}),
           ("sm_90a", "ping_pong=true,cluster=2", {}),
           ("sm_80", "overlap=true", {"causal": True}),
-          ("gfx950", "v_path=registers", {})]
+          ("gfx950", "v_path=registers", {}),
+          # Turns cut a product where a lane's vector of an operand ends.
+          ("gfx942", "BN=32", {}),
+          ("gfx942", "BN=32,mma_shape=16x16x16", {})]
 for chip, schedule, options in cases:
     text = problem(heads=8, kv_heads=4, head_size=64, **options)
     tile, _ = run(text, chip, "tile", schedule)

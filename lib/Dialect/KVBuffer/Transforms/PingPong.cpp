@@ -25,7 +25,9 @@
 #include "LoopParts.h"
 #include "LostRequest.h"
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
@@ -239,14 +241,14 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
   FragmentLoadOp whole = found.output.fragment;
   FragmentType v = output.getB().getType(), p = output.getA().getType();
   int64_t contracted = p.getCols();
-  // Operands come in vectors of 8 elements a lane, which are those of one
-  // instruction or of two.
-  constexpr int64_t vector = 8;
-  int64_t least = vector *
-                  whole.getStaged().getType().getParams().getWarpSize() /
-                  schedule.getMmaM();
-  int64_t first = llvm::alignTo(contracted / 4,
-                                std::max<int64_t>(schedule.getMmaK(), least));
+  // Operands are read by as much as a lane's vector holds, which is for one
+  // instruction or for several (`MatrixInstruction::group`).
+  int64_t unit = schedule.getMmaK();
+  if (std::optional<TargetInfo> target = targetOf(getOperation()))
+    if (const MatrixInstruction *mma =
+            target->findMatrix(schedule.getMmaShape()))
+      unit = mma->k * mma->group;
+  int64_t first = llvm::alignTo(contracted / 4, unit);
   rewriter.setInsertionPoint(output);
   Value acc = output.getAcc();
   SmallVector<MmaOp> products;
