@@ -69,6 +69,85 @@ gpu.module @m {
 
 // -----
 
+// Tiles that a list names: its entry of the next iteration is read ahead, where there
+// is one. A list that the kernel writes is read in its own iteration, and with it the
+// tile.
+
+#kbuf = #kvbuffer.kv_buffer<16x16xbf16, BK = 16, stages = 2>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!acc = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @listed
+  // CHECK-SAME:    %[[N:[^:]*]]: index, %{{[^:]*}}: index, %{{[^:]*}}: !kvbuffer.fragment<{{[^>]*}}>, %[[LIST:[^:]*]]: memref<?xindex>
+  // CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %[[N]], %c0
+  // CHECK:         %[[FIRST:.*]] = scf.if %[[SOME]] -> (index) {
+  // CHECK-NEXT:      memref.load %[[LIST]][%c0]
+  // CHECK:         } else {
+  // CHECK-NEXT:      scf.yield %c0
+  // CHECK:         kvbuffer.cache_tile %{{.*}}[%c0, %c0, %[[FIRST]]]{{.*}} if %[[SOME]]
+  // CHECK:         scf.for %[[I:.*]] = %c0 to %[[N]]
+  // CHECK:           %[[MORE:.*]] = arith.cmpi slt, %[[I]], %{{.*}}
+  // CHECK:           arith.remui
+  // CHECK-NEXT:      %[[NEXT:.*]] = arith.addi %[[I]], %c1
+  // CHECK-NEXT:      %[[KEY:.*]] = scf.if %[[MORE]] -> (index) {
+  // CHECK-NEXT:        memref.load %[[LIST]][%[[NEXT]]]
+  // CHECK:           kvbuffer.cache_tile %{{.*}}[%c0, %c0, %[[KEY]]]{{.*}} if %[[MORE]]
+  // CHECK-LABEL: gpu.func @written
+  // CHECK-NOT:     scf.if
+  // CHECK:         scf.for
+  // CHECK-NOT:     scf.if
+  // CHECK:           kvbuffer.cache_tile
+  gpu.func @listed(%k: !kv, %n: index, %keys: index, %q: !a, %list: memref<?xindex>, %out: !tile) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+      %slot = arith.remui %i, %c2 : index
+      %key = memref.load %list[%i] : memref<?xindex>
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+      %k0 = kvbuffer.dram_load %kt into %kbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+      %kf = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !b
+      %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
+      scf.yield %s : !acc
+    }
+    %r16 = kvbuffer.fragment_convert %r : !acc -> !kvbuffer.fragment<16x16xbf16, acc>
+    kvbuffer.fragment_store %r16, %out : !kvbuffer.fragment<16x16xbf16, acc>, !tile
+    gpu.return
+  }
+  gpu.func @written(%k: !kv, %n: index, %keys: index, %q: !a, %list: memref<?xindex>, %out: !tile) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+    %zero = kvbuffer.fragment_fill 0.0 : !acc
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
+      %slot = arith.remui %i, %c2 : index
+      // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}which cannot run ahead of its iteration
+      // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a tile's place depends on this op, which cannot run ahead of its iteration; expected a memref.load of an argument that the kernel only reads
+      %key = memref.load %list[%i] : memref<?xindex>
+      memref.store %i, %list[%key] : memref<?xindex>
+      %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
+      %k0 = kvbuffer.dram_load %kt into %kbuf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
+      %ks = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
+      %kf = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !b
+      %s = kvbuffer.mma %q, %kf, %acc {transpose_b} : !a, !b, !acc
+      scf.yield %s : !acc
+    }
+    %r16 = kvbuffer.fragment_convert %r : !acc -> !kvbuffer.fragment<16x16xbf16, acc>
+    kvbuffer.fragment_store %r16, %out : !kvbuffer.fragment<16x16xbf16, acc>, !tile
+    gpu.return
+  }
+}
+
+// -----
+
 // Three slots: two iterations ahead. Where only the first iteration's tile can
 // have invalid rows, the loop loads whole ones.
 

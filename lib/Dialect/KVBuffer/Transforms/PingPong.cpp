@@ -155,6 +155,15 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
   });
   if (others.wasInterrupted())
     return std::nullopt;
+  why = "what tells a tile's place is read from memory";
+  for (TilePath *path : {&found.scores, &found.output}) {
+    OpSlice slice;
+    collectSlice(path->load.getToken(), loop, slice);
+    if (llvm::any_of(slice, [](Operation *op) {
+          return !isMemoryEffectFree(op) && !isa<DramLoadOp, CacheTileOp>(op);
+        }))
+      return std::nullopt;
+  }
   // What the output reads is loaded one tile ahead, whatever the iteration.
   why = "the tile after its last one is not loaded after it";
   DramLoadOp next = loadBehind(loop, found.output.load.getBuffer());

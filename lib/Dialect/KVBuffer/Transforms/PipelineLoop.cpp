@@ -8,10 +8,12 @@
 
 #include "PipelineLoop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -21,13 +23,48 @@ using namespace kvbuf;
 /// Marks loads that run ahead, while a loop is pipelined.
 static constexpr StringLiteral kAhead = "kvbuffer.ahead";
 
+Operation *kvbuf::findBound(const OpSlice &slice) {
+  auto isBound = [](Operation *op) {
+    if (isMemoryEffectFree(op) || isa<DramLoadOp, CacheTileOp>(op))
+      return false;
+    auto load = dyn_cast<memref::LoadOp>(op);
+    auto tensor = load ? dyn_cast<BlockArgument>(load.getMemRef()) : nullptr;
+    return !tensor ||
+           !isa<FunctionOpInterface>(tensor.getOwner()->getParentOp()) ||
+           !llvm::all_of(tensor.getUsers(), [](Operation *user) {
+             return isa<memref::LoadOp, memref::DimOp>(user);
+           });
+  };
+  const auto *found = llvm::find_if(slice, isBound);
+  return found == slice.end() ? nullptr : *found;
+}
+
+/// Loads a number in the iterations alone in which a predicate holds.
+static Operation *predicateNumber(RewriterBase &rewriter, memref::LoadOp load,
+                                  Value pred) {
+  OpBuilder::InsertionGuard guard(rewriter);
+  Location loc = load.getLoc();
+  rewriter.setInsertionPoint(load);
+  auto branch = scf::IfOp::create(rewriter, loc, load.getType(), pred,
+                                  /*withElseRegion=*/true);
+  rewriter.moveOpBefore(load, branch.thenBlock(), branch.thenBlock()->begin());
+  rewriter.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(rewriter, loc, load.getResult());
+  rewriter.setInsertionPointToEnd(branch.elseBlock());
+  Value none = arith::ConstantOp::create(rewriter, loc,
+                                         rewriter.getZeroAttr(load.getType()));
+  scf::YieldOp::create(rewriter, loc, none);
+  return branch;
+}
+
 /// Gives an op that runs ahead the predicate of its iteration; null for what
 /// cannot be predicated.
 static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
   if (op->hasAttr(kEveryTile) || isa<LdsStageOp>(op))
     return op;
   auto compare = pred.getDefiningOp<arith::CmpIOp>();
-  if (isa<DramLoadOp, CacheTileOp>(op) && op->hasAttr(kOneMore) && compare) {
+  if (isa<DramLoadOp, CacheTileOp, memref::LoadOp>(op) &&
+      op->hasAttr(kOneMore) && compare) {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointAfter(compare);
     pred =
@@ -43,6 +80,8 @@ static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
     return assign(load);
   if (auto tile = dyn_cast<CacheTileOp>(op))
     return assign(tile);
+  if (auto number = dyn_cast<memref::LoadOp>(op))
+    return predicateNumber(rewriter, number, pred);
   return isMemoryEffectFree(op) ? op : nullptr;
 }
 

@@ -33,9 +33,21 @@ using PipelineOrder = std::vector<std::pair<mlir::Operation *, unsigned>>;
 /// Marks of ops, before their loop is pipelined: what runs ahead of the last
 /// iterations, too (`kEveryTile`), as what stands after the loop goes on with
 /// it; and what runs ahead for one iteration more than there are (`kOneMore`).
-/// Other loads and look-ups run for the loop's own iterations only.
+/// Other loads, of numbers too, and look-ups run for the loop's own iterations
+/// only.
 constexpr llvm::StringLiteral kEveryTile = KVBufferDialect::kEveryTileAttr;
 constexpr llvm::StringLiteral kOneMore = "kvbuffer.one_more";
+
+/// The first op of those that loads of a loop's body need which cannot run
+/// ahead of its iteration; null if all can. Index arithmetic, loads and
+/// look-ups of tiles can, and so can a load of one number (`memref.load`) of an
+/// argument that its kernel only reads: a list of tiles, say.
+mlir::Operation *findBound(const OpSlice &slice);
+/// What to say at such an op.
+constexpr llvm::StringLiteral kNotAhead =
+    "not prefetched: a tile's place depends on this op, which cannot run ahead "
+    "of its iteration; expected a memref.load of an argument that the kernel "
+    "only reads";
 
 /// Overlaps the iterations of `loop`, whose step is 1. Waits and meetings are
 /// the same for all warps, and so have no predicate. Where all tiles but the

@@ -72,6 +72,14 @@ struct PrefetchBlocksPass
       return success();
     }
 
+    OpSlice needed;
+    for (DramLoadOp load : ArrayRef(loads).take_front(distance))
+      collectSlice(load.getToken(), loop, needed);
+    if (Operation *bound = findBound(needed)) {
+      warnLost(bound, DEBUG_TYPE, "blocks", kNotAhead);
+      return success();
+    }
+
     // The first loads run an iteration ahead, with copies of all that they
     // need: tiles and indices are not carried from one iteration to the next.
     IRRewriter rewriter(&getContext());

@@ -12,6 +12,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
@@ -297,6 +298,10 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     OpSlice ahead;
     for (DramLoadOp load : loads)
       collectSlice(load.getToken(), loop, ahead);
+    if (Operation *bound = findBound(ahead)) {
+      warnLost(bound, DEBUG_TYPE, "prefetch", kNotAhead);
+      return success();
+    }
     IRRewriter rewriter(&getContext());
     IRMapping copies;
     SmallVector<Operation *> inOrder;
@@ -357,6 +362,12 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     for (auto [load, tail] : tails) {
       load->setAttr(kOneMore, rewriter.getUnitAttr());
       load.getTile().getDefiningOp()->setAttr(kOneMore, rewriter.getUnitAttr());
+      // What the load after the loop reads to know its place is there, too.
+      OpSlice slice;
+      collectSlice(load.getToken(), loop, slice);
+      for (Operation *op : slice)
+        if (isa<memref::LoadOp>(op))
+          op->setAttr(kOneMore, rewriter.getUnitAttr());
     }
     // Whether the first loads can be issued while a wait before the loop
     // still waits: they fill slots that nothing before the loop does.
