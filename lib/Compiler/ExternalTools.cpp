@@ -18,6 +18,10 @@
 #include "llvm/Support/Program.h"
 
 #include <dlfcn.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
 
 using namespace mlir;
 using namespace kvbuf;
@@ -75,13 +79,30 @@ static std::string ownPrograms() {
 
 namespace {
 
-/// A file in the temporary folder that goes away with this object.
+/// A file that goes away with this object. Where the system has files that only
+/// live in memory, it also goes away with the process, whatever ends that: a
+/// signal would leave one in the temporary folder. Programs that this one runs
+/// find it among its open files.
 class TemporaryFile {
 public:
   explicit TemporaryFile(StringRef suffix) {
+#ifdef __linux__
+    descriptor = memfd_create("kvbuf", MFD_CLOEXEC);
+    if (descriptor >= 0) {
+      ("/proc/" + Twine(getpid()) + "/fd/" + Twine(descriptor)).toVector(path);
+      if (llvm::sys::fs::exists(path))
+        return;
+      path.clear();
+    }
+#endif
     error = llvm::sys::fs::createTemporaryFile("kvbuf", suffix, path);
     if (!error)
       remover.setFile(path);
+  }
+  TemporaryFile(const TemporaryFile &) = delete;
+  ~TemporaryFile() {
+    if (descriptor >= 0)
+      close(descriptor);
   }
 
   std::error_code write(StringRef bytes) {
@@ -102,6 +123,7 @@ public:
 
 private:
   llvm::FileRemover remover;
+  int descriptor = -1;
 };
 
 } // namespace
@@ -113,11 +135,12 @@ static std::string readFile(StringRef path) {
 }
 
 /// Runs a program with `input` in a file of its own, and returns what it wrote
-/// to its output file. `args` are those between the program's name and the
-/// files; `log` receives what it printed.
+/// to its output file; with `prints`, to its standard output. `args` are those
+/// between the program's name and the files; `log` receives what it said.
 static llvm::FailureOr<std::string>
 runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
-          StringRef inputSuffix, Location loc, std::string &log) {
+          StringRef inputSuffix, Location loc, std::string &log,
+          bool prints = false) {
   TemporaryFile in(inputSuffix), out("bin"), messages("log");
   for (TemporaryFile *file : {&in, &out, &messages})
     if (file->error)
@@ -130,9 +153,10 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
            failure();
   SmallVector<StringRef> command = {program};
   command.append(args.begin(), args.end());
-  command.append({in.path, "-o", out.path});
-  std::optional<StringRef> redirects[] = {StringRef(), StringRef(messages.path),
-                                          StringRef(messages.path)};
+  command.append({in.path, "-o", prints ? StringRef("-") : out.path.str()});
+  std::optional<StringRef> redirects[] = {
+      StringRef(), prints ? out.path.str() : messages.path.str(),
+      messages.path.str()};
   std::string why;
   int status =
       llvm::sys::ExecuteAndWait(program, command, std::nullopt, redirects,
@@ -144,7 +168,9 @@ runOnFile(StringRef program, ArrayRef<StringRef> args, StringRef input,
   if (status > 0) {
     InFlightDiagnostic diag =
         emitError(loc) << "'" << program << "' failed with status " << status;
-    StringRef text = StringRef(log).trim();
+    // One that is no linker may print what is wrong.
+    std::string said = prints ? readFile(out.path) + log : log;
+    StringRef text = StringRef(said).trim();
     if (!text.empty())
       diag.attachNote() << text;
     return failure();
@@ -310,7 +336,8 @@ llvm::FailureOr<std::string> kvbuf::linkHsaco(StringRef object,
     return emitError(loc) << "a code object for AMD's chips needs ld.lld of "
                              "LLVM, which was not found in the PATH",
            failure();
+  // It would make its output beside the file of that name first.
   std::string log;
-  return runOnFile(linker, {"-flavor", "gnu", "-shared"}, object, "o", loc,
-                   log);
+  return runOnFile(linker, {"-flavor", "gnu", "-shared"}, object, "o", loc, log,
+                   /*prints=*/true);
 }
