@@ -299,8 +299,10 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
   std::string ptxas = findPtxas(options.ptxas);
   if (ptxas.empty()) {
     remark::missed(loc, remark::RemarkOpts::name("cubin").category("ptxas"))
-        << remark::reason("ptxas was not found: the artifact holds PTX only, "
-                          "which the driver assembles when it is loaded");
+        << remark::reason("ptxas {0}: the artifact holds PTX only, which the "
+                          "driver assembles when it is loaded",
+                          isPtxasOff(options.ptxas) ? "is switched off"
+                                                    : "was not found");
     return success();
   }
   step(options, "ptxas");

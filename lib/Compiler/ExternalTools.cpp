@@ -43,13 +43,23 @@ static std::string findIn(ArrayRef<StringRef> names,
   return "";
 }
 
+/// The ptxas that is asked for, by an option or by the environment; "none", or
+/// nothing in the environment's variable, says that there is to be none.
+static std::optional<std::string> askedPtxas(StringRef wanted) {
+  return wanted.empty() ? llvm::sys::Process::GetEnv("KVBUF_PTXAS")
+                        : std::optional(wanted.str());
+}
+
+bool kvbuf::isPtxasOff(StringRef wanted) {
+  std::optional<std::string> asked = askedPtxas(wanted);
+  return asked && (asked->empty() || *asked == "none");
+}
+
 std::string kvbuf::findPtxas(StringRef wanted) {
-  if (wanted == "none")
+  if (isPtxasOff(wanted))
     return "";
-  if (!wanted.empty())
-    return wanted.str();
-  if (auto fromEnv = llvm::sys::Process::GetEnv("KVBUF_PTXAS"))
-    return *fromEnv == "none" ? "" : *fromEnv;
+  if (std::optional<std::string> asked = askedPtxas(wanted))
+    return *asked;
   if (auto found = llvm::sys::findProgramByName("ptxas"))
     return *found;
   SmallVector<std::string> folders;

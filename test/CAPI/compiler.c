@@ -95,7 +95,7 @@ int main(int argc, char **argv) {
 
   /* Remarks come as messages of severity 1.
      CHECK-LABEL: remarks
-     CHECK: message 1: exp2.mlir:4:5: remark: [ptxas] cubin: ptxas was not found
+     CHECK: message 1: exp2.mlir:4:5: remark: [ptxas] cubin: ptxas is switched off
   */
   printf("remarks\n");
   artifact = kvbufCompile(source, bytes, "exp2.mlir",

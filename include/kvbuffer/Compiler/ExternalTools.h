@@ -25,6 +25,8 @@ namespace kvbuf {
 /// The path of ptxas: `wanted` if it is not empty, else see
 /// CompileOptions::ptxas. Empty if there is none.
 std::string findPtxas(llvm::StringRef wanted);
+/// Whether `wanted`, or else the environment, says that there is to be none.
+bool isPtxasOff(llvm::StringRef wanted);
 /// The path of LLVM's linker: `wanted` if it is not empty, else see
 /// CompileOptions::linker. Empty if there is none.
 std::string findLinker(llvm::StringRef wanted);
