@@ -458,6 +458,7 @@ public:
     return gpu.deviceName + (gpu.chip.empty() ? "" : " (" + gpu.chip + ")");
   }
   std::string chip() const override { return gpu.compileFor; }
+  std::string toldChip() const override { return gpu.chip; }
   unsigned multiprocessors() const override { return gpu.multiprocessors; }
   bool isHost() const override { return false; }
   std::string whyNot(const TargetSpec &target,

@@ -80,8 +80,11 @@ std::string run::chipToCompileFor(const KernelOptions &options,
     return options.target;
   std::string chip = device.isHost() ? kDefaultChip : device.chip();
   if (chip.empty())
-    throw Error("give --target=CHIP: " + device.description() +
-                " does not tell its own");
+    throw Error(device.toldChip().empty()
+                    ? "give --target=CHIP: " + device.description() +
+                          " does not tell its own"
+                    : "no target fits " + device.description() +
+                          "; give --target=CHIP if it runs the code of one");
   return chip;
 }
 

@@ -98,8 +98,12 @@ public:
   virtual std::string kind() const = 0;
   /// For people: "NVIDIA H200 (sm_90)".
   virtual std::string description() const = 0;
-  /// What to compile for: "sm_90a"; empty if the device cannot tell.
+  /// What to compile for: "sm_90a"; empty if the device cannot tell, or if no
+  /// target fits what it tells.
   virtual std::string chip() const = 0;
+  /// What the device tells of its chip: "sm_90", "version 9.4"; empty if
+  /// nothing.
+  virtual std::string toldChip() const { return ""; }
   /// Multiprocessors (NVIDIA: SMs, AMD: CUs); 0 if the device cannot tell.
   virtual unsigned multiprocessors() const = 0;
   /// Device memory is host memory: host addresses can be passed as they are.
