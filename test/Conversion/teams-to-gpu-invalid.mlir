@@ -129,7 +129,7 @@ module attributes {kvbuffer.target = "sm_80"} {
     gpu.func @other_threads() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       kvbuffer.teams {
         kvbuffer.team @two warps(1) x 2 {
-          // expected-error @below {{'kvbuffer.alloc' op has a buffer for 64 threads in a team that has 1 warps of 32, 32}}
+          // expected-error @below {{'kvbuffer.alloc' op has a buffer with num_threads = 64 in a team that has 1 warps of 32; expected num_threads = 32}}
           %slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
         }
       }

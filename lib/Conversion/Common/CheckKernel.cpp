@@ -196,18 +196,19 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   }
   if (params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
     return op->emitOpError()
-           << "has a buffer for " << shapeOf(params.getMmaShape())
-           << " instructions in " << placeOf(op) << " "
-           << shapeOf(schedule.getMmaShape());
+           << "has a buffer with mma_shape = " << shapeOf(params.getMmaShape())
+           << " in " << placeOf(op) << " " << shapeOf(schedule.getMmaShape());
   if (params.getWarpSize() != target.waveSize)
     return op->emitOpError()
-           << "has a buffer for waves of " << params.getWarpSize() << " lanes; "
-           << target.chip << " has " << target.waveSize;
+           << "has a buffer with warp_size = " << params.getWarpSize() << "; "
+           << target.chip << " has waves of " << target.waveSize
+           << " lanes; expected warp_size = " << target.waveSize;
   if (params.getNumThreads() != threads)
     return op->emitOpError()
-           << "has a buffer for " << params.getNumThreads() << " threads in "
-           << placeOf(op) << " " << schedule.getWarps() << " warps of "
-           << target.waveSize << ", " << threads;
+           << "has a buffer with num_threads = " << params.getNumThreads()
+           << " in " << placeOf(op) << " " << schedule.getWarps()
+           << " warps of " << target.waveSize
+           << "; expected num_threads = " << threads;
   // Instructions divide rows and columns as they do the schedule's tiles
   // (kvbuf-choose-schedule).
   const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
