@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleRepair.h"
+#include "ProblemLimits.h"
+#include "kvbuffer/Target/ScheduleLimits.h"
 #include "mlir/IR/Diagnostics.h"
 #include <numeric>
 
@@ -122,11 +124,37 @@ static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
     choice.lookAhead = false;
 }
 
+/// Where keys are split, larger tiles have more bytes on their way: what the
+/// chip would have had on its way by more of them, or by a block's other warps,
+/// gives way where it leaves no room for tiles that are asked for.
+static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
+                            const TargetInfo &target,
+                            ScheduleParameters &choice) {
+  TileOperands operands = operandsOf(op);
+  auto all = [&] {
+    ScheduleParameters parameters = choice;
+    asked.applyTo(parameters);
+    return parameters;
+  };
+  auto fits = [&] {
+    return ScheduleLimits(Schedule::of(all()), target).sharedBytes(operands) <=
+           target.ldsBytes;
+  };
+  // What is no size at all is refused later.
+  if (!all().splitKeys || all().BK < 1)
+    return;
+  if (!asked.names("warps") && !fits())
+    choice.warps = 1;
+  while (!asked.names("stages") && choice.stages > 2 && !fits())
+    --choice.stages;
+}
+
 void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
                            const TargetInfo &target, ScheduleChoice &choice) {
   repairForProblem(op, choice);
   repairMovement(asked, choice);
   repairOverlap(asked, target, choice);
+  repairSplitKeys(op, asked, target, choice);
   // Clusters take several tiles, one after the other: who wants it otherwise
   // does not want them.
   const ScheduleParameters &values = asked.values();
