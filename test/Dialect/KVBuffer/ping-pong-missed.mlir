@@ -19,10 +19,14 @@
 // REDEFINE: %{changed} = s/into %y_slots.%y_slot./into %y_slots[%c0]/
 // RUN: %{run} --check-prefix=SLOT
 // SLOT: warning: no turns in this loop: a slot is not the iteration modulo the number of slots
-// a meeting of the program's own would be one more for both halves; and
+// a meeting of the program's own would be one more for both halves;
 // REDEFINE: %{changed} = s/^ *scf.yield/kvbuffer.meet\n&/
 // RUN: %{run} --check-prefix=MORE
 // MORE: warning: no turns in this loop: it moves more than what its two products read
+// what says where a tile lies would be read for a tile that there is not; and
+// REDEFINE: %{changed} = s/%x_at = arith.muli %next, %c64 : index/%list = memref.alloca() : memref<8xindex> %x_at = memref.load %list[%next] : memref<8xindex>/
+// RUN: %{run} --check-prefix=LIST
+// LIST: warning: no turns in this loop: what tells a tile's place is read from memory
 // what the loop loads last has to be what is read after it.
 // REDEFINE: %{changed} = s/arith.muli %last, %c64/arith.muli %keys, %c64/
 // RUN: %{run} --check-prefix=AFTER

@@ -1,5 +1,22 @@
 // RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits)))' --split-input-file | FileCheck %s
 // RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,kvbuf-prefetch-loads)))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-prefetch.* 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// A list of places that the kernel only reads is read ahead with a block, in the
+// iterations that there are; one that it may write keeps the loop as it is.
+// DEFINE: %{place} =
+// DEFINE: %{listed} = sed -e '%{place}' -e 's/cache_tile %k.%c0, %c0, %i. from/cache_tile %k[%c0, %c0, %at] from/' -e 's/%a: index, %b: index/&, %list: memref<?xindex>/' %s | kvbuf-opt -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,canonicalize)))' --split-input-file 2>&1 | FileCheck %s
+// REDEFINE: %{place} = s/[%]tile = kvbuffer.cache_tile %k.%c0, %c0, %i. from/%at = memref.load %list[%i] : memref<?xindex>\n&/
+// RUN: %{listed} --check-prefix=READ
+// READ-LABEL:  gpu.func @three_slots
+// READ:          scf.if %{{.*}} -> (index) {
+// READ-NEXT:       memref.load
+// READ:          scf.for
+// READ:            memref.load
+// READ:            scf.if %{{.*}} -> (index) {
+// READ-NEXT:         memref.load
+// REDEFINE: %{place} = s/[%]tile = kvbuffer.cache_tile %k.%c0, %c0, %i. from/%at = memref.load %list[%i] : memref<?xindex>\nmemref.store %at, %list[%i] : memref<?xindex>\n&/
+// RUN: %{listed} --check-prefix=WRITTEN
+// WRITTEN: warning: not prefetched: a tile's place depends on this op, which cannot run ahead of its iteration
+// WRITTEN-NEXT: memref.load %list
 
 // K and V of two blocks each, two slots: behind the wait for a block the next is
 // loaded, behind the last one the first of the next iteration, from a tile of its
