@@ -123,6 +123,14 @@ CASES = [
                                      "    %t = arith.addf %scaled, %g : f32\n    %masked ="),
                                     (SELECT, "arith.select %seen, %t, %hidden"), FINITE],
      "+" + MASK.format("causal = true") + r".* score \{$"),
+    # Numbers that are no tensors, and tensors that kernels do not read.
+    ("position", [("%v: tensor<2x12x16xbf16>)", "%v: tensor<2x12x16xbf16>, %n: index)"), ("arith.cmpi sle, %j, %p", "arith.cmpi ule, %j, %n")],
+     NO_MASK + r"captures\(%\w+ : tensor<i64>\) visible \{$"),
+    ("factor", [*BIAS, ("%n: tensor<2xf32>)", "%n: f32)"), ("tensor.extract %n[%h] : tensor<2xf32>", "arith.negf %n : f32")],
+     r"+captures\(%\w+ : tensor<f32>\) score \{$"),
+    ("bias_of_f64", [*BIAS, ("%n: tensor<2xf32>)", "%n: tensor<2xf64>)"),
+                     ("%x = tensor.extract %n[%h] : tensor<2xf32>", "%w = tensor.extract %n[%h] : tensor<2xf64>\n    %x = arith.truncf %w : f64 to f32")],
+     "computed by more than elements of tensors"),
     # Caps.
     ("capped", [(SCALED, SCALED + "    %c20 = arith.constant 20.0 : f32\n    %u = arith.divf %scaled, %c20 : f32\n"
                  "    %t = math.tanh %u : f32\n    %cap = arith.mulf %t, %c20 : f32\n"),

@@ -17,6 +17,14 @@ using namespace kvbuf::raise;
 /// Most ops of a bias or a mask that are computed again for each score.
 static constexpr unsigned kMostSteps = 200;
 
+/// Whether kernels read elements of a type, as they are or (integers of fewer
+/// bits) as words.
+static bool isRead(Type type) {
+  return type.isBF16() || type.isF16() || type.isF32() ||
+         type.isSignlessInteger(64) ||
+         (type.isSignlessInteger() && type.getIntOrFloatBitWidth() <= 32);
+}
+
 bool AttentionMatcher::canCompute(Expr *e, unsigned &steps) {
   if (++steps > kMostSteps)
     return false;
@@ -28,9 +36,12 @@ bool AttentionMatcher::canCompute(Expr *e, unsigned &steps) {
       return true;
     steps = before;
     // The tensor is there: its element is read.
-    return llvm::all_of(e->coords,
-                        [&](const Coord &coord) { return isKnown(coord); });
+    return isRead(e->type) && llvm::all_of(e->coords, [&](const Coord &coord) {
+             return isKnown(coord);
+           });
   }
+  case Expr::Kind::Scalar:
+    return e->type.isIndex() || isRead(e->type);
   case Expr::Kind::Index:
     return isKnown(e->coords[0]);
   case Expr::Kind::Constant:

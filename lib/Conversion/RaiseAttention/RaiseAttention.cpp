@@ -261,8 +261,14 @@ SmallVector<Value> AttentionBuilder::buildRegions(Region &scores,
   }
   for (ScoreEmitter &emitter : emitters)
     emitter.finish();
-  // Kernels read no tensors of few bits.
+  // Kernels read tensors, and of them none of few bits.
   for (auto [i, tensor] : llvm::enumerate(captures)) {
+    if (RankedTensorType type = ScoreEmitter::tensorTypeOf(tensor);
+        type != tensor.getType()) {
+      if (tensor.getType().isIndex())
+        tensor = arith::IndexCastOp::create(b, type.getElementType(), tensor);
+      tensor = tensor::FromElementsOp::create(b, type, tensor);
+    }
     Type element = typeOf(tensor).getElementType();
     if (!element.isInteger() || element.getIntOrFloatBitWidth() >= 32)
       continue;

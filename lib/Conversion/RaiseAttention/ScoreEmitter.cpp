@@ -37,9 +37,18 @@ Value ScoreEmitter::coordValue(ArrayRef<Digit> coord) {
   return value ? value : constant(0);
 }
 
+RankedTensorType ScoreEmitter::tensorTypeOf(Value capture) {
+  if (auto type = dyn_cast<RankedTensorType>(capture.getType()))
+    return type;
+  Type element = capture.getType();
+  if (element.isIndex())
+    element = IntegerType::get(capture.getContext(), 64);
+  return RankedTensorType::get({}, element);
+}
+
 Value ScoreEmitter::argumentOf(size_t capture) {
   for (size_t i = body->getNumArguments() - firstCapture; i <= capture; ++i)
-    body->addArgument(captures[i].getType(), b.getLoc());
+    body->addArgument(tensorTypeOf(captures[i]), b.getLoc());
   return body->getArgument(firstCapture + capture);
 }
 
@@ -69,6 +78,12 @@ Value ScoreEmitter::computeOnce(Expr *e) {
     for (const Coord &coord : e->coords)
       indices.push_back(coordValue(coord));
     return tensor::ExtractOp::create(b, capture(e->value), indices);
+  }
+  case Expr::Kind::Scalar: {
+    Value value = tensor::ExtractOp::create(b, capture(e->value), ValueRange());
+    if (e->type.isIndex())
+      value = arith::IndexCastOp::create(b, e->type, value);
+    return value;
   }
   case Expr::Kind::Index:
     return coordValue(e->coords[0]);

@@ -44,6 +44,9 @@ public:
     firstCapture = body->getNumArguments();
   }
 
+  /// The type of the tensor that a capture is, or a number becomes.
+  static mlir::RankedTensorType tensorTypeOf(mlir::Value capture);
+
   /// Applies what changes scores.
   void emit(const Hiding &hiding);
   /// Leaves those keys visible that `hiding`, a selection, does not hide.
@@ -89,7 +92,8 @@ private:
   mlir::Value result;
   llvm::DenseMap<Digit, Source> sources;
   llvm::DenseMap<Expr *, mlir::Value> computed;
-  /// The tensors that the regions read, in the order of their arguments.
+  /// The tensors, and numbers, that the regions read, in the order of their
+  /// arguments.
   llvm::SmallVectorImpl<mlir::Value> &captures;
   unsigned firstCapture = 0;
 };
