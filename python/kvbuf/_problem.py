@@ -284,15 +284,10 @@ class Problem:
             if self.bias != "f32":
                 load.append(f"%b = arith.extf %b0 : {self.bias} to f32")
                 more = "%b"
-            # Models hide keys by the type's lowest number. Softmax takes the
-            # difference from the row's largest score after it has rounded that
-            # one, times log2(e), so where a row has such keys alone they must
-            # be of a size whose rounding an exponent bears.
-            score += [*load, f"%sum = arith.addf {now}, {more} : f32",
-                      "%floor = arith.constant -1.0e+08 : f32",
-                      "%deep = arith.cmpf olt, %sum, %floor : f32",
-                      "%held = arith.select %deep, %floor, %sum : f32"]
-            now = "%held"
+            # Models hide keys by the type's lowest number, also all of a row's:
+            # scores may be of any size.
+            score += [*load, f"%sum = arith.addf {now}, {more} : f32"]
+            now = "%sum"
         text = f"\n    captures({', '.join('%' + n for n in captures)} : "
         text += ", ".join(t for t, _ in captures.values()) + ")"
 

@@ -9,12 +9,56 @@
 #include "LaneArithmetic.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include <cmath>
+#include <limits>
+#include <numbers>
 
 using namespace mlir;
 using namespace kvbuf;
 
 Value kvbuf::exp2(ImplicitLocOpBuilder &b, Value value) {
   return math::Exp2Op::create(b, value);
+}
+
+Value RowExponents::offsetOf(ImplicitLocOpBuilder &b, Value max) const {
+  return arith::MulFOp::create(b, max, negScale);
+}
+
+RowExponents kvbuf::exponentsOf(Lanes &lanes, Value max, const APFloat &scale,
+                                bool unbounded) {
+  if (unbounded)
+    return unboundedExponents(lanes, max, scale);
+  ImplicitLocOpBuilder &b = lanes.b;
+  double base2 = scale.convertToFloat() * std::numbers::log2e;
+  RowExponents row{lanes.f32(base2), lanes.f32(-base2), {}};
+  Value none = arith::CmpFOp::create(
+      b, arith::CmpFPredicate::OEQ, max,
+      lanes.f32(-std::numeric_limits<double>::infinity()));
+  // Rows without a key: -inf - -inf would be NaN.
+  row.offset =
+      arith::SelectOp::create(b, none, lanes.f32(0), row.offsetOf(b, max));
+  return row;
+}
+
+RowExponents kvbuf::unboundedExponents(Lanes &lanes, Value max,
+                                       const APFloat &scale) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  // As f32 has it, and the largest product that counts as it is.
+  float base2 = scale.convertToFloat() * std::numbers::log2e;
+  float limit = std::nextafter(0x1p28f / base2, 0.0f);
+  double power = std::exp2(std::floor(std::log2(base2)));
+  // A row without a key: -inf - -inf would be NaN.
+  Value finite = arith::MaxNumFOp::create(
+      b, max, lanes.f32(std::numeric_limits<float>::lowest()));
+  Value isFar =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGE,
+                            math::AbsFOp::create(b, finite), lanes.f32(limit));
+  RowExponents row;
+  row.scale =
+      arith::SelectOp::create(b, isFar, lanes.f32(power), lanes.f32(base2));
+  row.negScale = arith::NegFOp::create(b, row.scale);
+  row.offset = row.offsetOf(b, finite);
+  return row;
 }
 
 Value kvbuf::fold(unsigned count, ArrayRef<Value> values,

@@ -30,6 +30,31 @@ inline mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
 /// Two to the power of a value.
 mlir::Value exp2(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 
+/// By what a row's scores become exponents in base 2: x = s * scale + offset.
+struct RowExponents {
+  /// The scale, and the scale with the other sign.
+  mlir::Value scale, negScale;
+  mlir::Value offset;
+
+  /// The offset of a row whose largest score is `max`, under this scale.
+  mlir::Value offsetOf(mlir::ImplicitLocOpBuilder &b, mlir::Value max) const;
+};
+
+/// Exponents of a row whose largest score is `max`, or -inf where it has seen
+/// no key; `scale` is the softmax's own.
+RowExponents exponentsOf(Lanes &lanes, mlir::Value max,
+                         const llvm::APFloat &scale, bool unbounded);
+
+/// Those of a softmax that is `unbounded`.
+///
+/// The product of the maximum and the scale in base 2 is rounded, and the
+/// largest weight is 2 to the power of what is lost. From 2^28 on the scale is
+/// the power of two below, by which every product is exact. A row's scores are
+/// multiples of 16 apart there, so that all but the largest weigh nothing by
+/// either scale; and up to there no more than 8 is lost, which an f16 bears.
+RowExponents unboundedExponents(Lanes &lanes, mlir::Value max,
+                                const llvm::APFloat &scale);
+
 /// Folds values with one or two chains: two overlap latencies, one saves
 /// registers.
 mlir::Value fold(unsigned count, llvm::ArrayRef<mlir::Value> values,

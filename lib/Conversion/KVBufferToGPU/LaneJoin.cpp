@@ -226,8 +226,6 @@ PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
 
 PartialJoin::State PartialJoin::joinNext(Value base, Value left,
                                          const State *before) {
-  Value negScale =
-      lower.f32(-op.getScale().convertToFloat() * std::numbers::log2e);
   Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
         zero = lower.f32(0);
   // All are on their way before the first is looked at, as far as there are
@@ -244,9 +242,8 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
                                Values(atom.registers(), zero));
   Value nothing = vector::BroadcastOp::create(
       b, VectorType::get({memory.atOnce}, b.getF32Type()), zero);
-  auto exp2Of = [&](Value offset, Value top) {
-    Value scaled = arith::MulFOp::create(b, top, negScale);
-    return exp2(b, arith::SubFOp::create(b, offset, scaled));
+  auto exp2Of = [&](const RowExponents &row, Value top) {
+    return exp2(b, arith::SubFOp::create(b, row.offset, row.offsetOf(b, top)));
   };
   for (unsigned i = 0; i < rows; ++i) {
     if (i % rowsAtOnce == 0)
@@ -263,19 +260,16 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
     top = lower.reduceLanes(atom, top, /*isMax=*/true);
     if (before)
       top = arith::MaxNumFOp::create(b, top, before->max[i]);
-    Value none =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, top, lowest);
-    // Rows without a key: -inf - -inf would be NaN.
-    Value offset = arith::SelectOp::create(
-        b, none, zero, arith::MulFOp::create(b, top, negScale));
+    RowExponents row =
+        exponentsOf(lower, top, op.getScale(), op.getUnbounded());
     Value sum, kept;
     if (before) {
-      kept = exp2Of(offset, before->max[i]);
+      kept = exp2Of(row, before->max[i]);
       sum = arith::MulFOp::create(b, before->sum[i], kept);
     }
     Values factors;
     for (auto [ownTop, ownSum] : llvm::zip_equal(own.tops, own.sums)) {
-      Value factor = exp2Of(offset, ownTop);
+      Value factor = exp2Of(row, ownTop);
       factors.push_back(factor);
       if (sum)
         sum = math::FmaOp::create(b, ownSum, factor, sum);

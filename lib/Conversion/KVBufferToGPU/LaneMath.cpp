@@ -395,7 +395,17 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
     newMax[r] = lower.reduceLanes(atom, fold(chains, candidates, larger),
                                   /*isMax=*/true);
   }
+  // Capped scores are small.
+  bool unbounded = op.getUnbounded() && !capped;
+  Values scales(rows, scale);
   for (int64_t r = 0; r < rows; ++r) {
+    if (unbounded) {
+      RowExponents row = unboundedExponents(lower, newMax[r], op.getScale());
+      scales[r] = row.scale;
+      offset[r] = row.offset;
+      rescale[r] = exp2(b, subf(b, offset[r], row.offsetOf(b, max[r])));
+      continue;
+    }
     offset[r] = mulf(b, newMax[r], negScale);
     // What the step before has computed: loops carry it (kvbuf-carry-values).
     Value before = mulf(b, max[r], negScale);
@@ -413,7 +423,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
   Values p = lower.mapElements(
       capped ? exponents : scores, [&](Value s, unsigned index, int64_t reg) {
         int64_t r = index / cols * parts + atom.rowPart(reg);
-        Value value = exp2(b, capped ? s : fma(b, s, scale, offset[r]));
+        Value value = exp2(b, capped ? s : fma(b, s, scales[r], offset[r]));
         probabilities[r].push_back(value);
         return value;
       });
@@ -495,8 +505,14 @@ void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
 
 /// What rounding adds to the weight of a row's largest score: 2 to the power of
 /// what the product of `max` and `scale`, in base 2, loses by its own rounding.
-static Value largestExcess(Lanes &lanes, Value max, Value scale, Type operand) {
+static Value largestExcess(Lanes &lanes, SoftmaxFinishOp op, Value max,
+                           Value scale, Type operand) {
   ImplicitLocOpBuilder &b = lanes.b;
+  if (op.getUnbounded()) {
+    RowExponents row = unboundedExponents(lanes, max, op.getScale());
+    Value lost = fma(b, max, row.scale, row.offset);
+    return roundingOf(lanes, exp2(b, lost), operand);
+  }
   // A row without a key: -inf - -inf would be NaN.
   Value none = arith::CmpFOp::create(
       b, arith::CmpFPredicate::OEQ, max,
@@ -504,6 +520,73 @@ static Value largestExcess(Lanes &lanes, Value max, Value scale, Type operand) {
   max = arith::SelectOp::create(b, none, lanes.f32(0), max);
   Value offset = arith::NegFOp::create(b, mulf(b, max, scale));
   return roundingOf(lanes, exp2(b, fma(b, max, scale, offset)), operand);
+}
+
+namespace {
+/// A row at the end of its softmax.
+struct FinishedRow {
+  /// The largest score, the sink's too: of an unbounded softmax as it is, of
+  /// another one times the scale in base 2.
+  Value top;
+  /// The sum of all weights, and what those of keys are multiplied by so that
+  /// they are of that maximum.
+  Value sum, factor;
+};
+} // namespace
+
+/// The row of a softmax that is `unbounded`, from its maximum and sum.
+static FinishedRow finishUnbounded(Lanes &lanes, SoftmaxFinishOp op, Value max,
+                                   Value sum, Value one) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  if (!op.getSink())
+    return {max, sum, one};
+  // A score as those of keys are, before they are scaled.
+  Value sink = mulf(b, lanes.single(op.getSink()),
+                    lanes.f32(1 / op.getScale().convertToFloat()));
+  Value joint = maxf(b, max, sink);
+  RowExponents row = unboundedExponents(lanes, joint, op.getScale());
+  auto weightOf = [&](Value score) {
+    return exp2(b, subf(b, row.offset, row.offsetOf(b, score)));
+  };
+  Value factor = weightOf(max);
+  return {joint, fma(b, sum, factor, weightOf(sink)), factor};
+}
+
+/// The log-sum-exp of a row, unless its sum is 0.
+static Value logSumExp(Lanes &lanes, SoftmaxFinishOp op,
+                       const FinishedRow &finished, Value ln2) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  auto [top, sum, factor] = finished;
+  Value logarithm = math::Log2Op::create(b, sum);
+  if (!op.getUnbounded())
+    return mulf(b, addf(b, top, logarithm), ln2);
+  // Not in base 2, where f32's lowest number is -inf. Sums have what the
+  // maximum's product has lost.
+  RowExponents row = unboundedExponents(lanes, top, op.getScale());
+  Value lost = fma(b, top, row.scale, row.offset);
+  return fma(b, top, lanes.f32(op.getScale().convertToFloat()),
+             mulf(b, subf(b, logarithm, lost), ln2));
+}
+
+/// The row of another softmax; `scale` is in base 2, and so is `sink`, which
+/// may be null.
+static FinishedRow finishRow(Lanes &lanes, Value max, Value sum, Value scale,
+                             Value sink, Value one) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Value lowest = lanes.f32(-std::numeric_limits<double>::infinity()),
+        zero = lanes.f32(0), factor = one;
+  // Base-2 logarithm of the largest term; -inf for a row without a key.
+  Value top = mulf(b, max, scale);
+  if (sink) {
+    Value joint = maxf(b, top, sink);
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, joint, lowest);
+    joint = arith::SelectOp::create(b, none, zero, joint);
+    factor = exp2(b, subf(b, top, joint));
+    sum = fma(b, sum, factor, exp2(b, subf(b, sink, joint)));
+    top = joint;
+  }
+  return {top, sum, factor};
 }
 
 void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
@@ -517,7 +600,7 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
         one = lanes.f32(1);
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
   Value sink;
-  if (op.getSink())
+  if (op.getSink() && !op.getUnbounded())
     sink = mulf(b, lanes.single(op.getSink()), lanes.f32(std::numbers::log2e));
   Values inverse, lse, excess;
   if (op.getExcess())
@@ -525,19 +608,11 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
   Type weights = findWeightType(op.getMax());
   for (auto [row, m, l] :
        llvm::enumerate(lanes.get(op.getMax()), lanes.rowValues(op.getSum()))) {
-    Value sum = lanes.reduceLanes(atom, l, /*isMax=*/false);
-    // Base-2 logarithm of the largest term; -inf for a row without a key.
-    Value top = mulf(b, m, scale);
-    Value factor = one;
-    if (sink) {
-      Value joint = maxf(b, top, sink);
-      Value none =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, joint, lowest);
-      joint = arith::SelectOp::create(b, none, zero, joint);
-      factor = exp2(b, arith::SubFOp::create(b, top, joint));
-      sum = fma(b, sum, factor, exp2(b, arith::SubFOp::create(b, sink, joint)));
-      top = joint;
-    }
+    Value keys = lanes.reduceLanes(atom, l, /*isMax=*/false);
+    FinishedRow finished = op.getUnbounded()
+                               ? finishUnbounded(lanes, op, m, keys, one)
+                               : finishRow(lanes, m, keys, scale, sink, one);
+    auto [top, sum, factor] = finished;
     Value empty =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, sum, zero);
     // The output is of weights as they were rounded, the LSE of the weights.
@@ -546,12 +621,12 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
       divisor = fma(b, lanes.reduceLanes(atom, excess[row], /*isMax=*/false),
                     factor, sum);
     else if (weights)
-      divisor = fma(b, largestExcess(lanes, m, scale, weights), factor, sum);
+      divisor =
+          fma(b, largestExcess(lanes, op, m, scale, weights), factor, sum);
     Value ratio = lanes.machine.emitRatio(lanes, factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
-    Value logarithm = addf(b, top, math::Log2Op::create(b, sum));
-    lse.push_back(
-        arith::SelectOp::create(b, empty, lowest, mulf(b, logarithm, ln2)));
+    lse.push_back(arith::SelectOp::create(b, empty, lowest,
+                                          logSumExp(lanes, op, finished, ln2)));
   }
   lanes.set(
       op.getResult(),

@@ -248,14 +248,13 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
 // Merges
 //===----------------------------------------------------------------------===//
 
-/// Joins some states, in their order; `scale` as in `kvbuffer.softmax_merge`.
-/// One without an accumulator has one of 0, and is not the first.
+/// Joins some states, in their order; `scale` and `unbounded` as in
+/// `kvbuffer.softmax_merge`. One without an accumulator has one of 0, and is
+/// not the first.
 static SoftmaxState merge(Lanes &lanes, FragmentType type,
-                          ArrayRef<SoftmaxState> states, const APFloat &scale) {
+                          ArrayRef<SoftmaxState> states, const APFloat &scale,
+                          bool unbounded) {
   ImplicitLocOpBuilder &b = lanes.b;
-  Value negScale = lanes.f32(-scale.convertToFloat() * std::numbers::log2e);
-  Value lowest = lanes.f32(-std::numeric_limits<double>::infinity()),
-        zero = lanes.f32(0);
   // What each state's rows are multiplied by.
   SmallVector<Values> factors(states.size());
   SoftmaxState joined;
@@ -263,15 +262,11 @@ static SoftmaxState merge(Lanes &lanes, FragmentType type,
     Value max = states.front().max[r];
     for (const SoftmaxState &state : states.drop_front())
       max = arith::MaxNumFOp::create(b, max, state.max[r]);
-    Value none =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
-    Value offset = arith::MulFOp::create(b, max, negScale);
-    // Rows without a key: -inf - -inf would be NaN.
-    offset = arith::SelectOp::create(b, none, zero, offset);
+    RowExponents row = exponentsOf(lanes, max, scale, unbounded);
     Value sum;
     for (auto [state, own] : llvm::zip_equal(states, factors)) {
-      Value before = arith::MulFOp::create(b, state.max[r], negScale);
-      own.push_back(exp2(b, arith::SubFOp::create(b, offset, before)));
+      Value before = row.offsetOf(b, state.max[r]);
+      own.push_back(exp2(b, arith::SubFOp::create(b, row.offset, before)));
       if (sum)
         sum = math::FmaOp::create(b, state.sum[r], own[r], sum);
       else
@@ -306,7 +301,9 @@ static SoftmaxMergeOp takerOf(SoftmaxMergeOp op) {
       return {};
     auto user = dyn_cast<SoftmaxMergeOp>(*result.user_begin());
     if (!user || (taker && user != taker) ||
-        user->getBlock() != op->getBlock() || user.getScale() != op.getScale())
+        user->getBlock() != op->getBlock() ||
+        user.getScale() != op.getScale() ||
+        user.getUnbounded() != op.getUnbounded())
       return {};
     taker = user;
   }
@@ -365,7 +362,8 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxMergeOp op) {
     else
       states.push_back({lanes.get(merge.getAcc()), lanes.get(merge.getMax()),
                         lanes.rowValues(merge.getSum())});
-  SoftmaxState joined = merge(lanes, type, states, op.getScale());
+  SoftmaxState joined =
+      merge(lanes, type, states, op.getScale(), op.getUnbounded());
   lanes.set(op.getNewAcc(), joined.acc);
   lanes.set(op.getNewMax(), joined.max);
   lanes.set(op.getNewSum(), joined.sum);
@@ -393,8 +391,8 @@ void kvbuf::lowerOp(LaneLowering &lower, SoftmaxSinkOp op) {
     sink.max.push_back(arith::MulFOp::create(b, score, unscaled));
     sink.sum.push_back(arith::SelectOp::create(b, isFirst, lower.f32(1), zero));
   }
-  SoftmaxState joined =
-      merge(lower, op.getAcc().getType(), {own, sink}, op.getScale());
+  SoftmaxState joined = merge(lower, op.getAcc().getType(), {own, sink},
+                              op.getScale(), op.getUnbounded());
   lower.set(op.getNewAcc(), joined.acc);
   lower.set(op.getNewMax(), joined.max);
   lower.set(op.getNewSum(), joined.sum);

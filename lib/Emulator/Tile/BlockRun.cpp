@@ -594,7 +594,7 @@ LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
   SoftmaxStep step =
       onlineSoftmax(scores, matrix(op.getMax()), matrix(op.getSum()),
                     op.getRowMax() ? &matrix(op.getRowMax()) : nullptr,
-                    op.getScale().convertToFloat());
+                    op.getScale().convertToFloat(), op.getUnbounded());
   Type element = op.getP().getType().getElementType();
   set(op.getP(), map(step.p, element, [](float x) { return x; }));
   set(op.getNewMax(), std::move(step.max));
@@ -681,7 +681,8 @@ LogicalResult BlockRun::runOp(SoftmaxFinishOp op) {
       matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum()),
       op.getExcess() ? &matrix(op.getExcess()) : nullptr,
       op.getExcess() ? Type() : findWeightType(op.getMax()),
-      op.getScale().convertToFloat(), op.getSink() ? &sink : nullptr);
+      op.getScale().convertToFloat(), op.getSink() ? &sink : nullptr,
+      op.getUnbounded());
   set(op.getResult(), std::move(result.out));
   set(op.getLse(), std::move(result.lse));
   return success();

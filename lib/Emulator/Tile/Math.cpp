@@ -103,11 +103,20 @@ Matrix tile::hide(const Matrix &scores, int64_t row, int64_t queries,
   return result;
 }
 
+/// By what scores of a row with this maximum become exponents in base 2, as
+/// lanes have it (`unboundedExponents` in LaneArithmetic.h).
+static float exponentScale(float max, float scale, bool unbounded) {
+  float base2 = scale * std::numbers::log2e_v<double>;
+  if (!unbounded || std::abs(max) < std::nextafter(0x1p28f / base2, 0.0f) ||
+      std::isnan(max))
+    return base2;
+  return std::exp2(std::floor(std::log2(base2)));
+}
+
 SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
                                 const Matrix &sum, const Matrix *rowMax,
-                                float scale) {
+                                float scale, bool unbounded) {
   SoftmaxStep step{Matrix(scores.rows, scores.cols), max, sum, max};
-  float base2 = scale * std::numbers::log2e_v<float>;
   for (int64_t r = 0; r < scores.rows; ++r) {
     float m = max.at(r, 0);
     if (rowMax)
@@ -115,6 +124,7 @@ SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
     for (int64_t c = 0; !rowMax && c < scores.cols; ++c)
       m = std::max(m, scores.at(r, c));
     step.max.at(r, 0) = m;
+    float base2 = exponentScale(m, scale, unbounded);
     // A row without a key yet: any finite number keeps p at 0.
     float origin = m == -kInfinity ? 0 : m * base2;
     float total = 0;
@@ -180,7 +190,7 @@ SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum) {
 SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
                                   const Matrix &sum, const Matrix *excess,
                                   mlir::Type weights, float scale,
-                                  const float *sink) {
+                                  const float *sink, bool unbounded) {
   SoftmaxResult result{acc, max};
   for (int64_t r = 0; r < acc.rows; ++r) {
     float m = max.at(r, 0) == -kInfinity ? -kInfinity : scale * max.at(r, 0);
@@ -189,12 +199,14 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
       // Both terms relative to the larger exponent.
       origin = std::max(m, *sink);
       factor = l == 0 ? 0 : std::exp(m - origin);
-      l = l * factor + std::exp(*sink - origin);
+      l *= factor;
+      if (origin != -kInfinity)
+        l += std::exp(*sink - origin);
     }
     float divisor = excess ? l + excess->at(r, 0) * factor : l;
     if (weights) {
       // The weight of the largest score, as `onlineSoftmax` computes it.
-      float base2 = scale * std::numbers::log2e_v<float>;
+      float base2 = exponentScale(max.at(r, 0), scale, unbounded);
       float finite = max.at(r, 0) == -kInfinity ? 0 : max.at(r, 0);
       float weight = std::exp2(std::fma(finite, base2, -(finite * base2)));
       divisor += (roundTo(weights, weight) - weight) * factor;
@@ -208,11 +220,11 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
 }
 
 SoftmaxPart tile::mergeSoftmax(const SoftmaxPart &x, const SoftmaxPart &y,
-                               float scale) {
+                               float scale, bool unbounded) {
   SoftmaxPart part = x;
-  float base2 = scale * std::numbers::log2e_v<float>;
   for (int64_t r = 0; r < x.acc.rows; ++r) {
     float max = std::max(x.max.at(r, 0), y.max.at(r, 0));
+    float base2 = exponentScale(max, scale, unbounded);
     // Two rows without a key: any finite number keeps both factors at 0.
     float origin = max == -kInfinity ? 0 : max * base2;
     float fromX = std::exp2(x.max.at(r, 0) * base2 - origin);

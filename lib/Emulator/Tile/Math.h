@@ -48,7 +48,8 @@ struct SoftmaxStep {
 /// `rowMax`: the scores' largest by row, where the program says it; null: they
 /// are looked at.
 SoftmaxStep onlineSoftmax(const Matrix &scores, const Matrix &max,
-                          const Matrix &sum, const Matrix *rowMax, float scale);
+                          const Matrix &sum, const Matrix *rowMax, float scale,
+                          bool unbounded);
 
 /// The results of `kvbuffer.raise_max`; the block's rows are one group.
 struct RaisedMax {
@@ -75,7 +76,8 @@ struct SoftmaxResult {
 };
 SoftmaxResult finishSoftmax(const Matrix &acc, const Matrix &max,
                             const Matrix &sum, const Matrix *excess,
-                            mlir::Type weights, float scale, const float *sink);
+                            mlir::Type weights, float scale, const float *sink,
+                            bool unbounded);
 
 /// A softmax over some of the keys: `kvbuffer.partial_store`.
 struct SoftmaxPart {
@@ -83,7 +85,7 @@ struct SoftmaxPart {
 };
 /// `kvbuffer.softmax_merge`.
 SoftmaxPart mergeSoftmax(const SoftmaxPart &x, const SoftmaxPart &y,
-                         float scale);
+                         float scale, bool unbounded);
 
 } // namespace kvbuf::emu::tile
 

@@ -198,7 +198,8 @@ LogicalResult BlockRun::runOp(PartialJoinOp op) {
     if (failed(part))
       return failure();
     joined = joined
-                 ? mergeSoftmax(*joined, *part, op.getScale().convertToFloat())
+                 ? mergeSoftmax(*joined, *part, op.getScale().convertToFloat(),
+                                op.getUnbounded())
                  : std::move(*part);
     indices.back() += int64_t(op.getStep());
   }
@@ -213,7 +214,7 @@ LogicalResult BlockRun::runOp(SoftmaxMergeOp op) {
       {matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum())},
       {matrix(op.getOtherAcc()), matrix(op.getOtherMax()),
        matrix(op.getOtherSum())},
-      op.getScale().convertToFloat());
+      op.getScale().convertToFloat(), op.getUnbounded());
   set(op.getNewAcc(), std::move(part.acc));
   set(op.getNewMax(), std::move(part.max));
   set(op.getNewSum(), std::move(part.sum));
@@ -238,8 +239,9 @@ LogicalResult BlockRun::runOp(SoftmaxSinkOp op) {
       return failure();
     sink.max.at(r, 0) = sinks->loadFloat(*offset) * (1 / scale);
   }
-  SoftmaxPart part = mergeSoftmax(
-      {acc, matrix(op.getMax()), matrix(op.getSum())}, sink, scale);
+  SoftmaxPart part =
+      mergeSoftmax({acc, matrix(op.getMax()), matrix(op.getSum())}, sink, scale,
+                   op.getUnbounded());
   set(op.getNewAcc(), std::move(part.acc));
   set(op.getNewMax(), std::move(part.max));
   set(op.getNewSum(), std::move(part.sum));

@@ -118,18 +118,21 @@ gpu.module @m {
 #eager = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true>
 
 // A factor or a sum that something else reads too, a sum that starts somewhere
-// else, and a schedule that does not ask.
+// else, scores of any size, and a schedule that does not ask.
 // CHECK-LABEL: gpu.func @two_readers
 // CHECK: kvbuffer.online_softmax
 // CHECK-LABEL: gpu.func @sum_read
 // CHECK: kvbuffer.online_softmax
 // CHECK-LABEL: gpu.func @sum_given
 // CHECK: kvbuffer.online_softmax
+// CHECK-LABEL: gpu.func @any_size
+// CHECK: kvbuffer.online_softmax {{.*}}unbounded}
 // CHECK-LABEL: gpu.func @eager
 // CHECK: kvbuffer.online_softmax
 // REMARK: rescaled every time: the factor is not of one accumulator that is there before the softmax
 // REMARK: rescaled every time: the sum of the weights is not one that only a division reads
 // REMARK: rescaled every time: the sum of the weights is not one that only a division reads
+// REMARK: rescaled every time: scores may be of any size, and a maximum that stays behind them need not be of theirs
 gpu.module @m {
   gpu.func @two_readers(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !row, !o)
       attributes {kvbuffer.schedule = #lazy} {
@@ -147,6 +150,13 @@ gpu.module @m {
   gpu.func @sum_given(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !o)
       attributes {kvbuffer.schedule = #lazy} {
     %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 0.125 : f32, masked} : !s, !row -> !p
+    %a1 = kvbuffer.rescale %a, %r : !o, !row
+    gpu.return %p, %a1 : !p, !o
+  }
+  gpu.func @any_size(%s: !s, %m: !row, %a: !o) -> (!p, !o)
+      attributes {kvbuffer.schedule = #lazy} {
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32, masked, unbounded} : !s, !row -> !p
     %a1 = kvbuffer.rescale %a, %r : !o, !row
     gpu.return %p, %a1 : !p, !o
   }

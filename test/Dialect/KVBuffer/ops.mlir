@@ -153,6 +153,9 @@ func.func @fragments(%q: !kvbuffer.fragment<128x16xbf16, a>, %k: !kvbuffer.fragm
   %p0 = kvbuffer.fragment_slice %p[0, 16] : !kvbuffer.fragment<128x64xbf16, a> -> !kvbuffer.fragment<128x16xbf16, a>
   // CHECK: kvbuffer.mma %p, %{{.*}}, %{{.*}} : <128x64xbf16, a>, <64x128xbf16, b>, <128x128xf32, acc>
   %a2 = kvbuffer.mma %p, %v, %a1 : !kvbuffer.fragment<128x64xbf16, a>, !kvbuffer.fragment<64x128xbf16, b>, !kvbuffer.fragment<128x128xf32, acc>
+  // CHECK: kvbuffer.online_softmax %{{.*}}, %{{.*}}, %{{.*}} {masked, scale = 1.000000e+00 : f32, unbounded} :
+  %p8, %m8, %l8, %r8 = kvbuffer.online_softmax %s3, %m, %m {scale = 1.0 : f32, masked, unbounded}
+    : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x64xbf16, a>
   // CHECK: %result, %lse = kvbuffer.softmax_finish %{{.*}}, %newMax, %newSum {scale = 1.250000e-01 : f32} : <128x128xf32, acc>, <128x1xf32, row>
   %o, %lse = kvbuffer.softmax_finish %a2, %m1, %l1 {scale = 0.125 : f32} : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
   // CHECK: kvbuffer.softmax_finish %{{.*}}, %newMax, %newSum sink(%{{.*}}) {scale = 1.250000e-01 : f32} : <128x128xf32, acc>, <128x1xf32, row>

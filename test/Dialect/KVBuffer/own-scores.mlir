@@ -24,7 +24,8 @@
 // CHECK:           %[[SEEN:.*]] = arith.cmpi eq
 // CHECK:           %[[LAST:.*]] = arith.select %[[SEEN]], %[[T]], %{{.*}} : f32
 // CHECK:           kvbuffer.yield %[[LAST]]
-// CHECK:         kvbuffer.online_softmax {{.*}}scale = 1.000000e+00
+// CHECK:         kvbuffer.online_softmax {{.*}}scale = 1.000000e+00 : f32, unbounded}
+// CHECK:         kvbuffer.softmax_finish {{.*}}unbounded}
 func.func @scores(%q: !qo, %k: !kv, %v: !kv,
     %bias: memref<4x?x?xf32> {kvbuffer.name = "bias", kvbuffer.shape = [4, "seq_q", "seq_k"]},
     %doc: memref<?x?xi32>, %o: !qo) {

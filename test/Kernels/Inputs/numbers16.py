@@ -16,9 +16,9 @@ def rounded(x):
     return from_bf16(to_bf16(x))
 
 
-def attend(s, seen, v):
+def attend(s, seen, v, rounded=rounded):
     """O of softmax(s) v where `seen`, of scores [..., queries, keys] and values
-    [..., keys, columns]; the same with P and O rounded to bfloat16; and the
+    [..., keys, columns]; the same with P and O rounded, to bfloat16; and the
     log-sum-exp [..., queries]. A row that sees no key is 0 with a sum of -inf."""
     s = np.where(seen, s, -np.inf)
     top = s.max(-1, keepdims=True, initial=-np.inf)

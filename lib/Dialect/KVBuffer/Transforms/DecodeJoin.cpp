@@ -62,10 +62,10 @@ void DecodeProgram::store(const DecodeState &state, int64_t level, Value place,
 
 DecodeState DecodeProgram::merge(const DecodeState &state,
                                  const DecodeState &other) {
-  return DecodeState::of(SoftmaxMergeOp::create(b, state.acc, state.max,
-                                                state.sum, other.acc, other.max,
-                                                other.sum, softmaxScale)
-                             .getResults());
+  return DecodeState::of(
+      SoftmaxMergeOp::create(b, state.acc, state.max, state.sum, other.acc,
+                             other.max, other.sum, softmaxScale, unbounded)
+          .getResults());
 }
 
 DecodeState DecodeProgram::mergeAll(SmallVector<DecodeState> parts) {
@@ -166,7 +166,7 @@ DecodeState DecodeProgram::joinFrom(int64_t level, Value place, Value count,
   auto join = PartialJoinOp::create(
       b, sliceType, rowType, rowType, parts, placeOf(level, place, slice),
       count, b.getI64IntegerAttr(step), rows, softmaxScale,
-      /*columns=*/DenseI64ArrayAttr());
+      /*columns=*/DenseI64ArrayAttr(), unbounded);
   return DecodeState::of(join.getResults());
 }
 
@@ -225,14 +225,16 @@ Value DecodeProgram::rowsOf(Value tensor, Value slice) {
 
 void DecodeProgram::finish(DecodeState state, Value slice) {
   if (op.getSink())
-    state = DecodeState::of(
-        SoftmaxSinkOp::create(b, state.acc, state.max, state.sum,
-                              operand(op.getSink()), ValueRange{head},
-                              softmaxScale.getValue(), group)
-            .getResults());
-  auto done = SoftmaxFinishOp::create(b, sliceType, rowType, state.acc,
-                                      state.max, state.sum, /*excess=*/Value(),
-                                      /*sink=*/Value(), softmaxScale);
+    state =
+        DecodeState::of(SoftmaxSinkOp::create(
+                            b, state.acc, state.max, state.sum,
+                            operand(op.getSink()), ValueRange{head},
+                            softmaxScale, b.getI64IntegerAttr(group), unbounded)
+                            .getResults());
+  auto done =
+      SoftmaxFinishOp::create(b, sliceType, rowType, state.acc, state.max,
+                              state.sum, /*excess=*/Value(),
+                              /*sink=*/Value(), softmaxScale, unbounded);
   Value result = scales().finish(done.getResult(), operand(op.getV()));
   Value out = roundOutput(b, result, op.getOutElementType());
   FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut()), slice),

@@ -149,7 +149,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   auto softmax = OnlineSoftmaxOp::create(b, scalesWeights ? scoreType : pType,
                                          rowType, rowType, rowType, s,
                                          state.max, state.sum, softmaxScale,
-                                         /*masked=*/b.getUnitAttr());
+                                         /*masked=*/b.getUnitAttr(), unbounded);
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
   Value vStaged = load(operand(op.getV()), vbuf), acc = scaled;
   for (const ScaledColumns &part : vGroups) {

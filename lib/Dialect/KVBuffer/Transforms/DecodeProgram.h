@@ -230,6 +230,8 @@ private:
   int64_t colSlices, sliceCols;
   FragmentType accType, sliceType, rowType;
   mlir::FloatAttr softmaxScale;
+  /// Whether scores may be of any size.
+  mlir::UnitAttr unbounded;
 
   // Values of the kernel: the sequence, its queries, and the row of its first
   // one where they are ragged; the cache's head and the first query head of it;

@@ -122,6 +122,10 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     if (!movable)
       return missed("the factor is not of one accumulator that is there before "
                     "the softmax");
+    if (op.getUnbounded())
+      return missed(
+          "scores may be of any size, and a maximum that stays behind "
+          "them need not be of theirs");
     std::optional<SumReaders> readers = findReaders(op);
     if (!readers)
       return missed("the sum of the weights is not one that only a division "

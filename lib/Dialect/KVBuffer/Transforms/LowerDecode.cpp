@@ -63,6 +63,7 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
           fragment(schedule.getBM(), sliceCols, b.getF32Type(), Role::Acc)),
       rowType(fragment(schedule.getBM(), 1, b.getF32Type(), Role::Row)) {
   softmaxScale = b.getF32FloatAttr(softmaxScaleOf(op));
+  unbounded = unboundedScoresOf(op);
 }
 
 Value DecodeProgram::addArgument(StringRef name, StringRef access,

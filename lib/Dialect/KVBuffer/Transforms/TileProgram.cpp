@@ -433,7 +433,8 @@ scf::ForOp TileProgram::sumInParts(
   Value tile = RescaleOp::create(b, fill(tileType, 1.0f), loop.getResult(1));
   auto softmax = OnlineSoftmaxOp::create(
       b, tileType, rowType, rowType, rowType, tile, max, fill(rowType, 0.0f),
-      b.getF32FloatAttr(softmaxScaleOf(op)), /*masked=*/b.getUnitAttr());
+      b.getF32FloatAttr(softmaxScaleOf(op)), /*masked=*/b.getUnitAttr(),
+      unboundedScoresOf(op));
   Value rescaled = RescaleOp::create(b, before, softmax.getRescale());
   auto sum = MapOp::create(b, accType, ValueRange{rescaled, loop.getResult(0)},
                            /*row=*/Value(), /*col=*/Value());
@@ -563,7 +564,7 @@ void TileProgram::computeTile() {
       auto softmax = OnlineSoftmaxOp::create(
           b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
           l, b.getF32FloatAttr(softmaxScale),
-          /*masked=*/b.getUnitAttr());
+          /*masked=*/b.getUnitAttr(), unboundedScoresOf(op));
       Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
 
       SmallVector<Weighted> weighted;
@@ -588,7 +589,8 @@ void TileProgram::computeTile() {
   auto finish = SoftmaxFinishOp::create(b, accType, rowType, loop.getResult(0),
                                         loop.getResult(1), loop.getResult(2),
                                         /*excess=*/Value(), sink,
-                                        b.getF32FloatAttr(softmaxScale));
+                                        b.getF32FloatAttr(softmaxScale),
+                                        unboundedScoresOf(op));
   Type outElement = op.getOutElementType();
   Value out = roundOutput(b, scales.finish(finish.getResult(), v), outElement);
   Value otile =

@@ -106,6 +106,10 @@ double kvbuf::softmaxScaleOf(AttentionOp op) {
   return inSoftmax ? scale : 1.0;
 }
 
+UnitAttr kvbuf::unboundedScoresOf(AttentionOp op) {
+  return op.getScore().empty() ? UnitAttr() : UnitAttr::get(op.getContext());
+}
+
 Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                          const IRMapping &args, Value scores,
                          const ScoreTile &tile, const EdgeTiles &edges,

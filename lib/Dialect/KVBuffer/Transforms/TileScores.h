@@ -48,6 +48,9 @@ private:
 /// before. 1 where `shapeScores` applies it.
 double softmaxScaleOf(AttentionOp op);
 
+/// Set where a function of the problem makes scores, which may be of any size.
+mlir::UnitAttr unboundedScoresOf(AttentionOp op);
+
 /// The scores of a tile as softmax sees them, from the product of Q and K that
 /// iteration `i` computes: capped, multiplied where the softmax cannot, mapped
 /// by the problem's own functions, and hidden by the mask. `args` maps the

@@ -807,6 +807,14 @@ def KVBuffer_OnlineSoftmaxOp
     numbers that are not negative have the order of their bits, and negative ones
     are negative integers (`kvbuf-integer-maxima`).
 
+    Base 2 rounds scale * m', and past some 4e9 by more than an exponent bears.
+    `unbounded` says that scores may be of any size, like those that a function has
+    made (f32's lowest number for keys to be ignored): a row whose scale * m' is
+    that large has powers of another base, where nothing is rounded; scores that
+    differ at all are so far apart there that their weights are 1 and 0 in either.
+    All ops of one softmax have `unbounded`, or none. For a scale of 1 or less
+    every finite score will do.
+
     Example:
 
     ```mlir
@@ -820,7 +828,7 @@ def KVBuffer_OnlineSoftmaxOp
       UnitAttr:$masked,
       Arg<Optional<KVBuffer_FragmentType>,
           "the largest score of each row">:$row_max,
-      UnitAttr:$not_negative);
+      UnitAttr:$not_negative, UnitAttr:$unbounded);
   let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newMax,
                       KVBuffer_FragmentType:$newSum, KVBuffer_FragmentType:$rescale);
   let builders = [
@@ -829,11 +837,11 @@ def KVBuffer_OnlineSoftmaxOp
                     "::mlir::Type":$newSum, "::mlir::Type":$rescale,
                     "::mlir::Value":$scores, "::mlir::Value":$max,
                     "::mlir::Value":$sum, "::mlir::FloatAttr":$scale,
-                    "::mlir::UnitAttr":$masked),
+                    "::mlir::UnitAttr":$masked, "::mlir::UnitAttr":$unbounded),
                 [{
       build($_builder, $_state, p, newMax, newSum, rescale, scores, max, sum,
             scale, masked, /*row_max=*/::mlir::Value(),
-            /*not_negative=*/::mlir::UnitAttr());
+            /*not_negative=*/::mlir::UnitAttr(), unbounded);
     }]>];
   let assemblyFormat = [{
     $scores `,` $max `,` $sum (`row_max` `(` $row_max^ `)`)? attr-dict
@@ -870,7 +878,8 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
     O = acc / l and LSE = scale * m + ln l; rows without a key give 0 and -inf.
     With `sink`, exp(sink) joins the denominator. With `excess`, which is what
     rounding has added to the weights (`kvbuffer.carry_excess`), O = acc / (l +
-    excess); the LSE knows nothing of it.
+    excess); the LSE knows nothing of it. `unbounded` is that of
+    `kvbuffer.online_softmax`.
 
     Example:
 
@@ -882,7 +891,8 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
   let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
                        KVBuffer_FragmentType:$sum,
                        Optional<KVBuffer_FragmentType>:$excess,
-                       Optional<F32>:$sink, F32Attr:$scale);
+                       Optional<F32>:$sink, F32Attr:$scale,
+                       UnitAttr:$unbounded);
   let results = (outs KVBuffer_FragmentType:$result, KVBuffer_FragmentType:$lse);
   let assemblyFormat = [{
     $acc `,` $max `,` $sum (`excess` `(` $excess^ `)`)?

@@ -227,7 +227,8 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
     each `step` after the one before it along the last index. What they come to
     is that of `kvbuffer.softmax_merge`, but for rounding. The same partial
     results give the same bits, whoever stored them and when. Rows from `valid`
-    on are those of an empty partial result.
+    on are those of an empty partial result. `unbounded` is that of
+    `kvbuffer.online_softmax`.
 
     By lanes, several are on their way at a time, as many as registers hold. The
     lanes of a row have a part of its maxima and weights each.
@@ -246,7 +247,7 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
     I64Attr:$step,
     Arg<Index, "rows that exist">:$valid,
     F32Attr:$scale,
-    OptionalAttr<DenseI64ArrayAttr>:$columns);
+    OptionalAttr<DenseI64ArrayAttr>:$columns, UnitAttr:$unbounded);
   let results = (outs KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
                       KVBuffer_FragmentType:$sum);
   let assemblyFormat = [{
@@ -266,7 +267,8 @@ def KVBuffer_SoftmaxMergeOp : KVBuffer_Op<"softmax_merge", [Pure,
     (maximum -inf, sum 0) is exactly nothing. The order of two partial results
     does not matter, that of three does, by rounding. Merges of merges that nothing
     else uses are one by lanes, as far as registers hold all that is merged: each
-    partial result is scaled once, by the largest maximum.
+    partial result is scaled once, by the largest maximum. `unbounded` is that of
+    `kvbuffer.online_softmax`.
 
     Example:
 
@@ -279,7 +281,7 @@ def KVBuffer_SoftmaxMergeOp : KVBuffer_Op<"softmax_merge", [Pure,
     KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
     KVBuffer_FragmentType:$sum, KVBuffer_FragmentType:$otherAcc,
     KVBuffer_FragmentType:$otherMax, KVBuffer_FragmentType:$otherSum,
-    F32Attr:$scale);
+    F32Attr:$scale, UnitAttr:$unbounded);
   let results = (outs KVBuffer_FragmentType:$newAcc,
                       KVBuffer_FragmentType:$newMax,
                       KVBuffer_FragmentType:$newSum);
@@ -297,7 +299,8 @@ def KVBuffer_SoftmaxSinkOp : KVBuffer_Op<"softmax_sink", [
   let description = [{
     The score of row r, scaled already, is the element of `sinks` at `indices`
     with r % `group` added to the last of them; so it adds exp(score) to the
-    row's sum. -inf adds nothing.
+    row's sum. -inf adds nothing. `unbounded` is that of
+    `kvbuffer.online_softmax`.
 
     Example:
 
@@ -311,7 +314,8 @@ def KVBuffer_SoftmaxSinkOp : KVBuffer_Op<"softmax_sink", [
     KVBuffer_FragmentType:$sum,
     Arg<MemRefOf<[F32]>, "scores, scaled">:$sinks,
     Arg<Variadic<Index>, "that of row 0">:$indices,
-    F32Attr:$scale, DefaultValuedAttr<I64Attr, "1">:$group);
+    F32Attr:$scale, DefaultValuedAttr<I64Attr, "1">:$group,
+    UnitAttr:$unbounded);
   let results = (outs KVBuffer_FragmentType:$newAcc,
                       KVBuffer_FragmentType:$newMax,
                       KVBuffer_FragmentType:$newSum);

@@ -1,0 +1,165 @@
+# Scores of any size that a region makes, on the emulator: tiles of keys that were all
+# given a very low score, before and after others, rows of nothing else, very high
+# scores, hidden ones among them; many rows, and few rows whose keys are split.
+# RUN: rm -rf %t && mkdir %t
+# RUN: %python %s sm_80 bf16 sinks tiles=%t
+# RUN: %python %s sm_90a f16
+# RUN: %python %s sm_100a bf16
+# RUN: %if ld.lld %{ %python %s gfx950 bf16 sinks %}
+# RUN: %if ld.lld %{ %python %s gfx942 f16 %}
+"""Runs sequences of such scores against a softmax in float64.
+
+    unbounded-scores.py CHIP bf16|f16 [sinks] [tiles=FOLDER]
+
+A result passes by the rule of kvbuf-run: errors in units of those of the same
+mathematics with P and O rounded to 16 bits. With a folder, the interpreter of tiles
+runs the same program as well.
+"""
+
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+import kvbuf
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import attend, from_bf16, to_bf16
+
+CHIP, TYPE, *OPTIONS = sys.argv[1:]
+RNG = np.random.default_rng()
+HEADS, SIZE, KEYS = 4, 64, 200
+LOWEST = float(np.finfo(np.float32).min)
+LOWEST_BF16 = -3.3895313892515355e38
+# From here on products with log2(e) are not taken any more.
+LIMIT = 2**28 / np.log2(np.e)
+
+
+def added():
+    """What is added to the scores of each sequence, [sequences, keys]."""
+    def fill(*parts):
+        return np.concatenate([np.full(n, value, np.float64) for n, value in parts])
+
+    def pick(values):
+        return RNG.choice(values, KEYS)
+    near = 16.0 * (np.arange(-3, 4) + LIMIT // 16)
+    scattered = np.where(np.arange(KEYS) % 67 == 5, 1e10, 0.0)
+    highest = np.where(np.arange(KEYS) % 90 == 5, -LOWEST, 0.0)
+    return np.array([
+        np.zeros(KEYS),
+        # Blocks walk from the last key to the first.
+        fill((70, 0), (130, -1e10)),
+        fill((130, -1e30), (70, 0)),
+        fill((64, LOWEST), (64, 0), (72, LOWEST_BF16)),
+        fill((64, 0), (64, -np.inf), (72, LOWEST)),
+        fill((64, -1e9), (64, -3e9), (72, -1e12)),
+        fill((66, -1e30), (134, -np.inf)),
+        np.full(KEYS, -1e10), np.full(KEYS, LOWEST), np.full(KEYS, LOWEST_BF16),
+        np.full(KEYS, -np.inf), np.full(KEYS, 1e10), np.full(KEYS, 5e8),
+        scattered, highest, pick(near), pick(-near),
+        np.sort(pick(-near)), np.sort(pick(-near))[::-1],
+        pick([0, -1e4, -1e8, -1e9, -1e38, LOWEST, -np.inf]),
+    ]).astype(np.float32)
+
+
+def source():
+    sink = ", %sink: memref<4xf32>" if "sinks" in OPTIONS else ""
+    more = (" sink(%sink)", ", sink memref<4xf32>") if sink else ("", "")
+    return f"""
+!q = memref<?x?x{HEADS}x{SIZE}x{TYPE}>
+!c = !kvbuffer.cache<dense, {TYPE}, heads = 1, head_size = {SIZE}>
+!t = memref<?x?xf32>
+func.func @own(%q: !q, %k: !c, %v: !c, %o: !q, %lse: memref<?x{HEADS}x?xf32>{sink},
+    %t: !t {{kvbuffer.name = "t", kvbuffer.shape = ["batch", "seq_k"]}}) {{
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse){more[0]}
+    : !q, !c, !c, !q, lse memref<?x{HEADS}x?xf32>{more[1]}
+    captures(%t : !t) score {{
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %t_: !t):
+      %more = memref.load %t_[%batch, %key] : !t
+      %sum = arith.addf %s, %more : f32
+      kvbuffer.yield %sum : f32
+    }}
+  return
+}}
+"""
+
+
+to_bits, from_bits = to_bf16, from_bf16
+if TYPE == "f16":
+    to_bits = lambda x: np.asarray(x, np.float16)
+    from_bits = lambda x: x.astype(np.float64)
+SINKS = np.array([-np.inf, -1e30, 0.5, LOWEST], np.float32)
+
+
+def run_device(kernel, arrays):
+    kernel(**arrays, device=kvbuf.Device("emulator", seed=int(RNG.integers(1 << 30))))
+
+
+def run_tiles(schedule):
+    """Runs arrays by the interpreter of tiles."""
+    folder = pathlib.Path(next(o for o in OPTIONS if o.startswith("tiles="))[6:])
+
+    def run(_, arrays):
+        options = []
+        for name, array in arrays.items():
+            np.save(folder / f"{name}.npy", array)
+            options += ["--input", f"{name}={folder}/{name}.npy"]
+            if name in ("o", "lse"):
+                options += ["--output", f"{name}={folder}/{name}.npy"]
+        (folder / "source.mlir").write_text(source())
+        subprocess.run(
+            ["kvbuf-opt", folder / "source.mlir",
+             f"--kvbuf-to-tile=chip={CHIP} schedule={schedule}", "-o",
+             folder / "tile.mlir"], check=True)
+        subprocess.run(["kvbuf-tile-run", folder / "tile.mlir", *options], check=True)
+        for name in ("o", "lse"):
+            arrays[name][...] = np.load(folder / f"{name}.npy")
+    return run
+
+
+def check_rows(run, kernel, queries):
+    more = added()
+    batch = len(more)
+    q = to_bits(RNG.standard_normal((batch, queries, HEADS, SIZE)) / 4)
+    k, v = (to_bits(RNG.standard_normal((batch, KEYS, 1, SIZE))) for _ in "kv")
+    o = to_bits(np.full(q.shape, np.nan, np.float32))
+    lse = np.full((batch, HEADS, queries), np.nan, np.float32)
+    sinks = {"sink": SINKS} if "sinks" in OPTIONS else {}
+    run(kernel, dict(q=q, k=k, v=v, o=o, lse=lse, t=more, **sinks))
+    s = np.einsum("bihd,bjd->bhij", from_bits(q), from_bits(k)[:, :, 0]) / 8
+    # The region's sum is rounded once.
+    s = (s + more[:, None, None].astype(np.float64)).astype(np.float32)
+    s, values = s.astype(np.float64), from_bits(v)[:, None, :, 0]
+    if sinks:
+        column = np.broadcast_to(SINKS[None, :, None, None], (*s.shape[:3], 1))
+        s = np.concatenate([s, column], 3)
+        values = np.concatenate([values, 0 * values[:, :, :1]], 2)
+    exact, base, sums = attend(s, True, values,
+                               lambda x: from_bits(to_bits(x)))
+    got = from_bits(o).transpose(0, 2, 1, 3)
+    ulp = np.ldexp(1.0, np.frexp(exact)[1] - (8 if TYPE == "bf16" else 11))
+    error, usual = abs(got - exact), abs(base - exact)
+    for b in range(batch):
+        print(CHIP, TYPE, queries, more[b, [0, 100, -1]], error[b].max(),
+              usual[b].max(), error[b].mean(), usual[b].mean())
+    if not ((error - ulp).max() <= 2 * usual.max() and
+            error.mean() <= 1.15 * usual.mean() + 1e-6):
+        sys.exit("the kernel computes something else")
+    empty = np.isneginf(sums)
+    with np.errstate(invalid="ignore"):
+        off = abs(lse - sums) / np.maximum(abs(sums), 1)
+    print("log-sum-exps are off by", off[~empty].max())
+    if not (np.array_equal(empty, np.isneginf(lse)) and
+            off[~empty].max() < 1e-5):
+        sys.exit("the log-sum-exps are others")
+
+
+kernel = kvbuf.compile(source(), target=CHIP)
+if "_of_few_rows" not in str(kernel.manifest):
+    sys.exit("there is no kernel that splits keys")
+for rows in (20, 1):
+    check_rows(run_device, kernel, rows)
+if any(o.startswith("tiles=") for o in OPTIONS):
+    check_rows(run_tiles("BN=64"), None, 20)
+    check_rows(run_tiles("split_keys=true"), None, 1)
