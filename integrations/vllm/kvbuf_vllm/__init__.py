@@ -1,0 +1,14 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""kvbuf as an attention backend of vLLM: a plugin of the group
+vllm.general_plugins. `vllm serve MODEL --attention-backend CUSTOM`."""
+
+
+def register(name=None):
+    """Makes the backend vLLM's CUSTOM, or the one of another name, which vLLM then
+    has, too. vLLM calls this in each of its processes."""
+    from vllm.v1.attention.backends.registry import (AttentionBackendEnum,
+                                                     register_backend)
+    register_backend(AttentionBackendEnum.CUSTOM if name is None else name,
+                     "kvbuf_vllm.backend.KvbufBackend")

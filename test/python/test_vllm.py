@@ -1,0 +1,227 @@
+# REQUIRES: torch, vllm
+# RUN: env KVBUF_LIB_DIR=%lib PYTHONPATH=%src/python:%src/integrations/vllm %python %s
+"""The backend of integrations/vllm on the emulator, by vLLM's own registry and with
+its own metadata, caches in several layouts; against float64. No engine runs. Needs
+torch and vllm (whose code for the GPU is not used), and is skipped without."""
+
+import math
+import types
+import unittest
+from unittest import mock
+
+import torch
+import vllm.envs as envs
+from vllm.v1.attention.backend import (AttentionCGSupport, AttentionType,
+                                       CommonAttentionMetadata)
+from vllm.v1.attention.backends.registry import AttentionBackendEnum
+from vllm.v1.kv_cache_interface import FullAttentionSpec
+
+import kvbuf_vllm
+
+HEADS, KV_HEADS, SIZE, BLOCK, BLOCKS = 4, 2, 32, 16, 12
+CONFIG = types.SimpleNamespace(
+    speculative_config=None, parallel_config=types.SimpleNamespace(
+        decode_context_parallel_size=1))
+LAYER = types.SimpleNamespace(_k_scale=torch.tensor(0.5),
+                              _v_scale=torch.tensor(0.25))
+
+
+def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None,
+              slopes=None, scale=SIZE ** -0.5):
+    """One sequence in float64: q [rows, heads, size], k and v [keys, ...]."""
+    q, k, v = (x.double().transpose(0, 1) for x in (q, k, v))
+    k, v = (x.repeat_interleave(HEADS // KV_HEADS, 0) for x in (k, v))
+    s = q @ k.transpose(1, 2) * scale
+    if softcap:
+        s = softcap * torch.tanh(s / softcap)
+    rows, keys = s.shape[1:]
+    at = torch.arange(rows)[:, None] + keys - rows
+    j = torch.arange(keys)
+    if slopes is not None:
+        s = s - torch.tensor(slopes, dtype=torch.float64)[:, None, None] * (
+            at - j).abs()
+    seen = torch.ones(rows, keys, dtype=torch.bool)
+    if causal:
+        seen &= j <= at
+    if window >= 0:
+        seen &= (j >= at - window) & (j <= at + window)
+    s = s.masked_fill(~seen, -math.inf)
+    if sinks is not None:
+        s = torch.cat([s, sinks.double()[:, None, None].expand(-1, rows, 1)], -1)
+    return (s.softmax(-1)[..., :keys] @ v).transpose(0, 1)
+
+
+def cache(order, dtype=torch.bfloat16):
+    """[blocks, heads, block size, 2 head size] that lies as `order` says."""
+    dims = dict(B=BLOCKS, H=KV_HEADS, N=BLOCK, C=2 * SIZE)
+    x = torch.zeros([dims[n] for n in order], dtype=dtype)
+    return x.permute([order.index(n) for n in "BHNC"])
+
+
+class Backend(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        kvbuf_vllm.register()
+        cls.backend = AttentionBackendEnum.CUSTOM.get_class()
+
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def run_batch(self, rows, cached, order="BHNC", padding=0, kind="auto",
+                  causal=True, attn_type=AttentionType.DECODER, **options):
+        """Fills a cache by do_kv_cache_update, then compares a step of `rows` new
+        tokens a sequence. `padding`: requests and tokens that a graph would have
+        besides."""
+        backend = self.backend
+        batch = len(rows)
+        lengths = [n + m for n, m in zip(rows, cached)]
+        normal = [torch.randn(sum(lengths), h, SIZE).bfloat16()
+                  for h in (KV_HEADS, KV_HEADS)]
+        q = torch.randn(sum(rows) + padding, HEADS, SIZE).bfloat16()
+        table, free = torch.zeros(batch + padding, 4, dtype=torch.int32), list(
+            torch.randperm(BLOCKS).tolist())
+        slots = []
+        for b, n in enumerate(lengths):
+            for i in range(-(-n // BLOCK)):
+                table[b, i] = free.pop()
+            slots += [int(table[b, i // BLOCK]) * BLOCK + i % BLOCK
+                      for i in range(n)]
+        impl = backend.get_impl_cls()(
+            HEADS, SIZE, SIZE ** -0.5, KV_HEADS, options.get("slopes"),
+            options.get("window"), kind, options.get("softcap"), attn_type, None,
+            **({"sinks": options["sinks"]} if "sinks" in options else {}))
+        stored = cache(order, torch.uint8 if kind != "auto" else torch.bfloat16)
+        # One that is not stored, and rows after the last that are no token's.
+        k, v = (torch.cat([x, torch.full_like(x[:2], math.nan)]) for x in normal)
+        slots = torch.tensor(slots + [-1])
+        impl.do_kv_cache_update(LAYER, k, v, stored, slots)
+        starts = torch.tensor([0] + rows + [0] * padding).cumsum(0).int()
+        common = CommonAttentionMetadata(
+            query_start_loc=starts, query_start_loc_cpu=starts,
+            seq_lens=torch.tensor(lengths + [0] * padding, dtype=torch.int32),
+            num_reqs=batch + padding, num_actual_tokens=len(q),
+            max_query_len=max(rows), max_seq_len=max(lengths),
+            block_table_tensor=table, slot_mapping=slots, causal=causal)
+        spec = FullAttentionSpec(block_size=BLOCK, num_kv_heads=KV_HEADS,
+                                 head_size=SIZE, dtype=torch.bfloat16)
+        builder = backend.get_builder_cls()(spec, ["layer"], CONFIG,
+                                            torch.device("cpu"))
+        meta = builder.build(0, common)
+        out = torch.full((len(q), HEADS, SIZE), 7.0).bfloat16()
+        result = impl.forward(LAYER, q, None, None, stored, meta, out)
+        self.assertIs(result, out)
+        window = options.pop("window", None)
+        window = -1 if window is None else window - 1
+        at, first = 0, 0
+        for n, length in zip(rows, lengths):
+            k, v = (x[at:at + length] for x in normal)
+            if kind != "auto":
+                to = {"fp8": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
+                k, v = ((x.float() / s).to(to[kind]).double() * s
+                        for x, s in ((k, LAYER._k_scale), (v, LAYER._v_scale)))
+            want = reference(q[first:first + n], k, v, causal, window, **options)
+            torch.testing.assert_close(out[first:first + n].double(), want,
+                                       atol=2e-2, rtol=0)
+            at, first = at + length, first + n
+        return meta
+
+    def test_decode(self):
+        """A token each, in caches of several layouts, and requests of a graph that
+        are none."""
+        for order in "BHNC", "BNHC", "HBNC":
+            with self.subTest(order):
+                meta = self.run_batch([1, 1, 1], [20, 0, 37], order)
+                self.assertEqual(meta.rows, 1)
+        self.run_batch([1, 1], [20, 3], padding=2)
+        self.assertEqual(self.run_batch([3, 3], [20, 3]).rows, 3)
+
+    def test_mixed(self):
+        """Prefills, a chunk of one and decodes in a batch."""
+        meta = self.run_batch([1, 19, 8], [33, 0, 12])
+        self.assertEqual(meta.rows, 0)
+
+    def test_options(self):
+        sinks = torch.randn(HEADS).bfloat16()
+        slopes = [0.5, 0.25, 0.125, 0.0625]
+        for rows in [1, 1], [1, 9]:
+            for options in (dict(sinks=sinks, softcap=0.5, window=6),
+                            dict(slopes=slopes), dict(causal=False, window=6)):
+                with self.subTest(rows=rows, **options):
+                    self.run_batch(rows, [20, 7], **options)
+
+    def test_float8(self):
+        for kind, rows in ("fp8", [1, 1]), ("fp8_e5m2", [1, 9]):
+            with self.subTest(kind):
+                self.run_batch(rows, [20, 7], kind=kind, order="BNHC")
+
+    def test_batch_invariant(self):
+        """A sequence's bits do not depend on the others in the batch."""
+        results = []
+        for rows in [1], [1, 9]:
+            with mock.patch.dict(vars(envs), VLLM_BATCH_INVARIANT=True):
+                self.setUp()
+                impl = self.backend.get_impl_cls()(HEADS, SIZE, SIZE ** -0.5,
+                                                   KV_HEADS)
+                stored = cache("BHNC").copy_(torch.randn(BLOCKS, KV_HEADS, BLOCK,
+                                                         2 * SIZE))
+                q = torch.randn(10, HEADS, SIZE).bfloat16()[:sum(rows)]
+                starts = torch.tensor([0] + rows).cumsum(0).int()
+                lengths = torch.tensor([40, 25][:len(rows)], dtype=torch.int32)
+                table = torch.arange(8, dtype=torch.int32).view(2, 4)[:len(rows)]
+                meta = self.backend.get_builder_cls()(
+                    None, [], CONFIG, torch.device("cpu")).build(
+                        0, CommonAttentionMetadata(
+                            starts, starts, lengths, len(rows), sum(rows),
+                            max(rows), 40, table, None))
+                results.append(impl.forward(LAYER, q, None, None, stored, meta,
+                                            torch.empty_like(q))[0])
+        self.assertTrue(torch.equal(*results))
+
+    def test_encoder(self):
+        rows = [7, 18]
+        q, k, v = (torch.randn(25, h, SIZE).bfloat16()
+                   for h in (HEADS, KV_HEADS, KV_HEADS))
+        impl = self.backend.get_impl_cls()(HEADS, SIZE, SIZE ** -0.5, KV_HEADS,
+                                           attn_type=AttentionType.ENCODER_ONLY)
+        starts = torch.tensor([0, 7, 25], dtype=torch.int32)
+        meta = self.backend.get_builder_cls()(
+            None, [], CONFIG, torch.device("cpu")).build(
+                0, CommonAttentionMetadata(
+                    starts, starts, torch.tensor(rows), 2, 25, 18, 18, None, None,
+                    causal=False))
+        out = impl.forward(LAYER, q, k, v, None, meta, torch.empty_like(q))
+        for part in slice(0, 7), slice(7, 25):
+            torch.testing.assert_close(
+                out[part].double(), reference(q[part], k[part], v[part], False),
+                atol=2e-2, rtol=0)
+
+    def test_asked(self):
+        """What vLLM asks, and what is refused by name."""
+        backend = self.backend
+        capability = types.SimpleNamespace(major=9, minor=0)
+        options = dict(
+            head_size=128, dtype=torch.bfloat16, kv_cache_dtype="fp8",
+            block_size=16, use_mla=False, has_sink=True, use_sparse=False,
+            use_mm_prefix=False, use_per_head_quant_scales=False,
+            device_capability=capability, attn_type=AttentionType.DECODER,
+            has_sliding_window=True, use_non_causal=True, use_batch_invariant=True)
+        self.assertEqual(backend.validate_configuration(**options), [])
+        self.assertEqual(backend.validate_configuration(
+            **dict(options, use_mla=True, block_size=8)),
+            ["block_size not supported", "MLA not supported"])
+        builder = backend.get_builder_cls()
+        self.assertEqual(builder.get_cudagraph_support(CONFIG, None),
+                         AttentionCGSupport.UNIFORM_BATCH)
+        impl = backend.get_impl_cls()(HEADS, SIZE, 1.0)
+        q = torch.zeros(1, HEADS, SIZE)
+        self.assertEqual(impl.forward(LAYER, q, q, q, None, None, q + 1).sum(), 0)
+        with self.assertRaisesRegex(NotImplementedError, "output_scale is given; "
+                                    "kvbuf has no kernel that writes 8-bit floats"):
+            impl.forward(LAYER, q, q, q, None, None, q,
+                         output_scale=torch.ones(1))
+        kvbuf_vllm.register("KVBUF")
+        self.assertIs(AttentionBackendEnum["KVBUF"].get_class(), backend)
+
+
+if __name__ == "__main__":
+    unittest.main()
