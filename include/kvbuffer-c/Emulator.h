@@ -16,12 +16,15 @@
 |*                             random landing                                 *|
 |*   "races": true             report races over shared memory, and over *|
 |*                             global memory that kernels write               *|
+|*   "lanes": true             races between lanes of an NVIDIA warp, too *|
 |*   "uninitialized": true     report reads of bytes that nothing wrote       *|
 |*   "landing_checks": true    report accesses to bytes that a copy still owes*|
-|*   "strict": true           false: what PTX leaves undefined and GPUs are    *|
+|*   "strict": true           false: what PTX leaves undefined and GPUs are *|
 |*                             known to forgive is a warning (mbarriers whose *|
 |*                             initialisation no barrier or fence follows,    *|
-|*                             member masks of shuffles)                      *|
+|*                             member masks of shuffles, the order of lanes   *|
+|*                             that a shuffle makes, unordered stores of what *|
+|*                             is there already)                              *|
 |*   "max_errors": 20          different errors that stop a launch            *|
 |*   "max_blocks": 0           execute so many blocks of the grid; 0: all     *|
 |*   "window": 0               blocks that run interleaved; 0: some, and more *|

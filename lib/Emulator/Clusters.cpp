@@ -56,6 +56,8 @@ bool Run::clusterWait(Warp &w, const Inst &inst) {
   }
   w.clusterOwing &= ~w.mask;
   async->clusterBefore.teach(w);
+  if (hot.laneOrder)
+    meetLanes(w, w.mask);
   w.clock = ++clockCounter;
   updateKnown(w);
   return true;

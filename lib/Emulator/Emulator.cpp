@@ -27,7 +27,10 @@ namespace json = llvm::json;
 //===----------------------------------------------------------------------===//
 
 llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
-  Options o;
+  return fromJSON(text, Options());
+}
+
+llvm::Expected<Options> Options::fromJSON(llvm::StringRef text, Options o) {
   if (text.trim().empty())
     return o;
   auto parsed = json::parse(text);
@@ -54,6 +57,7 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text) {
       continue;
     }
     bool *flag = name == "races"            ? &o.races
+                 : name == "lanes"          ? &o.lanes
                  : name == "uninitialized"  ? &o.uninitialized
                  : name == "landing_checks" ? &o.landingChecks
                  : name == "portable"       ? &o.portable

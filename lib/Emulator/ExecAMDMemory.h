@@ -141,7 +141,7 @@ void readTr16(const Inst &i) {
   r.ldsIssue(w, i, address, good, false);
   uint16_t rows[W][4] = {};
   KVBUF_EACH(good) {
-    if (h.checkShadow && !shadowReadFast(i, address[l], 2))
+    if (h.checkShadow && !shadowReadFast(i, l, address[l], 2))
       r.shadowRead(w, i, l, address[l], 8);
     std::memcpy(rows[l], h.shared + address[l], 8);
   }

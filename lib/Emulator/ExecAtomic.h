@@ -74,6 +74,8 @@ void atomicIn(const Inst &i, const uint32_t *base, uint64_t mask) {
     else
       reg<uint32_t>(i.dst)[l] = static_cast<uint32_t>(old);
   }
+  if (h.laneOrder)
+    r.observe(w, i, mask, /*reads=*/true);
   if (!inShared && mask)
     r.communicate(w, i, changed);
 }

@@ -23,6 +23,11 @@ void enter(uint32_t block) {
 }
 
 void start(uint32_t block) {
+  if (w.yieldLanes) {
+    r.exchangeLanes(w, block);
+    newMask();
+    return enter(w.block);
+  }
   if (h.tracing)
     r.traceEnter(w, block);
   w.block = block;

@@ -12,9 +12,17 @@
 //
 //===----------------------------------------------------------------------===//
 
+// Lanes that execute something as one, which GPUs order them by.
+void meetTogether() {
+  if (h.forgiving && w.touched > w.lanes.known)
+    r.meetLanes(w, w.mask);
+}
+
 bool converged(const Inst &i) {
-  if (w.mask == w.full)
+  if (w.mask == w.full) {
+    meetTogether();
     return true;
+  }
   r.faultText(FaultKind::Divergence, w, i, -1,
               "executed by a part of the warp, but it needs all lanes");
   return false;
@@ -43,7 +51,7 @@ void ldMatrix(const Inst &i) {
       unsigned l = 8 * m + g;
       if (!(good >> l & 1))
         continue;
-      if (h.checkShadow && !shadowReadFast(i, address[l], 4))
+      if (h.checkShadow && !shadowReadFast(i, l, address[l], 4))
         r.shadowRead(w, i, l, address[l], 16);
       std::memcpy(rows + 4 * g, h.shared + address[l], 16);
     }
@@ -59,6 +67,7 @@ void ldMatrix(const Inst &i) {
              static_cast<uint32_t>(elements[16 * t + 8 + g]) << 16;
     }
   }
+  meetTogether();
 }
 
 void stMatrix(const Inst &i) {
@@ -86,11 +95,12 @@ void stMatrix(const Inst &i) {
       unsigned l = 8 * m + g;
       if (!(good >> l & 1))
         continue;
-      if (h.checkShadow && !shadowWriteFast(i, address[l], 4))
+      if (h.checkShadow && !shadowWriteFast(i, l, address[l], 4))
         r.shadowWrite(w, i, l, address[l], 16);
       std::memcpy(h.shared + address[l], rows + 4 * g, 16);
     }
   }
+  meetTogether();
 }
 
 void laneTranspose(const Inst &i) {

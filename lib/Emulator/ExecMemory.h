@@ -163,7 +163,8 @@ void sectorCost(const Inst &i, const uint64_t *address, uint64_t mask,
 }
 
 // Clears and stamps the shadow of whole words that a lane reads.
-bool shadowReadFast(const Inst &i, uint32_t address, unsigned count) {
+bool shadowReadFast(const Inst &i, unsigned lane, uint32_t address,
+                    unsigned count) {
   uint32_t w0 = address >> 2;
   const uint32_t *clock = h.words.writeClock + w0;
   uint64_t *reads =
@@ -172,6 +173,13 @@ bool shadowReadFast(const Inst &i, uint32_t address, unsigned count) {
   uint64_t stamp = static_cast<uint64_t>(w.clock) << 32 | (&i - h.insts);
   uint32_t known = w.known, now = w.clock;
   bool bad = false;
+  if (h.laneOrder) {
+    uint32_t *lanes =
+        h.words.readLanes + static_cast<size_t>(w.id) * h.words.cells + w0;
+    uint32_t bit = 1u << (lane & 31);
+    for (unsigned k = 0; k < count; ++k)
+      lanes[k] = reads[k] >> 32 == now ? lanes[k] | bit : bit;
+  }
   for (unsigned k = 0; k < count; ++k) {
     bad |= clock[k] > known;
     reads[k] = stamp;
@@ -180,7 +188,8 @@ bool shadowReadFast(const Inst &i, uint32_t address, unsigned count) {
   return !bad;
 }
 
-bool shadowWriteFast(const Inst &i, uint32_t address, unsigned count) {
+bool shadowWriteFast(const Inst &i, unsigned lane, uint32_t address,
+                     unsigned count) {
   uint32_t w0 = address >> 2;
   uint32_t *clock = h.words.writeClock + w0, *writer = h.words.writer + w0;
   const uint32_t *latest = h.words.readMax + w0;
@@ -195,6 +204,7 @@ bool shadowWriteFast(const Inst &i, uint32_t address, unsigned count) {
   for (unsigned k = 0; k < count; ++k) {
     clock[k] = w.clock;
     writer[k] = me;
+    h.words.writeLane[w0 + k] = lane;
   }
   return true;
 }
@@ -206,13 +216,16 @@ void sharedMove(const Inst &i, const uint32_t *address, uint64_t mask) {
     if (h.checkShadow) {
       bool fine = false;
       if constexpr (N >= 4)
-        fine = Store ? shadowWriteFast(i, at, N / 4)
-                     : shadowReadFast(i, at, N / 4);
+        fine = Store ? shadowWriteFast(i, l, at, N / 4)
+                     : shadowReadFast(i, l, at, N / 4);
       if (!fine) {
-        if (Store)
+        if constexpr (Store) {
+          h.storesSame = holds<N>(i, l, h.shared + at);
           r.shadowWrite(w, i, l, at, N);
-        else
+          h.storesSame = false;
+        } else {
           r.shadowRead(w, i, l, at, N);
+        }
       }
     }
     moveLane<N, Store>(i, l, h.shared + at);
@@ -226,7 +239,7 @@ void sharedMove(const Inst &i, const uint32_t *address, uint64_t mask) {
 // The lanes whose addresses are aligned and in range.
 uint64_t clearShared(const Inst &i, uint32_t *address, const uint32_t *base,
                      uint64_t mask, unsigned bytes, bool store) {
-  w.lastRead = w.clock;
+  w.lastRead = w.touched = w.clock;
   uint32_t bad = 0, offset = static_cast<uint32_t>(i.offset);
   uint32_t limit = h.sharedBytes >= bytes ? h.sharedBytes - bytes : 0;
   for (unsigned l = 0; l < W; ++l) {
@@ -299,6 +312,8 @@ void sharedAccess(const Inst &i, const uint32_t *base, uint64_t active,
   if (h.isAMD)
     r.ldsIssue(w, i, address, mask, store);
   KVBUF_BY_SIZE(sharedMove, (i, address, mask))
+  if (h.laneOrder && (i.order & atomicAccess))
+    r.observe(w, i, mask, !store);
 }
 
 // Finds the range that all lanes fall into; null: lane by lane.
@@ -398,8 +413,11 @@ void globalAccess(const Inst &i, const uint64_t *base, uint64_t active,
   if (range ? range->watched : h.watching)
     r.orderGlobal(w, i, address, static_cast<uint32_t>(i.imm), mask, store);
   KVBUF_BY_SIZE(globalMove, (i, address, mask, range))
-  if (i.order & atomicAccess)
+  if (i.order & atomicAccess) {
+    if (h.laneOrder)
+      r.observe(w, i, mask, !store);
     r.communicate(w, i, store);
+  }
 }
 
 template <unsigned N, bool Store>

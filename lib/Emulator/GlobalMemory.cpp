@@ -100,11 +100,13 @@ KnownPtr Known::with(const KnownPtr &known, uint32_t block, Clocks clocks) {
 struct GlobalMemory::Page {
   static constexpr uint32_t words = 1024;
   uint32_t write[words] = {};
-  std::unique_ptr<uint32_t[]> reads; // two for each word
+  uint8_t writeLane[words] = {};
+  /// Two for each word, and behind all of them the lanes of each.
+  std::unique_ptr<uint32_t[]> reads;
 
   uint32_t *readsOf(uint32_t index) {
     if (!reads)
-      reads = std::make_unique<uint32_t[]>(2 * words);
+      reads = std::make_unique<uint32_t[]>(4 * words);
     return reads.get() + 2 * index;
   }
 };
@@ -127,7 +129,8 @@ struct GlobalMemory::Atomic {
 /// A word that is accessed in parts or atomically: what a page has for a word,
 /// for each of its bytes.
 struct GlobalMemory::Record {
-  uint32_t write[4], reads[4][2];
+  uint32_t write[4], reads[4][2], readLanes[4][2];
+  uint8_t writeLane[4];
   std::shared_ptr<Atomic> atomic;
 };
 
@@ -143,6 +146,8 @@ struct GlobalMemory::Access {
   /// An event that is known to be ordered before this access.
   uint32_t ordered = 0;
   Shadow *shadow = nullptr;
+  /// Where the lane's part of it begins.
+  uint64_t begin = 0;
   /// For messages; 0: as the instruction says.
   uint32_t bytes = 0;
   /// Atomic operations are not compared with others at the same variable here.
@@ -205,8 +210,12 @@ GlobalMemory::Record &GlobalMemory::recordOf(uint32_t &word, Page &page,
   Record &r = *records.back();
   for (unsigned b = 0; b < 4; ++b) {
     r.write[b] = word;
-    r.reads[b][0] = page.reads ? page.reads[2 * index] : 0;
-    r.reads[b][1] = page.reads ? page.reads[2 * index + 1] : 0;
+    r.writeLane[b] = page.writeLane[index];
+    for (unsigned k = 0; k < 2; ++k) {
+      const uint32_t *read = page.reads ? page.readsOf(index) + k : nullptr;
+      r.reads[b][k] = read ? *read : 0;
+      r.readLanes[b][k] = read ? read[2 * Page::words] : 0;
+    }
   }
   word = recordBit | (records.size() - 1);
   return r;
@@ -248,9 +257,11 @@ void GlobalMemory::against(Access &a, uint64_t address, uint32_t event,
                      (a.store ? "write of " : "read of ") +
                      run.globalPlace(address, a.bytes ? a.bytes : a.inst.imm);
   text += e.clock == clockPending ? " unordered with " + by + why : why + by;
-  run.fault(FaultKind::Race, a.w, a.inst, a.lane, text,
-            by + ", '" + program.origins[other.origin].name + "'", &other,
-            &program);
+  bool isWrite = event >= replayed && what[0] == 'w';
+  run.storeRace(a.store && e.clock != clockPending && storesSame(a, isWrite),
+                a.w, a.inst, a.lane, text,
+                by + ", '" + program.origins[other.origin].name + "'", &other,
+                &program);
 }
 
 void GlobalMemory::againstAtomic(Access &a, uint64_t address,
@@ -272,18 +283,49 @@ void GlobalMemory::againstAtomic(Access &a, uint64_t address,
 // Plain accesses
 //===----------------------------------------------------------------------===//
 
-void GlobalMemory::cell(Access &a, uint64_t address, uint32_t &write,
-                        uint32_t *reads) {
+const Inst &GlobalMemory::instOf(uint32_t event) const {
+  const Event &e = events[event];
+  return blocks[e.block].launch->program.insts[e.who >> 6];
+}
+
+// Compares with what lanes of the own warp have done.
+void GlobalMemory::againstLanes(Access &a, uint64_t address, uint32_t event,
+                                const char *what, uint32_t lanes) {
+  const Event &e = events[event];
+  if (!a.run.hot.laneOrder || a.lane < 0 || event == a.event ||
+      e.block != a.run.serial || (e.who & 63) != a.w.id ||
+      e.clock == clockPending)
+    return;
+  int by = a.run.unorderedLane(*a.view.lanes, a.lane, lanes, e.clock);
+  if (by < 0 || (a.store && storesSame(a, /*isOwnWrite=*/false)))
+    return;
+  a.run.laneRace(a.w, a.inst, a.lane, a.store,
+                 a.run.globalPlace(address, a.bytes ? a.bytes : a.inst.imm),
+                 what, by, instOf(event));
+}
+
+bool GlobalMemory::storesSame(const Access &a, bool isOwnWrite) const {
+  if (a.atomic || a.bytes || a.lane < 0)
+    return false;
+  return a.run.storesSame(a.w, a.inst, a.lane, a.begin, a.inst.imm, isOwnWrite);
+}
+
+void GlobalMemory::beginReplay(Run &run) {
+  replayed = events.size();
+  for (Warp &w : run.warps)
+    std::fill(std::begin(w.lastEvents), std::end(w.lastEvents), 0);
+}
+
+void GlobalMemory::cell(Access &a, uint64_t address, Cell c) {
+  uint32_t &write = c.write, *reads = c.reads;
   if (write && write != a.ordered) {
     if (!ordered(a, write))
       against(a, address, write, "write");
     else
       a.ordered = write;
   }
-  auto instOf = [&](uint32_t event) -> const Inst & {
-    const Event &e = events[event];
-    return blocks[e.block].launch->program.insts[e.who >> 6];
-  };
+  if (write)
+    againstLanes(a, address, write, "write", 1u << c.writeLane);
   auto stale = [&](uint32_t event, const char *text) {
     const Program &other = blocks[events[event].block].launch->program;
     a.run.fault(FaultKind::Race, a.w, a.inst, a.lane,
@@ -294,21 +336,30 @@ void GlobalMemory::cell(Access &a, uint64_t address, uint32_t &write,
     if (write && (a.inst.order & invariantAccess))
       stale(write, "invariant load of memory that the kernel writes: the cache "
                    "that serves it sees no write; ");
-    if (reads[0] == a.event || reads[1] == a.event)
-      return;
+    uint32_t lane = 1u << (a.lane & 31);
+    for (unsigned k = 0; k < 2; ++k)
+      if (reads[k] == a.event) {
+        c.readLanes[k] |= lane;
+        return;
+      }
     bool first = !reads[0] || ordered(a, reads[0]);
     bool second = !reads[1] || ordered(a, reads[1]);
     if (first && second)
       reads[1] = 0;
-    else if (!first && !second)
+    else if (!first && !second) {
       reads[1] = reads[0];
-    reads[first || !second ? 0 : 1] = a.event;
+      c.readLanes[1] = c.readLanes[0];
+    }
+    unsigned at = first || !second ? 0 : 1;
+    reads[at] = a.event;
+    c.readLanes[at] = lane;
     return;
   }
   for (unsigned k = 0; k < 2; ++k) {
     uint32_t read = reads[k];
     if (!read)
       continue;
+    againstLanes(a, address, read, "read", c.readLanes[k]);
     if (!ordered(a, read))
       against(a, address, read, "read");
     else if (instOf(read).order & invariantAccess)
@@ -317,6 +368,7 @@ void GlobalMemory::cell(Access &a, uint64_t address, uint32_t &write,
     reads[k] = 0;
   }
   write = a.event;
+  c.writeLane = a.lane & 31;
 }
 
 void GlobalMemory::touch(Access &a, uint64_t address, uint32_t bytes) {
@@ -340,16 +392,22 @@ void GlobalMemory::touch(Access &a, uint64_t address, uint32_t bytes) {
     uint32_t &write = page->write[index];
     if (stop - at == 4 && !(write & recordBit)) {
       // Mostly outputs, which nothing reads.
-      if (a.store && !write && !page->reads)
+      uint8_t &lane = page->writeLane[index];
+      if (a.store && !write && !page->reads) {
         write = a.event;
-      else
-        cell(a, at, write, page->readsOf(index));
+        lane = a.lane & 31;
+      } else {
+        uint32_t *reads = page->readsOf(index);
+        cell(a, at, {write, lane, reads, reads + 2 * Page::words});
+      }
     } else {
       Record &r = recordOf(write, *page, index);
       if (r.atomic && !a.atomic)
         againstAtomic(a, at, *r.atomic);
       for (uint64_t b = at; b < stop; ++b)
-        cell(a, b, r.write[b & 3], r.reads[b & 3]);
+        cell(a, b,
+             {r.write[b & 3], r.writeLane[b & 3], r.reads[b & 3],
+              r.readLanes[b & 3]});
       if (r.atomic && a.store && !a.atomic)
         r.atomic->published.clear();
     }
@@ -363,7 +421,8 @@ void GlobalMemory::access(Run &run, Warp &w, const View &view, const Inst &inst,
   Access a{run, w, view, inst, store};
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     a.lane = __builtin_ctzll(rest);
-    touch(a, address[a.lane], bytes);
+    a.begin = address[a.lane];
+    touch(a, a.begin, bytes);
   }
 }
 
@@ -560,11 +619,17 @@ void GlobalMemory::compareAtomic(Access &a, uint64_t address, uint32_t bytes) {
       uint32_t write = r.write[at & 3];
       if (write && !ordered(a, write))
         against(a, address, write, "write");
+      else if (write)
+        againstLanes(a, address, write, "write", 1u << r.writeLane[at & 3]);
       if (!a.store)
         continue;
-      for (uint32_t read : r.reads[at & 3])
+      for (unsigned k = 0; k < 2; ++k) {
+        uint32_t read = r.reads[at & 3][k];
         if (read && !ordered(a, read))
           against(a, address, read, "read");
+        else if (read)
+          againstLanes(a, address, read, "read", r.readLanes[at & 3][k]);
+      }
     }
 }
 
@@ -576,6 +641,7 @@ void Run::tick(Warp &w) { w.clock = ++clockCounter; }
 
 void Run::orderGlobal(Warp &w, const Inst &inst, const uint64_t *address,
                       uint32_t bytes, uint64_t mask, bool store) {
+  w.touched = w.clock;
   if (inst.order & atomicAccess) {
     orderAtomic(w, inst, address, mask, !store, store);
     return;
@@ -593,6 +659,7 @@ void Run::orderAtomic(Warp &w, const Inst &inst, const uint64_t *address,
                       uint64_t mask, bool reads, bool writes) {
   if (!hot.watching)
     return;
+  w.touched = w.clock;
   for (uint64_t rest = mask; rest; rest &= rest - 1) {
     unsigned l = __builtin_ctzll(rest);
     window.memory.atomic(*this, w, inst, l, address[l], inst.imm, reads,
@@ -605,6 +672,8 @@ void Run::orderAtomic(Warp &w, const Inst &inst, const uint64_t *address,
 
 void Run::fence(Warp &w, const Inst &inst) {
   hot.giveWay |= next() % 2;
+  if (hot.laneOrder)
+    observe(w, inst, w.mask, /*reads=*/false);
   if (!hot.watching)
     return;
   GlobalMemory &memory = window.memory;

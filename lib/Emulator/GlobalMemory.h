@@ -24,7 +24,8 @@
 //   * Who reads the variable atomically learns what was published: at once if
 //     the operation acquires, else at the next fence that does.
 //
-// As in shared memory the lanes of a warp count as one thread.
+// As in shared memory the lanes of a warp of AMD's count as one thread, and
+// those of NVIDIA's are ordered by what Lanes.cpp says.
 //
 //===----------------------------------------------------------------------===//
 
@@ -89,8 +90,11 @@ struct View {
   uint32_t clock;
   const uint32_t *seen;
   const Known *others;
+  const LaneOrder *lanes;
 
-  static View of(const Warp &w) { return {w.clock, w.seen, w.others.get()}; }
+  static View of(const Warp &w) {
+    return {w.clock, w.seen, w.others.get(), &w.lanes};
+  }
 };
 
 /// Memory that kernels may write, during one or several launches at once.
@@ -101,6 +105,9 @@ public:
 
   /// Numbers for the events of blocks that are to run: the first one.
   uint32_t reserve(size_t count);
+  /// What a block did apart from others is to be told, and its stores are in
+  /// memory already.
+  void beginReplay(Run &run);
   /// It begins to run, on any thread.
   void enter(const Run &run);
   bool watching() const { return !shadows.empty(); }
@@ -157,14 +164,26 @@ private:
   static bool covers(Scope scope, const Run &run, const Warp &w,
                      const Published &p);
   void touch(Access &a, uint64_t address, uint32_t bytes);
-  void cell(Access &a, uint64_t address, uint32_t &write, uint32_t *reads);
+  /// What is noted for a word, or for a byte of it.
+  struct Cell {
+    uint32_t &write;
+    uint8_t &writeLane;
+    uint32_t *reads, *readLanes; // two of each
+  };
+  void cell(Access &a, uint64_t address, Cell c);
+  void againstLanes(Access &a, uint64_t address, uint32_t event,
+                    const char *what, uint32_t lanes);
+  bool storesSame(const Access &a, bool isOwnWrite) const;
   void against(Access &a, uint64_t address, uint32_t event, const char *what);
   void againstAtomic(Access &a, uint64_t address, const Atomic &atomic);
   Record &recordOf(uint32_t &word, Page &page, uint32_t index);
   Atomic &atomicAt(uint64_t address, uint32_t bytes);
   void compareAtomic(Access &a, uint64_t address, uint32_t bytes);
   static WarpOrder &orderOf(Warp &w);
+  const Inst &instOf(uint32_t event) const;
 
+  /// The first event of the stretch that a journal replays.
+  uint32_t replayed = 0;
   std::vector<Event> events;
   std::vector<BlockInfo> blocks;
   std::vector<Shadow> shadows;

@@ -418,15 +418,20 @@ template <unsigned W> Stop Exec<W>::run() {
       break;
     case Code::Shuffle:
       shuffle(i);
+      meetTogether();
       break;
     case Code::Vote:
       vote(i);
+      meetTogether();
       break;
     case Code::Elect:
       elect(i);
+      meetTogether();
       break;
     case Code::WarpSync:
       members(i, firstActive(i.a));
+      if (h.laneOrder)
+        r.meetLanes(w, w.mask);
       break;
     case Code::Barrier:
     case Code::BarrierArrive:

@@ -88,8 +88,11 @@ void Journal::write(uint64_t address, const void *from, uint64_t bytes) {
     uint32_t at = address % Piece::bytes;
     uint64_t n = std::min<uint64_t>(bytes, Piece::bytes - at);
     Piece &piece = pieceAt(address - at);
+    for (uint32_t k = at; k < at + n; ++k) {
+      bool differs = (piece.state[k] & hasData) && piece.data[k] != s[k - at];
+      piece.state[k] |= hasData | written | (differs ? rewritten : 0);
+    }
     std::memcpy(piece.data + at, s, n);
-    std::memset(piece.state + at, hasData | written, n);
     s += n;
     address += n;
     bytes -= n;
@@ -120,13 +123,18 @@ void Journal::commitMemory(Run &run) {
   auto holds = [&](uint64_t address) {
     return range && address >= range->begin && address < range->end;
   };
-  for (const Piece &piece : pieces)
+  for (Piece &piece : pieces)
     for (uint32_t k = 0; k < Piece::bytes;) {
       uint8_t state = piece.state[k];
       uint32_t end = k + 1;
       while (end < Piece::bytes && piece.state[end] == state)
         ++end;
       uint64_t address = piece.begin + k, stop = piece.begin + end;
+      if (state & hasData)
+        for (uint32_t b = k; b < end; ++b)
+          if (piece.data[b] !=
+              *reinterpret_cast<const uint8_t *>(piece.begin + b))
+            piece.state[b] |= changed;
       if (state & hasData)
         std::memcpy(reinterpret_cast<uint8_t *>(address), piece.data + k,
                     end - k);
@@ -143,10 +151,24 @@ void Journal::commitMemory(Run &run) {
       }
       k = end;
     }
+}
+
+void Journal::forgetMemory() {
   if (!pieces.empty())
     std::fill(table.begin(), table.end(), 0);
   pieces.clear();
   lastBegin = ~0ull;
+}
+
+bool Journal::isOneValue(uint64_t address, uint64_t bytes, bool before) {
+  for (uint64_t end = address + bytes; address < end; ++address) {
+    uint64_t at = address % Piece::bytes;
+    const Piece *piece = find(address - at);
+    if (!piece || !(piece->state[at] & hasData) ||
+        piece->state[at] & (before ? rewritten | changed : rewritten))
+      return false;
+  }
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -160,7 +182,7 @@ Journal::Entry &Journal::add(Run &run, What what, Warp &w, const Inst &inst) {
   if (!last || views[last - 1].clock != w.clock ||
       views[last - 1].others != w.others ||
       std::memcmp(&seen[views[last - 1].seen], w.seen, 4 * count)) {
-    views.push_back({w.clock, w.others, seen.size()});
+    views.push_back({w.clock, w.others, seen.size(), w.lanes});
     seen.insert(seen.end(), w.seen, w.seen + count);
     last = views.size();
   }
@@ -244,6 +266,8 @@ bool Journal::fault(bool isWarning, FaultKind kind, const Warp &w,
 
 void Journal::replay(Run &run) {
   GlobalMemory &memory = run.window.memory;
+  memory.beginReplay(run);
+  run.replaying = this;
   for (const Entry &e : entries) {
     Warp &w = run.warps[e.warp];
     if (e.what == What::Report) {
@@ -258,7 +282,7 @@ void Journal::replay(Run &run) {
       continue;
     }
     const Kept &kept = views[e.view];
-    View view{kept.clock, &seen[kept.seen], kept.others.get()};
+    View view{kept.clock, &seen[kept.seen], kept.others.get(), &kept.lanes};
     switch (e.what) {
     case What::Access: {
       uint64_t address[maxLanes];
@@ -293,6 +317,8 @@ void Journal::replay(Run &run) {
 void Journal::commit(Run &run) {
   commitMemory(run);
   replay(run);
+  run.replaying = nullptr;
+  forgetMemory();
   entries.clear();
   addresses.clear();
   views.clear();
@@ -428,4 +454,22 @@ void Run::endStore(Warp &w, uint32_t copy) {
     journal->endStore(*this, w, copy);
   else
     window.memory.endStore(storeEvents[copy], w.clock);
+}
+
+bool Run::storesSame(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                     uint32_t size, bool isOwnWrite) {
+  if (inst.op != Code::StoreGlobal && inst.op != Code::StoreGeneric)
+    return false;
+  if (replaying)
+    return replaying->isOneValue(address, size, /*before=*/!isOwnWrite);
+  // What the lane stores is in its registers still.
+  const uint32_t *slots = &program.lists[inst.list];
+  unsigned piece = std::min<unsigned>(inst.flags ? 8 : 4, inst.imm);
+  for (unsigned k = 0; k * piece < inst.imm; ++k) {
+    const uint32_t *slot = w.regs + static_cast<size_t>(slots[k]) * lanes;
+    if (std::memcmp(reinterpret_cast<const uint8_t *>(address) + k * piece,
+                    slot + (piece == 8 ? 2 * lane : lane), piece))
+      return false;
+  }
+  return true;
 }

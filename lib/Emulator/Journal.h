@@ -46,6 +46,10 @@ public:
              int lane, const std::string &text, const std::string &note,
              const Inst *other, const Program *of);
 
+  /// During `commit`: whether all that was written there is one value, which
+  /// memory held before if `before` is set.
+  bool isOneValue(uint64_t address, uint64_t bytes, bool before);
+
   /// Makes all of it true and forgets it, unless the launch ends meanwhile.
   void commit(Run &run);
 
@@ -55,10 +59,12 @@ private:
     static constexpr uint32_t bytes = 256;
     uint64_t begin;
     uint8_t data[bytes];
-    /// Of each byte: `hasData`, `isWritten`.
+    /// Of each byte: `hasData`, `isWritten`; `rewritten` where it was written
+    /// more than once and with different values; `changed` if that is not
+    /// what memory held before.
     uint8_t state[bytes];
   };
-  enum : uint8_t { hasData = 1, written = 2 };
+  enum : uint8_t { hasData = 1, written = 2, rewritten = 4, changed = 8 };
   enum class What : uint8_t { Access, BeginStore, Bulk, EndStore, Report };
   struct Entry {
     What what;
@@ -75,6 +81,7 @@ private:
     uint32_t clock;
     KnownPtr others;
     size_t seen;
+    LaneOrder lanes;
   };
   struct Report {
     bool isWarning;
@@ -90,6 +97,7 @@ private:
   Piece &pieceAt(uint64_t begin);
   Entry &add(Run &run, What what, Warp &w, const Inst &inst);
   void commitMemory(Run &run);
+  void forgetMemory();
   void replay(Run &run);
 
   std::vector<Piece> pieces;

@@ -385,5 +385,7 @@ uint64_t Run::mbarrierTest(Warp &w, const Inst &inst, const uint32_t *address,
   }
   if (result)
     updateKnown(w);
+  if (hot.laneOrder && !(inst.flags & mbarrierRelaxed))
+    teachLanes(w, result);
   return result;
 }

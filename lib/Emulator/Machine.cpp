@@ -97,6 +97,8 @@ Run::Run(Launch &launch, Window &window)
   wordWriter.assign(cells, 0);
   wordReadMax.assign(cells, 0);
   wordReads.assign(static_cast<size_t>(cells) * rows(), 0);
+  wordLane.assign(cells, 0);
+  wordLanes.assign(static_cast<size_t>(cells) * rows(), 0);
 
   hot.insts = program.insts.data();
   hot.lists = program.lists.data();
@@ -110,8 +112,13 @@ Run::Run(Launch &launch, Window &window)
   hot.shared = shared.data();
   hot.checkShadow =
       options.races || options.uninitialized || options.landingChecks;
-  hot.words = {wordClock.data(), wordWriter.data(), wordReadMax.data(),
-               wordReads.data(), cells};
+  hot.words = {wordClock.data(),
+               wordWriter.data(),
+               wordReadMax.data(),
+               wordReads.data(),
+               wordLane.data(),
+               wordLanes.data(),
+               cells};
   hot.local = local.data();
   hot.ranges = ranges.data();
   hot.numRanges = ranges.size();
@@ -120,6 +127,8 @@ Run::Run(Launch &launch, Window &window)
   hot.changes = &changes;
   hot.watching = window.memory.watching();
   hot.isAMD = program.chip.isAMD;
+  hot.laneOrder = options.races && options.lanes && !hot.isAMD;
+  hot.forgiving = hot.laneOrder && !options.strict;
   hot.banks = options.banks ? options.banks : program.chip.banks;
 
   for (unsigned i = 0; i < count; ++i) {
@@ -228,7 +237,10 @@ void Run::start(uint64_t index, uint32_t number) {
     w.clock = clockCounter;
     std::fill(w.seen, w.seen + maxActors, past);
     std::fill(w.fenced, w.fenced + maxActors, past);
-    w.lastRead = 0;
+    w.lastRead = w.touched = w.observing = 0;
+    w.yieldLanes = w.lanesYielded = false;
+    w.lanes = LaneOrder();
+    w.lanes.known = past;
     w.wait = WaitFor::Nothing;
     w.polls = 0;
     w.pollEpoch = ~0ull;
@@ -270,7 +282,7 @@ void Run::start(uint64_t index, uint32_t number) {
 }
 
 void Run::updateKnown(Warp &w) {
-  w.known = clockLimit;
+  w.known = hot.laneOrder ? w.lanes.known : clockLimit;
   for (const Warp &v : warps)
     if (v.id != w.id)
       w.known = std::min(w.known, w.seen[v.id]);
@@ -425,6 +437,14 @@ static Reduction reductionOf(const Inst &inst) {
 bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
                   const uint32_t *count, bool arriveOnly) {
   unsigned lane = __builtin_ctzll(w.mask);
+  if (w.mask != w.live && w.lanesYielded) {
+    fault(FaultKind::Deadlock, w, program.insts[w.pollInst], -1,
+          "waits for global memory to change, and nothing can go on: other "
+          "lanes of the warp wait at a barrier",
+          "they wait here", &inst);
+    hot.stop = true;
+    return false;
+  }
   if (w.mask != w.live) {
     fault(FaultKind::Divergence, w, inst, -1,
           "divergent barrier: " + std::to_string(__builtin_popcountll(w.mask)) +
@@ -554,6 +574,8 @@ void Run::release(BarrierState &b) {
   ++clockCounter;
   for (Warp &v : warps)
     if (b.waiting >> v.id & 1) {
+      v.lanes.known = v.clock;
+      v.lanes.apart = false;
       v.clock = clockCounter;
       updateKnown(v);
       if (!v.ldsOps.empty())

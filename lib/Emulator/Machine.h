@@ -17,6 +17,11 @@
 // knows of the other. `Warp::known` is the least such knowledge, so that one
 // comparison clears the usual case.
 //
+// Lanes of an NVIDIA warp are threads of their own: `bar.warp.sync` and what is
+// like it orders them (Lanes.cpp). Where lanes meet, their warp takes a new
+// clock, so that `Warp::lanes` can say up to which clock they know each other's
+// accesses. Cells note the lane that wrote and those that read.
+//
 // What copy engines and matrix units do in the background has no warp. Each of
 // them is an *agent* with a number above those of the warps, and clocks of its
 // own; a wait teaches the waiting warp the agent's clock (see Async.h). A
@@ -92,6 +97,8 @@ struct Shadow {
   uint32_t *writer;     // instruction * 64 + actor
   uint32_t *readMax;    // the latest read by anyone
   uint64_t *reads;      // [row of the actor][cell]: clock << 32 | instruction
+  uint8_t *writeLane;   // the lane that wrote it last
+  uint32_t *readLanes;  // as `reads`: those that read it at that clock
   uint32_t cells;
 };
 
@@ -140,6 +147,23 @@ enum class WaitFor : uint8_t {
   Global
 };
 
+/// What the lanes of a warp know of each other.
+struct LaneOrder {
+  /// All know of all up to this clock.
+  uint32_t known = 0;
+  /// Some lanes have met after that: each knows those `with` it `until` a
+  /// clock.
+  bool apart = false;
+  uint32_t with[32] = {}, until[32] = {};
+
+  /// Whether what lane `other` did at a clock is ordered before what `lane`
+  /// does now.
+  bool ordered(unsigned lane, unsigned other, uint32_t clock) const {
+    return lane == other || clock <= known ||
+           (apart && with[lane] >> other & 1 && clock <= until[lane]);
+  }
+};
+
 class Known;
 /// What a warp knows of other blocks (GlobalMemory.h); null: nothing.
 using KnownPtr = std::shared_ptr<const Known>;
@@ -166,6 +190,13 @@ struct Warp {
   uint32_t clock, known;
   uint32_t seen[maxActors], fenced[maxActors];
   uint32_t lastRead; // clock of its last access to shared memory
+  LaneOrder lanes;
+  /// Clock of its last access to memory that others may access.
+  uint32_t touched;
+  /// Lanes that have read something atomically: their next fence acquires.
+  uint32_t observing;
+  /// At the next block other lanes of the warp get their turn; some have.
+  bool yieldLanes, lanesYielded;
   // The same among blocks: see GlobalMemory.h.
   KnownPtr others;
   std::shared_ptr<WarpOrder> order;
@@ -214,14 +245,18 @@ struct Hot {
   uint32_t quantum;
   /// Counts changes of global memory by this block.
   uint64_t *changes;
-  bool stop;     // too many errors: end the launch
-  bool giveWay;  // let another block run
-  bool apart;    // others run meanwhile: what all share is the journal's
-  bool hold;     // stop before an operation by which blocks tell others
-  bool held;     // stopped there
-  bool isAMD;    // LDS operations are counted
-  bool tracing;  // `Run::trace` is not null
-  bool watching; // some ranges have shadows
+  bool stop;      // too many errors: end the launch
+  bool giveWay;   // let another block run
+  bool apart;     // others run meanwhile: what all share is the journal's
+  bool hold;      // stop before an operation by which blocks tell others
+  bool held;      // stopped there
+  bool isAMD;     // LDS operations are counted
+  bool tracing;   // `Run::trace` is not null
+  bool watching;  // some ranges have shadows
+  bool laneOrder; // lanes of a warp are ordered by what they say only
+  bool forgiving; // what executes as a whole warp also orders its lanes
+  /// While a lane stores to shared memory: the value is there already.
+  bool storesSame;
 };
 
 enum class FaultKind : uint8_t {
@@ -363,6 +398,35 @@ public:
   /// True: the warp goes on.
   bool barrier(Warp &w, const Inst &inst, const uint32_t *id,
                const uint32_t *threads, bool arriveOnly);
+
+  // Lanes.cpp.
+  /// These lanes of a warp meet, which orders what they did before what they
+  /// do from here on.
+  void meetLanes(Warp &w, uint64_t mask);
+  /// The same in one direction: these lanes have waited for something that
+  /// others told.
+  void teachLanes(Warp &w, uint64_t mask);
+  /// These lanes accessed something atomically or executed a fence.
+  void observe(Warp &w, const Inst &inst, uint64_t mask, bool reads);
+  /// Lets lanes go on that wait for those which poll in vain, as lanes of
+  /// NVIDIA's GPUs do. False: there are none.
+  bool yieldLanes();
+  /// Before the warp starts a block: others of its lanes do.
+  void exchangeLanes(Warp &w, uint32_t block);
+  /// Reports an access that is not ordered after one by another lane of the
+  /// warp; `what` is "write" or "read".
+  void laneRace(Warp &w, const Inst &inst, unsigned lane, bool store,
+                const std::string &place, const char *what, unsigned other,
+                const Inst &earlier);
+  /// Whether an ordinary store to global memory, not yet done, leaves there
+  /// what is there; `isOwnWrite`: what is there was written by this stretch of
+  /// the block.
+  bool storesSame(Warp &w, const Inst &inst, unsigned lane, uint64_t address,
+                  uint32_t size, bool isOwnWrite);
+  /// Reports a race, or only remarks on one that stores what is there already.
+  void storeRace(bool same, Warp &w, const Inst &inst, int lane,
+                 const std::string &text, const std::string &note,
+                 const Inst *other, const Program *of = nullptr);
 
   // HostCalls.cpp, WarpOps.cpp.
   void laneCall(Warp &w, const Inst &inst);
@@ -522,7 +586,13 @@ private:
                 uint32_t cell, uint32_t address);
   void cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
                  uint32_t cell, uint32_t address, bool async);
+  void writeAfterLanes(const Shadow &s, Warp &w, const Inst &inst,
+                       unsigned lane, uint32_t cell, uint32_t address);
   bool unordered(const Warp &w, uint32_t clock, uint32_t other) const;
+  /// The lane of those in `lanes` that did something at a clock which is not
+  /// ordered before what `lane` does now; -1: none.
+  int unorderedLane(const LaneOrder &order, unsigned lane, uint32_t lanes,
+                    uint32_t clock) const;
   const char *missing(uint32_t inst) const;
   /// Whether two writes or reads are ordered only by a proxy fence that is
   /// missing: the write was generic, what comes now is not.
@@ -553,6 +623,8 @@ private:
   };
   std::vector<Ended> ended;
   std::vector<std::unique_ptr<Journal>> spareJournals;
+  /// The journal whose accesses are compared now; null: none.
+  Journal *replaying = nullptr;
   /// Where its turn was ended; null: nowhere.
   Warp *heldWarp = nullptr;
   /// Changes of global memory that the window has not heard of.
@@ -577,8 +649,12 @@ private:
   std::vector<uint8_t> shared, local;
   std::vector<uint32_t> wordClock, wordWriter, wordReadMax;
   std::vector<uint64_t> wordReads;
+  std::vector<uint8_t> wordLane;
+  std::vector<uint32_t> wordLanes;
   std::vector<uint32_t> byteClock, byteWriter, byteReadMax;
   std::vector<uint64_t> byteReads;
+  std::vector<uint8_t> byteLane;
+  std::vector<uint32_t> byteLanes;
   Shadow bytes{};
   /// 16 for each block of the cluster.
   std::vector<BarrierState> barriers;

@@ -21,6 +21,11 @@
 
 using namespace kvbuf::emu;
 
+static bool isAtomic(const Inst &inst) {
+  return inst.op == Code::AtomicShared || inst.op == Code::AtomicGlobal ||
+         (inst.order & atomicAccess);
+}
+
 /// The op that an instruction comes from, and its place: "'llvm.store' at
 /// k.mlir:3:7".
 static std::string opName(const Program &program, const Inst &inst) {
@@ -37,10 +42,14 @@ Shadow &Run::byteCells() {
   byteWriter.assign(bytes.cells, 0);
   byteReadMax.assign(bytes.cells, 0);
   byteReads.assign(static_cast<size_t>(bytes.cells) * rows(), 0);
+  byteLane.assign(bytes.cells, 0);
+  byteLanes.assign(static_cast<size_t>(bytes.cells) * rows(), 0);
   bytes.writeClock = byteClock.data();
   bytes.writer = byteWriter.data();
   bytes.readMax = byteReadMax.data();
   bytes.reads = byteReads.data();
+  bytes.writeLane = byteLane.data();
+  bytes.readLanes = byteLanes.data();
   return bytes;
 }
 
@@ -51,8 +60,11 @@ void Run::split(uint32_t word) {
     s.writeClock[cell] = wordClock[word];
     s.writer[cell] = wordWriter[word];
     s.readMax[cell] = wordReadMax[word];
-    for (size_t v = 0, n = rows(); v < n; ++v)
+    s.writeLane[cell] = wordLane[word];
+    for (size_t v = 0, n = rows(); v < n; ++v) {
       s.reads[v * s.cells + cell] = wordReads[v * hot.words.cells + word];
+      s.readLanes[v * s.cells + cell] = wordLanes[v * hot.words.cells + word];
+    }
   }
   wordClock[word] = clockSplit;
 }
@@ -87,6 +99,8 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
     fault(FaultKind::MBarrier, w, inst, lane,
           "reads " + sharedPlace(address) + ", a part of an mbarrier in use",
           "its initialisation", other);
+  } else if (isAtomic(inst) && isAtomic(*other)) {
+    // One comes after the other.
   } else if (options.races && clock > w.known &&
              unordered(w, clock, writer & 63)) {
     fault(FaultKind::Race, w, inst, lane,
@@ -96,10 +110,44 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
           "the write by " + by() + ", '" + program.origins[other->origin].name +
               "'",
           other);
+  } else if (hot.laneOrder && (writer & 63) == w.id) {
+    int by = unorderedLane(w.lanes, lane, 1u << s.writeLane[cell], clock);
+    if (by >= 0)
+      laneRace(w, inst, lane, /*store=*/false, sharedPlace(address), "write",
+               by, *other);
   }
-  s.reads[w.id * static_cast<size_t>(s.cells) + cell] =
+  size_t at = w.id * static_cast<size_t>(s.cells) + cell;
+  uint32_t bit = 1u << (lane & 31);
+  s.readLanes[at] = s.reads[at] >> 32 == w.clock ? s.readLanes[at] | bit : bit;
+  s.reads[at] =
       static_cast<uint64_t>(w.clock) << 32 | (&inst - program.insts.data());
   s.readMax[cell] = std::max(s.readMax[cell], w.clock);
+}
+
+// A write to what lanes of the own warp have accessed. Lanes that store with
+// the same instruction are compared by what they store.
+void Run::writeAfterLanes(const Shadow &s, Warp &w, const Inst &inst,
+                          unsigned lane, uint32_t cell, uint32_t address) {
+  uint32_t clock = s.writeClock[cell], writer = s.writer[cell];
+  uint64_t read = s.reads[w.id * static_cast<size_t>(s.cells) + cell];
+  const Inst &wrote = program.insts[writer >> 6],
+             &reader = program.insts[static_cast<uint32_t>(read)];
+  if (hot.storesSame)
+    return;
+  int by = -1;
+  if ((writer & 63) == w.id && clock < clockLimit && &wrote != &inst &&
+      !(isAtomic(inst) && isAtomic(wrote)))
+    by = unorderedLane(w.lanes, lane, 1u << s.writeLane[cell], clock);
+  if (by >= 0)
+    laneRace(w, inst, lane, /*store=*/true, sharedPlace(address), "write", by,
+             wrote);
+  if (isAtomic(inst) && isAtomic(reader))
+    return;
+  uint32_t lanes = s.readLanes[w.id * static_cast<size_t>(s.cells) + cell];
+  by = unorderedLane(w.lanes, lane, lanes, read >> 32);
+  if (by >= 0)
+    laneRace(w, inst, lane, /*store=*/true, sharedPlace(address), "read", by,
+             reader);
 }
 
 void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
@@ -118,29 +166,34 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
           "writes " + sharedPlace(address) + ", a part of an mbarrier in use",
           "its initialisation", other);
   } else if (options.races && clock != clockUnwritten && clock > w.known &&
-             unordered(w, clock, writer & 63)) {
-    fault(FaultKind::Race, w, inst, lane,
-          "shared-memory race: write of " + sharedPlace(address) +
-              missing(writer >> 6) + "the write by " + by() + ", " +
-              opName(program, *other),
-          "the write by " + by() + ", '" + program.origins[other->origin].name +
-              "'",
-          other);
+             unordered(w, clock, writer & 63) &&
+             !(isAtomic(inst) && isAtomic(*other))) {
+    storeRace(hot.storesSame, w, inst, lane,
+              "shared-memory race: write of " + sharedPlace(address) +
+                  missing(writer >> 6) + "the write by " + by() + ", " +
+                  opName(program, *other),
+              "the write by " + by() + ", '" +
+                  program.origins[other->origin].name + "'",
+              other);
+  } else if (hot.laneOrder) {
+    writeAfterLanes(s, w, inst, lane, cell, address);
   }
   auto against = [&](uint32_t actor) {
     uint64_t read = s.reads[row(actor) * static_cast<size_t>(s.cells) + cell];
     if (!unordered(w, read >> 32, actor))
       return;
     const Inst *reader = &program.insts[static_cast<uint32_t>(read)];
+    if (isAtomic(inst) && isAtomic(*reader))
+      return;
     std::string name = actorName(actor);
-    fault(FaultKind::Race, w, inst, lane,
-          "shared-memory race: write of " + sharedPlace(address) +
-              (actor < maxWarps ? missing(static_cast<uint32_t>(read))
-                                : " with no wait after ") +
-              "the read by " + name + ", " + opName(program, *reader),
-          "the read by " + name + ", '" + program.origins[reader->origin].name +
-              "'",
-          reader);
+    storeRace(hot.storesSame, w, inst, lane,
+              "shared-memory race: write of " + sharedPlace(address) +
+                  (actor < maxWarps ? missing(static_cast<uint32_t>(read))
+                                    : " with no wait after ") +
+                  "the read by " + name + ", " + opName(program, *reader),
+              "the read by " + name + ", '" +
+                  program.origins[reader->origin].name + "'",
+              reader);
   };
   if (options.races && s.readMax[cell] > w.known) {
     for (const Warp &v : warps)
@@ -148,6 +201,7 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
     for (uint64_t rest = agents; rest; rest &= rest - 1)
       against(__builtin_ctzll(rest));
   }
+  s.writeLane[cell] = lane;
   s.writeClock[cell] = async ? clockInFlight : w.clock;
   s.writer[cell] =
       static_cast<uint32_t>(&inst - program.insts.data()) << 6 | w.id;
@@ -187,6 +241,7 @@ void Run::shadowWrite(Warp &w, const Inst &inst, unsigned lane,
         // or reported, so that the word may forget them.
         wordClock[word] = byteClock[at];
         wordWriter[word] = byteWriter[at];
+        wordLane[word] = byteLane[at];
       }
     }
     at = stop;
@@ -228,6 +283,7 @@ void Run::asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
           wordReadMax[word] <= known) {
         wordClock[word] = clockInFlight;
         wordWriter[word] = me;
+        wordLane[word] = l;
         continue;
       }
       if (clock == clockSplit) {
@@ -235,6 +291,7 @@ void Run::asyncIssue(Warp &w, const Inst &inst, const uint32_t *dst,
           cellWrite(bytes, w, inst, l, 4 * word + k, 4 * word + k, true);
         wordClock[word] = clockInFlight;
         wordWriter[word] = me;
+        wordLane[word] = l;
         continue;
       }
       cellWrite(hot.words, w, inst, l, word, 4 * word, true);

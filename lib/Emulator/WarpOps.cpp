@@ -173,7 +173,7 @@ void Run::moveElement(Warp &w, const Inst &inst, unsigned lane,
                   at[lane] - hot.sharedBegin + bytes <= hot.sharedBytes;
     if (!inside && !checkShared(w, inst, at, bytes, bit, store))
       return;
-    w.lastRead = w.clock;
+    w.lastRead = w.touched = w.clock;
     if (hot.checkShadow) {
       if (store)
         shadowWrite(w, inst, lane, at[lane], bytes);
@@ -302,6 +302,8 @@ void Run::warpCall(Warp &w, const Inst &inst) {
           "executed by a part of the warp, but it needs all lanes");
     return;
   }
+  if (hot.forgiving && op.kind != WarpOpKind::ActiveMask)
+    meetLanes(w, w.mask);
   switch (op.kind) {
   case WarpOpKind::Mma:
   case WarpOpKind::Wmma:

@@ -194,6 +194,9 @@ void Window::execute(const std::function<void(uint64_t, uint64_t)> &progress) {
     total += grid.launch->total;
   // So many accesses in vain are taken for a proof that nothing will come.
   constexpr uint64_t inVain = 20000;
+  // Lanes give way to others of their warp before that, and so often in vain.
+  constexpr uint64_t patience = 16, mostYields = 1000;
+  uint64_t yields = 0, yieldEpoch = 0;
   bool goesOn = true;
   // A small launch is over before it has filled many blocks' memory.
   for (size_t target = 2; goesOn; target = std::min(2 * target, wanted)) {
@@ -235,6 +238,17 @@ void Window::execute(const std::function<void(uint64_t, uint64_t)> &progress) {
     uint64_t polls = 0;
     for (const Resident &r : resident)
       polls += r.run->polling()->polls;
+    if (yieldEpoch != epoch)
+      yields = 0;
+    yieldEpoch = epoch;
+    if (polls > patience && yields < mostYields) {
+      bool yielded = false;
+      for (const Resident &r : resident)
+        yielded |= r.run->yieldLanes();
+      yields += yielded;
+      if (yielded)
+        continue;
+    }
     if (polls > inVain) {
       deadlock();
       break;
@@ -274,6 +288,9 @@ void Window::deadlock() {
             " blocks cannot start before others end; the chip holds " +
             std::to_string(capacity) + " at once";
   const Warp &w = *first.polling();
+  if (first.hot.isAMD && w.mask != w.live)
+    text += "; the wave's other lanes wait for those that poll: they execute "
+            "in step";
   first.fault(FaultKind::Deadlock, w, first.launch.program.insts[w.pollInst],
               -1, text);
   // Those who wait elsewhere, once for each place.

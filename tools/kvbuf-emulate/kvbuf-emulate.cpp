@@ -67,7 +67,8 @@ static cl::list<unsigned> prints("print", cl::CommaSeparated,
 static cl::opt<std::string>
     optionsText("options", cl::value_desc("json"),
                 cl::desc("of the emulator: {\"landing\": \"random\", \"seed\": "
-                         "7, \"races\": false, ...}"),
+                         "7, \"strict\": true, ...}; \"strict\" is false "
+                         "otherwise"),
                 cl::cat(category));
 static cl::opt<std::string> report("report", cl::ValueOptional,
                                    cl::value_desc("file"),
@@ -183,7 +184,10 @@ int main(int argc, char **argv) {
     (*module)->setAttr(emu::kForeignAttr, mlir::UnitAttr::get(&context));
   }
 
-  auto options = emu::Options::fromJSON(optionsText);
+  // Programs from elsewhere rely on what GPUs forgive.
+  emu::Options defaults;
+  defaults.strict = false;
+  auto options = emu::Options::fromJSON(optionsText, defaults);
   if (!options)
     return fail(toString(options.takeError()));
   if (!chip.empty())

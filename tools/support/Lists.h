@@ -61,6 +61,7 @@ Options of the emulator, by name [default]:
   landing         when asynchronous copies arrive: late, random or eager [late]
   seed            of the order of blocks and warps, and of random landing [1]
   races           report races [true]
+  lanes           those between lanes of an NVIDIA warp, too [true]
   uninitialized   report reads of bytes that nothing wrote [true]
   landing_checks  report reads of bytes that a copy still owes [true]
   strict          what MLIR's own programs leave undefined is an error [true]

@@ -44,6 +44,9 @@ struct Options {
   /// Report races over shared memory, and over global memory that kernels
   /// write.
   bool races = true;
+  /// Report races between lanes of one warp, too, which NVIDIA's GPUs order by
+  /// `bar.warp.sync` only.
+  bool lanes = true;
   /// Report reads of bytes that nothing wrote.
   bool uninitialized = true;
   /// Report reads of bytes that an unfinished asynchronous copy will write.
@@ -51,7 +54,9 @@ struct Options {
   /// What PTX leaves undefined is an error. False: what GPUs are known to
   /// forgive is a warning: an mbarrier that every warp initialises, the same
   /// way, with no barrier before the others use it, or with no fence for the
-  /// copy engine; a shuffle whose member mask leaves out lanes that execute it.
+  /// copy engine; a shuffle whose member mask leaves out lanes that execute it;
+  /// stores of a value that is there already by threads that nothing orders.
+  /// What a whole warp executes together, such as a shuffle, orders its lanes.
   /// They happen in the order that makes the program right.
   bool strict = true;
   /// Stop a launch after so many different messages.
@@ -104,7 +109,10 @@ struct Options {
   /// Null: it goes there.
   std::function<void(bool onStderr, llvm::StringRef text)> print;
 
-  /// Reads the options from a JSON object; unknown names are an error.
+  /// Reads the options from a JSON object; unknown names are an error. What it
+  /// does not name is as in `defaults`.
+  static llvm::Expected<Options> fromJSON(llvm::StringRef text,
+                                          Options defaults);
   static llvm::Expected<Options> fromJSON(llvm::StringRef text);
 };
 
