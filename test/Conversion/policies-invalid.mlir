@@ -49,7 +49,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @ring(%x: memref<?x64xbf16> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
       // expected-error @below {{'kvbuffer.ring' op has the policy register_staged, but its slots are filled by warps of their own; expected double_buffered}}
-      %ring = kvbuffer.ring %buf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#buf>
+      %ring = kvbuffer.ring %buf from @producers to [@consumers] : !kvbuffer.buffer<#buf>
       gpu.return
     }
   }

@@ -47,7 +47,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %head = gpu.block_id y
       %sequence = gpu.block_id z
       %slots = kvbuffer.alloc : !kvbuffer.buffer<#buf>
-      %ring = kvbuffer.ring %slots from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#buf>
+      %ring = kvbuffer.ring %slots from @producers to [@consumers] : !kvbuffer.buffer<#buf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(240) {
           %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#buf>

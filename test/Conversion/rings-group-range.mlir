@@ -19,7 +19,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %c100 = arith.constant 100 : index
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !kv
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(8) registers(232) {
           // CHECK:     %[[GROUP:.*]] = arith.shrui %{{.*}}, %c2_i32

@@ -24,7 +24,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       // One arrival fills a slot.
       // CHECK-COUNT-4: nvvm.mbarrier.init %{{.*}}, %c1_i32 :
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }
@@ -109,7 +109,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       // Two warps fill a slot.
       // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c2_i32 :
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }
@@ -179,7 +179,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %c64 = arith.constant 64 : index
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {shared} : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }
@@ -219,7 +219,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       // Two warps fill a slot.
       // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c2_i32 :
       // CHECK-COUNT-2: nvvm.mbarrier.init %{{.*}}, %c1_i32 :
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }
@@ -305,7 +305,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %c72 = arith.constant 72 : index
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }
@@ -322,7 +322,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %start = memref.dim %q, %c1 : !q
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }

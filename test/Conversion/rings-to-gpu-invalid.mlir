@@ -7,7 +7,7 @@ module attributes {kvbuffer.target = "sm_90"} {
     // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_90, which has no products on operands in shared memory; expected producers = 0}}
     gpu.func @wrong_chip() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       gpu.return
     }
   }
@@ -15,15 +15,15 @@ module attributes {kvbuffer.target = "sm_90"} {
 
 // -----
 
-// Nor where the schedule has none.
+// Nor where the schedule has none, on a chip without barriers that copies complete.
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
-module attributes {kvbuffer.target = "sm_90"} {
+module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     gpu.func @wrong_chip_by_op() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      // expected-error @below {{'kvbuffer.ring' op is for chips whose matrix unit reads operands from LDS by itself, which that of sm_90 does not}}
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      // expected-error @below {{'kvbuffer.ring' op joins teams by barriers in LDS that a copy engine completes, which sm_80 does not have}}
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       gpu.return
     }
   }
@@ -36,10 +36,55 @@ module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     gpu.func @no_registers() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       kvbuffer.teams {
-        // expected-error @below {{'kvbuffer.team' op is for chips whose matrix unit reads operands from LDS by itself, which that of sm_80 does not}}
+        // expected-error @below {{'kvbuffer.team' op has registers(240), but sm_80 hands out none anew; expected a team without registers}}
         kvbuffer.team @multiply warps(4) registers(240) {
         }
         kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Rings by themselves hand out no registers.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    gpu.func @no_registers_beside_rings() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      kvbuffer.teams {
+        // expected-error @below {{'kvbuffer.team' op has registers(240), but sm_90 hands out none anew; expected a team without registers}}
+        kvbuffer.team @multiply warps(4) registers(240) {
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Nor do they multiply.
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    gpu.func @no_products() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          %ks = kvbuffer.ring_wait %kring[%c0] : !kvbuffer.ring<#kbuf>
+          %q = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<64x64xbf16, a>
+          // expected-error @below {{'kvbuffer.mma_start' op is for chips whose matrix unit reads operands from LDS by itself, which that of sm_90 does not}}
+          %sp = kvbuffer.mma_start %q, %ks {transpose_b} : !kvbuffer.fragment<64x64xbf16, a>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<64x32xf32>
+        }
+        kvbuffer.team @load warps(1) {
         }
       }
       gpu.return
@@ -55,10 +100,12 @@ module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @part_of_a_group() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         // expected-error @below {{'kvbuffer.team' op has 6 warps, from warp 0 on; expected whole groups of 4, which multiply together on sm_90a}}
         kvbuffer.team @consumers warps(6) {
+          // expected-note @below {{this is done by a group}}
+          kvbuffer.turn_wait
         }
         kvbuffer.team @producers warps(4) {
         }
@@ -78,13 +125,15 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @across_groups() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %c1 = arith.constant 1 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @producers warps(1) {
           %tile = kvbuffer.next_tile of %c1
         }
         // expected-error @below {{'kvbuffer.team' op has 4 warps, from warp 1 on; expected whole groups of 4, which multiply together on sm_90a}}
         kvbuffer.team @consumers warps(4) {
+          // expected-note @below {{this is done by a group}}
+          kvbuffer.turn_wait
         }
       }
       gpu.return
@@ -153,31 +202,6 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
-module attributes {kvbuffer.target = "sm_90a"} {
-  gpu.module @m {
-    gpu.func @releases() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
-      %c0 = arith.constant 0 : index
-      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      // expected-error @below {{'kvbuffer.ring' op has releases = 1, expected 2: one for each group of 4 warps of [@left, @right]}}
-      %kring = kvbuffer.ring %kbuf from @load to [@left, @right] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      kvbuffer.teams {
-        kvbuffer.team @left warps(4) {
-          %ks = kvbuffer.ring_wait %kring[%c0] : !kvbuffer.ring<#kbuf>
-        }
-        kvbuffer.team @right warps(4) {
-        }
-        kvbuffer.team @load warps(4) {
-        }
-      }
-      gpu.return
-    }
-  }
-}
-
-// -----
-
 // Barriers are made ready once.
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
@@ -187,7 +211,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c1 = arith.constant 1 : index
       scf.for %i = %c0 to %c1 step %c1 {
         // expected-error @below {{'kvbuffer.mailbox' op is in scf.for; expected it in the kernel's body}}
-        %box = kvbuffer.mailbox from @ask to [@use] {releases = 1 : i64, slots = 2 : i64}
+        %box = kvbuffer.mailbox from @ask to [@use] {slots = 2 : i64}
       }
       gpu.return
     }
@@ -202,7 +226,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @teams_in_a_loop() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
-      %box = kvbuffer.mailbox from @ask to [@use] {releases = 1 : i64, slots = 2 : i64}
+      %box = kvbuffer.mailbox from @ask to [@use] {slots = 2 : i64}
       scf.for %i = %c0 to %c1 step %c1 {
         // expected-error @below {{'kvbuffer.teams' op is in scf.for; expected it in the kernel's body, as rings join its teams}}
         kvbuffer.teams {
@@ -229,7 +253,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @block_load(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c0 : !kv -> !kvbuffer.tile<32x64xbf16>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
@@ -256,7 +280,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -284,7 +308,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
           %last = scf.for %i = %c0 to %c1 step %c1 iter_args(%r = %kring) -> !kvbuffer.ring<#kbuf> {
@@ -312,7 +336,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @swizzle(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -338,7 +362,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @wide_rows(%q: memref<?x?x1x128xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -364,7 +388,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @many_rows(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -391,8 +415,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c0 = arith.constant 0 : index
       %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] : !kvbuffer.buffer<#qbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
           %qs = kvbuffer.ring_wait %qring[%c0] : !kvbuffer.ring<#qbuf>
@@ -420,8 +444,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c0 = arith.constant 0 : index
       %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] : !kvbuffer.buffer<#qbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
           %qs = kvbuffer.ring_wait %qring[%c0] : !kvbuffer.ring<#qbuf>
@@ -448,7 +472,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @output(%q: !qo {kvbuffer.name = "q"}, %k: !qo {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %obuf = kvbuffer.alloc : !kvbuffer.buffer<#obuf>
-      %ring = kvbuffer.ring %obuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#obuf>
+      %ring = kvbuffer.ring %obuf from @producers to [@consumers] : !kvbuffer.buffer<#obuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
           %acc = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<64x64xf32, acc>
@@ -475,7 +499,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @single(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       // expected-error @below {{'kvbuffer.ring' op is shared, but the kernel has no clusters; expected 'known_cluster_size'}}
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {shared} : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -499,7 +523,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c0 = arith.constant 0 : index
       %c32 = arith.constant 32 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {shared} : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -523,7 +547,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @sign() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       %m = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<64x1xf32, row>
       // expected-error @below {{'kvbuffer.any_negative' op is expected in a kvbuffer.team}}
       %some = kvbuffer.any_negative %m : !kvbuffer.fragment<64x1xf32, row>
@@ -564,7 +588,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %c16 = arith.constant 16 : index
       %keys = kvbuffer.cache.num_keys %k[%c0] new(%c0) : !k
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(232) {
         }

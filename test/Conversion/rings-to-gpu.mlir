@@ -46,9 +46,9 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       // CHECK:        nvvm.fence.mbarrier.init
       // CHECK:      }
       // CHECK-NEXT: gpu.barrier
-      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %vring = kvbuffer.ring %vbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] : !kvbuffer.buffer<#qbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      %vring = kvbuffer.ring %vbuf from @producers to [@consumers] : !kvbuffer.buffer<#vbuf>
       // CHECK-NEXT: %[[CONSUMES:.*]] = arith.cmpi slt, %[[WARP]], %c4_i32
       // CHECK-NEXT: scf.if %[[CONSUMES]] {
       kvbuffer.teams {

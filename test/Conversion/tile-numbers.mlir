@@ -20,7 +20,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
     gpu.func @numbers() kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [2, 1, 1]} {
       %c0 = arith.constant 0 : index
       %c10 = arith.constant 10 : index
-      %box = kvbuffer.mailbox from @producers to [@consumers] {releases = 1 : i64, slots = 2 : i64}
+      %box = kvbuffer.mailbox from @producers to [@consumers] {slots = 2 : i64}
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(240) {
           %tile = kvbuffer.mailbox_take %box[%c0]

@@ -23,8 +23,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %n = memref.dim %x, %c1 : !in
       %abuf = kvbuffer.alloc : !kvbuffer.buffer<#abuf>
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
-      %aring = kvbuffer.ring %abuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#abuf>
-      %ring = kvbuffer.ring %buf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#buf>
+      %aring = kvbuffer.ring %abuf from @producers to [@consumers] : !kvbuffer.buffer<#abuf>
+      %ring = kvbuffer.ring %buf from @producers to [@consumers] : !kvbuffer.buffer<#buf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
           %as = kvbuffer.ring_wait %aring[%c0] : !kvbuffer.ring<#abuf>

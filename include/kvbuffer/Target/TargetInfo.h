@@ -222,6 +222,18 @@ struct TargetInfo {
   /// Whether a copy engine moves boxes of tensors, by maps that the host makes;
   /// and whether it gathers rows of a matrix.
   bool copiesBoxes = false, gathersRows = false;
+  /// Whether such a copy names the own block's LDS as that; else it names it as
+  /// a part of the cluster's, which every block is one of.
+  bool copiesBoxesIntoBlock = false;
+  /// Whether barriers in LDS count arrivals, and bytes that the engine copies,
+  /// by phases: what teams pass slots of rings to each other by.
+  bool phaseBarriers = false;
+  /// Warps whose lanes get other numbers of registers than they began with
+  /// together; 0 where a chip hands out none anew.
+  unsigned warpsPerRegisterGroup = 0;
+  /// Whether rings join teams: a copy engine fills slots, barriers hand them
+  /// on. What multiplies out of them is another question.
+  bool hasRings() const { return copiesBoxes && phaseBarriers; }
   /// Barriers of a block at which some of its warps can meet; the first is the
   /// whole block's.
   int64_t namedBarriers = 1;

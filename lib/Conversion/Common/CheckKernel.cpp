@@ -61,6 +61,19 @@ Operation *kvbuf::findRings(gpu::GPUFuncOp kernel) {
   return found;
 }
 
+/// An op of warps that multiply together while they do something else; null if
+/// there is none.
+static Operation *findAsync(gpu::GPUFuncOp kernel) {
+  Operation *found = nullptr;
+  kernel.walk([&](Operation *op) {
+    if (!isa<MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(op))
+      return WalkResult::advance();
+    found = op;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
 /// What the schedule asks for by itself, whatever the kernel computes.
 static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                                     ScheduleAttr schedule,
@@ -69,12 +82,24 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
   if (std::optional<std::string> why = limits.whyNotOnChip())
     return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
   Operation *rings = findRings(kernel);
-  if (rings && !target.warpsPerMatrixGroup)
+  if (auto team = dyn_cast_or_null<TeamOp>(rings);
+      team && !target.warpsPerRegisterGroup)
+    return team.emitOpError()
+           << "has registers(" << int64_t(team.getRegisters()) << "), but "
+           << target.chip
+           << " hands out none anew; expected a team without registers";
+  if (rings && !target.hasRings())
     return rings->emitOpError()
+           << "joins teams by barriers in LDS that a copy engine completes, "
+              "which "
+           << target.chip << " does not have";
+  if (Operation *product =
+          target.warpsPerMatrixGroup ? nullptr : findAsync(kernel))
+    return product->emitOpError()
            << "is for chips whose matrix unit reads operands from LDS by "
               "itself, which that of "
            << target.chip << " does not";
-  if (rings && schedule.getSwapAB())
+  if (rings && target.warpsPerMatrixGroup && schedule.getSwapAB())
     return kernel.emitOpError()
            << "has rings and is scheduled with swap_a_b, but a group of warps "
               "multiplies "

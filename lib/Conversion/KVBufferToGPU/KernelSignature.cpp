@@ -347,12 +347,12 @@ LogicalResult KernelSignature::expand() {
     if (!lanes.machine.hasRings())
       continue;
     for (const TensorMapRequest &request :
-         lanes.ringTeams().tensorMapsFor(lanes, op))
+         lanes.boxes().tensorMapsFor(lanes, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
         tensorMaps.push_back({request, Value()});
   }
   for (auto &[request, value] : tensorMaps) {
-    parameterTypes.push_back(lanes.ringTeams().tensorMapType(context));
+    parameterTypes.push_back(lanes.boxes().tensorMapType(context));
     parameters.push_back(describeTensorMap(request));
   }
   for (StringRef name : launchNames) {

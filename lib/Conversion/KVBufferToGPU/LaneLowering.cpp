@@ -110,7 +110,7 @@ LogicalResult LaneLowering::run() {
     kernel.walk([&](SoftmaxFinishOp op) {
       accumulatorCols = op.getAcc().getType().getCols();
     });
-    ringTeams().emitRingPrologue(*this);
+    machine.emitPrologue(*this);
   }
   // What else lies in LDS comes after the buffers that have their places.
   kernel.walk([&](AllocOp op) {

@@ -28,7 +28,7 @@ int64_t kvbuf::registerShare(const Lanes &lower) {
 /// do without them.
 static LogicalResult checkRegisters(Lanes &lower, TeamsOp op) {
   int64_t share = registerShare(lower), first = 0, taken = 0,
-          group = lower.target.warpsPerMatrixGroup;
+          group = lower.target.warpsPerRegisterGroup;
   bool anew = false;
   for (auto member : op.getBody().getOps<TeamOp>()) {
     int64_t registers = member.getRegisters();
@@ -95,13 +95,13 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
                                         lower.thread, lower.i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
     b.setInsertionPointToStart(init.thenBlock());
-    lower.ringTeams().emitBarrierInit(lower, barriers);
+    lower.phases().emitBarrierInit(lower, barriers);
   }
   // Another block of the cluster may arrive as soon as it has started.
   if (lower.cluster() > 1) {
     lower.rings.rank =
         lower.toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
-    lower.ringTeams().emitClusterMeet(lower);
+    lower.phases().emitClusterMeet(lower);
   } else {
     gpu::BarrierOp::create(b);
   }
@@ -112,7 +112,7 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
 static Movers moversOf(Lanes &lower, TeamOp op) {
   Movers result = Movers::Lane;
   op.walk([&](RingLoadOp load) {
-    result = std::max(result, lower.ringTeams().moversOf(lower, load));
+    result = std::max(result, lower.boxes().moversOf(lower, load));
   });
   return result;
 }
@@ -134,22 +134,49 @@ static LogicalResult beginMover(LaneLowering &lower, TeamOp op) {
     lower.enter(arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.warp,
                                       lower.i32(0)));
     // Of one lane the assembler knows that coordinates are the same for all.
-    lower.enter(lower.ringTeams().emitElect(lower));
+    lower.enter(lower.boxes().emitElect(lower));
     lower.rings.alone = true;
   }
   return success();
 }
 
-/// Begins a team whose warps may multiply in groups.
-static LogicalResult beginGroups(LaneLowering &lower, TeamOp op,
-                                 int64_t firstWarp) {
+/// An op of a group of warps in a team that is no whole groups; null if there
+/// is none.
+static Operation *findOpOfGroup(TeamOp team) {
+  Operation *found = nullptr;
+  team.walk([&](Operation *op) {
+    if (!isa<MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, AnyNegativeOp>(op))
+      return WalkResult::advance();
+    found = op;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
+/// Begins a team that does not move, whose warps may multiply in groups if it
+/// is whole groups.
+static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = op.getWarps(), size = lower.target.warpsPerMatrixGroup;
-  if (warps % size || firstWarp % size)
-    return op.emitOpError()
-           << "has " << warps << " warps, from warp " << firstWarp
-           << " on; expected whole groups of " << size
-           << ", which multiply together on " << lower.target.chip;
+  bool isGroups = op.isWholeGroups(size);
+  if (Operation *inner = isGroups ? nullptr : findOpOfGroup(op)) {
+    InFlightDiagnostic diag = op.emitOpError()
+                              << "has " << warps << " warps, from warp "
+                              << op.getFirstWarp()
+                              << " on; expected whole groups of " << size
+                              << ", which multiply together on "
+                              << lower.target.chip;
+    diag.attachNote(inner->getLoc()) << "this is done by a group";
+    return diag;
+  }
+  lower.rings.signBarriers = lower.rings.turnBarriers = 0;
+  if (!isGroups) {
+    lower.rings.groups = 0;
+    lower.rings.group = lower.rings.firstOfGroup = Value();
+    lower.rings.arrivesInCluster = Value();
+    lower.rings.teamStart = lower.i32(0).getDefiningOp();
+    return success();
+  }
   lower.rings.groups = warps / size;
   lower.rings.group =
       arith::ShRUIOp::create(b, lower.warp, lower.i32(llvm::Log2_64(size)));
@@ -167,7 +194,6 @@ static LogicalResult beginGroups(LaneLowering &lower, TeamOp op,
   // What is shared goes before the first op that follows; that op must
   // exist, and stay.
   lower.rings.teamStart = lower.i32(0).getDefiningOp();
-  lower.rings.signBarriers = lower.rings.turnBarriers = 0;
   bool turns = false;
   op.walk(
       [&](Operation *inner) { turns |= isa<TurnWaitOp, TurnPassOp>(inner); });
@@ -191,7 +217,7 @@ void kvbuf::emitClusterArrivals(Lanes &lower, Value barrier) {
   ImplicitLocOpBuilder &b = lower.b;
   Value always = arith::ConstantIntOp::create(b, 1, 1);
   for (int64_t to = 0; to < lower.cluster(); ++to)
-    lower.ringTeams().emitClusterArrive(lower, barrier, lower.i32(to), always);
+    lower.phases().emitClusterArrive(lower, barrier, lower.i32(to), always);
 }
 
 /// Ends a team: says so to all blocks of the cluster. One that does not move
@@ -203,20 +229,18 @@ static void leaveCluster(LaneLowering &lower, bool moves) {
   Value barrier = lower.i32(lower.rings.endBarrier);
   emitClusterArrivals(lower, barrier);
   if (!moves)
-    lower.ringTeams().emitBarrierWait(lower, barrier, lower.i32(0));
+    lower.phases().emitBarrierWait(lower, barrier, lower.i32(0));
 }
 
-LogicalResult kvbuf::lowerRingTeam(LaneLowering &lower, TeamOp op,
-                                   int64_t firstWarp) {
+LogicalResult kvbuf::lowerRingTeam(LaneLowering &lower, TeamOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   bool moves = op.isMover();
-  if (failed(moves ? beginMover(lower, op)
-                   : beginGroups(lower, op, firstWarp)) ||
+  if (failed(moves ? beginMover(lower, op) : beginGroups(lower, op)) ||
       failed(lower.lowerBlock(op.getBody().front())))
     return failure();
   b.setLoc(op.getLoc());
   if (!moves)
-    lower.ringTeams().emitTeamEnd(lower);
+    lower.machine.emitTeamEnd(lower);
   if (lower.cluster() > 1)
     leaveCluster(lower, moves);
   lower.rings.alone = false;

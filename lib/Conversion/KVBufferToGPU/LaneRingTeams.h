@@ -22,11 +22,12 @@ struct LaneRingTeams {
 
   // The team that multiplies.
 
-  /// Threads that multiply together, and how many such groups the team has.
+  /// Threads that multiply together, and how many such groups the team has; 0
+  /// where each warp multiplies by itself.
   const int64_t groupThreads;
   int64_t groups = 0;
   /// The lane's group, whether it is the group's first, and whether it arrives
-  /// for the group at one of the cluster's blocks.
+  /// for the group at one of the cluster's blocks; null without groups.
   mlir::Value group, firstOfGroup, arrivesInCluster;
   /// The first op of their code, before which goes what all of it shares.
   mlir::Operation *teamStart = nullptr;
@@ -69,8 +70,7 @@ struct LaneRingTeams {
 /// What comes before teams that rings join: their rings' barriers.
 mlir::LogicalResult startRings(LaneLowering &lower, TeamsOp op);
 /// Lowers one of them, but for its place among the warps.
-mlir::LogicalResult lowerRingTeam(LaneLowering &lower, TeamOp op,
-                                  int64_t firstWarp);
+mlir::LogicalResult lowerRingTeam(LaneLowering &lower, TeamOp op);
 /// The registers that each lane has when the kernel starts.
 int64_t registerShare(const Lanes &lower);
 /// How many threads of a team that moves have code.

@@ -128,32 +128,31 @@ static TeamsOp teamsOf(TeamChannelInterface channel) {
   return {};
 }
 
-/// Whether a slot is empty after as many releases as its teams have groups.
-static LogicalResult checkReleases(Lanes &lower, TeamChannelInterface channel,
-                                   int64_t releases) {
+/// What the teams that take from a channel count together; 1 where nobody uses
+/// it.
+static int64_t sumOfTakers(TeamChannelInterface channel,
+                           llvm::function_ref<int64_t(TeamOp team)> countOf) {
   TeamsOp teams = teamsOf(channel);
-  if (!teams)
-    return success();
-  int64_t groups = 0;
-  for (Attribute name : channel.getTo()) {
-    TeamOp team = teams.getTeam(cast<FlatSymbolRefAttr>(name).getValue());
-    groups += llvm::divideCeil(int64_t(team.getWarps()),
-                               int64_t(lower.target.warpsPerMatrixGroup));
-  }
-  if (releases == groups)
-    return success();
-  return channel->emitOpError()
-         << "has releases = " << releases << ", expected " << groups
-         << ": one for each group of " << lower.target.warpsPerMatrixGroup
-         << " warps of " << channel.getTo();
+  int64_t sum = 0;
+  for (Attribute name : channel.getTo())
+    if (teams)
+      sum += countOf(teams.getTeam(cast<FlatSymbolRefAttr>(name).getValue()));
+  return std::max<int64_t>(sum, 1);
+}
+
+/// Whether lanes read a slot or a view of it, each for itself.
+static bool readByLanes(Value staged) {
+  return llvm::any_of(staged.getUsers(), [](Operation *read) {
+    auto view = dyn_cast<StagedViewOp>(read);
+    return view ? readByLanes(view.getView()) : !isa<MmaStartOp>(read);
+  });
 }
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
-  if (failed(checkReleases(lower, op, op.getReleases())))
-    return failure();
   // One thread releases for its group where the group's warps are known to be
-  // done; else each warp does: a warp that came late would wait for a phase
-  // that is over and, by its parity, take it for the next but one.
+  // done; else each warp does, as those of a team that is no whole groups: a
+  // warp that came late would wait for a phase that is over and, by its parity,
+  // take it for the next but one.
   bool byWarps = false;
   for (Operation *user : op.getRing().getUsers()) {
     if (auto wait = dyn_cast<RingWaitOp>(user))
@@ -163,15 +162,18 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
   }
   if (byWarps)
     lower.rings.releasedByWarps.insert(op.getRing());
-  int64_t releases = int64_t(op.getReleases()) *
-                     (byWarps ? int64_t(lower.target.warpsPerMatrixGroup) : 1);
+  int64_t group = lower.target.warpsPerMatrixGroup;
+  int64_t releases = sumOfTakers(op, [&](TeamOp team) {
+    int64_t warps = team.getWarps();
+    return byWarps || !team.isWholeGroups(group) ? warps : warps / group;
+  });
   if (op.getShared())
     releases *= lower.cluster();
   int64_t stages = op.getRing().getType().getParams().getStages();
   int64_t fills = 1;
   for (Operation *user : op.getRing().getUsers())
     if (auto load = dyn_cast<RingLoadOp>(user))
-      fills = std::max(fills, lower.ringTeams().warpsOfSlot(lower, load));
+      fills = std::max(fills, lower.boxes().warpsOfSlot(lower, load));
   lower.set(op.getRing(),
             {lower.single(op.getBuffer()),
              lower.i32(lower.lds.addBarriers(stages, releases, fills))});
@@ -201,7 +203,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   // and neighbouring slots by different ones: every instruction of a warp that
   // moves takes a turn from those that share its scheduler.
   if (lower.rings.movers != Movers::Lane) {
-    int64_t together = lower.ringTeams().warpsOfSlot(lower, op);
+    int64_t together = lower.boxes().warpsOfSlot(lower, op);
     Value number = arith::AddIOp::create(
         b, to.slot, lower.i32(lower.rings.firstSlots.lookup(op.getRing())));
     Value filler = arith::RemUIOp::create(
@@ -210,9 +212,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
     lower.enter(
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, filler));
   }
-  return lower.ringTeams().emitRingLoad(
-      lower, op, tile, at->second, slot, fullBarrier(lower, ring, to),
-      emptyBarrier(lower, ring, to), emptyParity);
+  return lower.boxes().emitRingLoad(lower, op, tile, at->second, slot,
+                                    fullBarrier(lower, ring, to),
+                                    emptyBarrier(lower, ring, to), emptyParity);
 }
 
 void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
@@ -220,8 +222,8 @@ void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling at = filling(lower, op.getFill(), params.getStages());
-  lower.ringTeams().emitBarrierWait(lower, fullBarrier(lower, ring, at),
-                                    at.parity);
+  lower.phases().emitBarrierWait(lower, fullBarrier(lower, ring, at),
+                                 at.parity);
   lower.set(op.getStaged(),
             {arith::AddIOp::create(
                 b, ring.slots,
@@ -229,8 +231,8 @@ void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
                                       lower.i32(params.getStageBytes())))});
 }
 
-/// One lane of a warp releases for each block of the cluster where `shared`,
-/// else one for the own.
+/// One lane of a warp, or of a group where `byWarps` is not set, releases for
+/// each block of the cluster where `shared`, else one for the own.
 static void emitRelease(LaneLowering &lower, Value barrier, bool byWarps,
                         bool shared) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -239,7 +241,7 @@ static void emitRelease(LaneLowering &lower, Value barrier, bool byWarps,
     if (byWarps)
       arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
                                       lower.i32(0));
-    lower.ringTeams().emitBarrierArrive(lower, barrier, arrives);
+    lower.phases().emitBarrierArrive(lower, barrier, arrives);
     return;
   }
   // Lane r of the group's first warp, or of each warp, arrives at block r.
@@ -247,15 +249,26 @@ static void emitRelease(LaneLowering &lower, Value barrier, bool byWarps,
   if (byWarps)
     arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.lane,
                                     lower.i32(lower.cluster()));
-  lower.ringTeams().emitClusterArrive(lower, barrier, lower.lane, arrives);
+  lower.phases().emitClusterArrive(lower, barrier, lower.lane, arrives);
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
   RingValues ring = ringValues(lower, op.getRing(),
                                op.getRing().getType().getParams().getStages());
   Filling at = filling(lower, op.getFill(), ring.stages);
-  emitRelease(lower, emptyBarrier(lower, ring, at),
-              lower.rings.releasedByWarps.contains(op.getRing()),
+  bool byWarps =
+      !lower.rings.group || lower.rings.releasedByWarps.contains(op.getRing());
+  // The lane that arrives for its warp has not read what the others have. (Of a
+  // group it has: ldmatrix, which reads what products do not, takes all lanes.)
+  auto team = op->getParentOfType<TeamOp>();
+  if (!lower.rings.group &&
+      llvm::any_of(op.getRing().getUsers(), [&](Operation *user) {
+        auto wait = dyn_cast<RingWaitOp>(user);
+        return wait && wait->getParentOfType<TeamOp>() == team &&
+               readByLanes(wait.getStaged());
+      }))
+    lower.phases().emitWarpMeet(lower);
+  emitRelease(lower, emptyBarrier(lower, ring, at), byWarps,
               op.getRing().getDefiningOp<RingOp>().getShared());
 }
 
@@ -263,16 +276,14 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
 // Mailboxes and counters
 //===----------------------------------------------------------------------===//
 
-LogicalResult kvbuf::lowerOp(Lanes &lower, MailboxOp op) {
-  if (failed(checkReleases(lower, op, op.getReleases())))
-    return failure();
+void kvbuf::lowerOp(Lanes &lower, MailboxOp op) {
   // Every lane reads by itself, so every lane releases: one that releases for
   // its warp would need the others' reads ordered before it. Of a shared box
   // the team that posts reads, too, and those of all blocks.
   int64_t slots = op.getSlots();
-  int64_t releases =
-      int64_t(op.getReleases()) *
-      int64_t(lower.target.warpsPerMatrixGroup * lower.target.waveSize);
+  int64_t releases = sumOfTakers(op, [&](TeamOp team) {
+    return int64_t(team.getWarps()) * int64_t(lower.target.waveSize);
+  });
   if (op.getShared()) {
     int64_t movers = 0;
     for (Operation *user : op.getBox().getUsers())
@@ -284,7 +295,6 @@ LogicalResult kvbuf::lowerOp(Lanes &lower, MailboxOp op) {
   int64_t barriers = lower.lds.addBarriers(slots, releases);
   int64_t words = lower.lds.takeBesideBarriers(4 * slots);
   lower.set(op.getBox(), {lower.i32(words), lower.i32(barriers)});
-  return success();
 }
 
 static RingValues mailboxValues(Lanes &lower, Value box) {
@@ -307,12 +317,12 @@ void kvbuf::lowerOp(LaneLowering &lower, MailboxPostOp op) {
   if (lower.rings.movers != Movers::Lane)
     lower.enter(lower.rings.firstOfTeam);
   Filling at = filling(lower, op.getNumber(), box.stages);
-  lower.ringTeams().emitBarrierWait(
+  lower.phases().emitBarrierWait(
       lower, emptyBarrier(lower, box, at),
       arith::XOrIOp::create(b, at.parity, lower.i32(1)));
   if (op.getBox().getDefiningOp<MailboxOp>().getShared()) {
     // Each block awaits the word, the first one sends it to all.
-    lower.ringTeams().emitExpectBytes(lower, fullBarrier(lower, box, at), 4);
+    lower.phases().emitExpectBytes(lower, fullBarrier(lower, box, at), 4);
     auto leader =
         scf::IfOp::create(b,
                           arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
@@ -322,29 +332,27 @@ void kvbuf::lowerOp(LaneLowering &lower, MailboxPostOp op) {
     Value word = arith::AddIOp::create(
         b, box.slots, arith::MulIOp::create(b, at.slot, lower.i32(4)));
     for (int64_t to = 0; to < lower.cluster(); ++to)
-      lower.ringTeams().emitClusterStore(
+      lower.phases().emitClusterStore(
           lower, value, word, fullBarrier(lower, box, at), lower.i32(to));
     return;
   }
   memref::StoreOp::create(b, value, lower.shared(b.getI32Type()),
                           ValueRange{wordOf(lower, box, at.slot)});
-  lower.ringTeams().emitBarrierArrive(lower, fullBarrier(lower, box, at),
-                                      Value());
+  lower.phases().emitBarrierArrive(lower, fullBarrier(lower, box, at), Value());
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, MailboxTakeOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   RingValues box = mailboxValues(lower, op.getBox());
   Filling at = filling(lower, op.getNumber(), box.stages);
-  lower.ringTeams().emitBarrierWait(lower, fullBarrier(lower, box, at),
-                                    at.parity);
+  lower.phases().emitBarrierWait(lower, fullBarrier(lower, box, at), at.parity);
   Value word = memref::LoadOp::create(b, lower.shared(b.getI32Type()),
                                       ValueRange{wordOf(lower, box, at.slot)});
   if (op.getBox().getDefiningOp<MailboxOp>().getShared())
     emitClusterArrivals(lower, emptyBarrier(lower, box, at));
   else
-    lower.ringTeams().emitBarrierArrive(lower, emptyBarrier(lower, box, at),
-                                        Value());
+    lower.phases().emitBarrierArrive(lower, emptyBarrier(lower, box, at),
+                                     Value());
   if (!lower.rings.alone)
     word = lower.machine.uniform(lower, word);
   lower.set(op.getValue(), {lower.toIndex(word)});
@@ -414,9 +422,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
   Values acc, results;
   if (op.getAcc())
     acc = lower.get(op.getAcc());
-  if (failed(lower.ringTeams().emitMmaStart(lower, op, lower.get(op.getA()),
-                                            lower.single(op.getB()), acc,
-                                            results)))
+  if (failed(lower.machine.asyncProducts()->emitMmaStart(
+          lower, op, lower.get(op.getA()), lower.single(op.getB()), acc,
+          results)))
     return failure();
   lower.set(op.getResult(), results);
   return success();
@@ -424,7 +432,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
 
 void kvbuf::lowerOp(Lanes &lower, MmaWaitOp op) {
   Values values = lower.get(op.getPending());
-  lower.ringTeams().emitMmaWait(lower, values, op.getYounger());
+  lower.machine.asyncProducts()->emitMmaWait(lower, values, op.getYounger());
   lower.set(op.getAcc(), values);
 }
 

@@ -25,7 +25,7 @@ mlir::LogicalResult lowerOp(LaneLowering &lower, RingOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, RingLoadOp op);
 void lowerOp(Lanes &lower, RingWaitOp op);
 void lowerOp(LaneLowering &lower, RingReleaseOp op);
-mlir::LogicalResult lowerOp(Lanes &lower, MailboxOp op);
+void lowerOp(Lanes &lower, MailboxOp op);
 void lowerOp(LaneLowering &lower, MailboxPostOp op);
 void lowerOp(LaneLowering &lower, MailboxTakeOp op);
 void lowerOp(LaneLowering &lower, NextTileOp op);

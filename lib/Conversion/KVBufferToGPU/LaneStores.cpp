@@ -42,7 +42,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   TileValues tile =
       TileValues::unpack(op.getTile().getType(), lower.get(op.getTile()));
-  if (!op.getVia() || !lower.machine.hasRings() || !lower.team) {
+  // An engine stores the rows of a group of warps.
+  if (!op.getVia() || !lower.machine.boxStores() || !lower.team ||
+      !lower.rings.group) {
     emitStore(lower, op, tile);
     return success();
   }
@@ -61,15 +63,15 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
     whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
   }
   if (!whole)
-    return lower.ringTeams().emitStoreVia(lower, op, at->second,
-                                          lower.get(op.getFragment()),
-                                          lower.single(op.getVia()));
+    return lower.machine.boxStores()->emitStoreVia(lower, op, at->second,
+                                                   lower.get(op.getFragment()),
+                                                   lower.single(op.getVia()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  if (failed(lower.ringTeams().emitStoreVia(lower, op, at->second,
-                                            lower.get(op.getFragment()),
-                                            lower.single(op.getVia()))))
+  if (failed(lower.machine.boxStores()->emitStoreVia(
+          lower, op, at->second, lower.get(op.getFragment()),
+          lower.single(op.getVia()))))
     return failure();
   b.setInsertionPointToStart(ifWhole.elseBlock());
   emitStore(lower, op, tile);

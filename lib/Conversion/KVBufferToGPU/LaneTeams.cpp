@@ -37,7 +37,8 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
   // The registers of a lane when the kernel starts: an equal share of all.
   if (int64_t registers = op.getRegisters();
       rings && registers && registers != registerShare(lower))
-    lower.ringTeams().emitSetRegisters(lower, registers, registerShare(lower));
+    lower.machine.teamRegisters()->emitSetRegisters(lower, registers,
+                                                    registerShare(lower));
   LaneTeam own{op, lower.i32(0), Value(), warps};
   bool isBlock = warps * lower.target.waveSize == lower.blockThreads();
   // Beside rings a lane's number is that in the block, less what is before the
@@ -86,7 +87,7 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
     lower.set(index, {lower.toIndex(own.copy)});
   auto teams = op->getParentOfType<TeamsOp>();
   openQueues(lower, teams, op);
-  if (failed(rings ? lowerRingTeam(lower, op, firstWarp)
+  if (failed(rings ? lowerRingTeam(lower, op)
                    : lower.lowerBlock(op.getBody().front())))
     return failure();
   b.setLoc(op.getLoc());

@@ -125,8 +125,9 @@ public:
   LaneTeam *team = nullptr;
   /// The team's barrier, i32; null where one warp needs none.
   mlir::Value teamBarrier();
-  /// What kernels with rings need of the machine.
-  RingTeams &ringTeams() const { return *machine.ringTeams(); }
+  /// What kernels with rings have of the machine.
+  PhaseBarriers &phases() const { return *machine.phaseBarriers(); }
+  BoxCopies &boxes() const { return *machine.boxCopies(); }
 
   // Scalars.
 

@@ -84,7 +84,11 @@ std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
                                               bool rings) {
   if (target.vendor == Vendor::AMD)
     return createAMDMachine();
-  return rings ? createHopperMachine() : createNVIDIAMachine();
+  if (!rings)
+    return createNVIDIAMachine();
+  return target.warpsPerMatrixGroup
+             ? createHopperMachine()
+             : createBoxMachine(target.warpsPerRegisterGroup != 0);
 }
 
 Value Numerics::emitRatio(Lanes &lower, Value x, Value y) {

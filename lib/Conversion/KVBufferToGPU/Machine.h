@@ -260,6 +260,9 @@ public:
   /// `rank` of the cluster.
   virtual void emitClusterArrive(Lanes &lower, mlir::Value barrier,
                                  mlir::Value rank, mlir::Value predicate) = 0;
+  /// Meets the lanes of a warp: what they have read or written comes before
+  /// what one of them does next.
+  virtual void emitWarpMeet(Lanes &lower) = 0;
   /// Arrives, and lets the barrier await `bytes` bytes.
   virtual void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                                int64_t bytes) = 0;
@@ -272,10 +275,13 @@ public:
   virtual void emitClusterMeet(Lanes &lower) = 0;
 };
 
-/// Copies of boxes of tensors by an engine, into slots and out of them.
+/// Copies of boxes of tensors by an engine, into slots.
 class BoxCopies {
 public:
   virtual ~BoxCopies() = default;
+  /// Whether this is the one lane of its warp that was elected to ask for
+  /// boxes; the whole warp asks.
+  virtual mlir::Value emitElect(Lanes &lower) = 0;
   /// The tensor maps that an op of the kernel needs.
   virtual llvm::SmallVector<TensorMapRequest>
   tensorMapsFor(Lanes &lower, mlir::Operation *op) = 0;
@@ -292,6 +298,13 @@ public:
   emitRingLoad(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
                const TileCoordinates &at, mlir::Value slot, mlir::Value full,
                mlir::Value empty, mlir::Value emptyParity) = 0;
+};
+
+/// Stores of boxes by an engine: a group of warps puts its rows of a fragment
+/// into LDS, from where they are copied.
+class BoxStores {
+public:
+  virtual ~BoxStores() = default;
   /// Stores the fragment of `values` through LDS at byte `buffer`.
   virtual mlir::LogicalResult emitStoreVia(LaneLowering &lower,
                                            FragmentStoreOp op,
@@ -314,20 +327,13 @@ public:
   virtual void emitMmaWait(Lanes &lower, Values &values, int64_t younger) = 0;
 };
 
-/// Teams that rings join: some move tiles by an engine, others multiply.
-class RingTeams : public PhaseBarriers, public BoxCopies, public AsyncProducts {
+/// Registers that teams pass to each other.
+class TeamRegisters {
 public:
-  /// Computes what the whole kernel shares, at its start.
-  virtual void emitRingPrologue(Lanes &lower) = 0;
-  /// Whether this is the one lane of its warp that was elected; the whole warp
-  /// asks.
-  virtual mlir::Value emitElect(Lanes &lower) = 0;
+  virtual ~TeamRegisters() = default;
   /// Changes the registers of a lane from `before` to `count`.
   virtual void emitSetRegisters(Lanes &lower, int64_t count,
                                 int64_t before) = 0;
-  /// What a team that does not move does last; it forgets what the machine
-  /// knows of the team.
-  virtual void emitTeamEnd(LaneLowering &lower) = 0;
 };
 
 //===----------------------------------------------------------------------===//
@@ -343,18 +349,32 @@ public:
                                       mlir::gpu::GPUFuncOp kernel) {
     return mlir::success();
   }
+  /// Computes what the whole kernel shares, at its start.
+  virtual void emitPrologue(Lanes &lower) {}
+  /// What a team that rings join, and that does not move, does last; the
+  /// machine forgets what it knows of the team.
+  virtual void emitTeamEnd(LaneLowering &lower) {}
   /// Called after the kernel's last op.
   virtual void emitEnd(Lanes &lower) {}
   /// Null on a machine whose blocks have one barrier.
   virtual NamedBarriers *namedBarriers() { return nullptr; }
-  /// Null on a machine for kernels without rings.
-  virtual RingTeams *ringTeams() { return nullptr; }
-  bool hasRings() { return ringTeams() != nullptr; }
+  /// Null on a machine for kernels without rings, both or none.
+  virtual PhaseBarriers *phaseBarriers() { return nullptr; }
+  virtual BoxCopies *boxCopies() { return nullptr; }
+  /// Null where each warp stores and multiplies by itself, and waits.
+  virtual BoxStores *boxStores() { return nullptr; }
+  virtual AsyncProducts *asyncProducts() { return nullptr; }
+  /// Null where lanes keep the registers that they begin with.
+  virtual TeamRegisters *teamRegisters() { return nullptr; }
+  bool hasRings() { return phaseBarriers() != nullptr; }
 };
 
 /// NVIDIA, sm_80 and later: cp.async, ldmatrix.
 std::unique_ptr<Machine> createNVIDIAMachine();
-/// NVIDIA, sm_90a, for kernels with rings: TMA, mbarriers, wgmma.
+/// NVIDIA, sm_90 and later, for kernels with rings: TMA and mbarriers, products
+/// and stores of the machine before. `registers`: whether lanes get others.
+std::unique_ptr<Machine> createBoxMachine(bool registers);
+/// NVIDIA, sm_90a, for kernels with rings: that, and wgmma.
 std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();

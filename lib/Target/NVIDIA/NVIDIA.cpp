@@ -100,6 +100,13 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.sumKeys = 32768;
     target.mostSumKeys = 131072;
   }
+  // ".shared::cta" as what it copies to: since PTX 8.6.
+  target.copiesBoxesIntoBlock = target.copiesBoxes && chip != "sm_90";
+  // PTX ISA, "mbarrier.try_wait": since sm_90.
+  target.phaseBarriers = target.copiesBoxes;
+  // PTX ISA, "setmaxnreg": of sm_90a and sm_100a, not of sm_90.
+  if (chip == "sm_90a" || chip == "sm_100a")
+    target.warpsPerRegisterGroup = 4;
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
   if (chip == "sm_90a") {
     target.warpsPerMatrixGroup = 4;

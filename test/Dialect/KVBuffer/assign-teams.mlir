@@ -27,8 +27,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-SAME:    known_block_size = array<i32: 384, 1, 1>
     // CHECK-DAG:     %[[A:.*]] = kvbuffer.alloc : <#[[LEFT:.*]]>
     // CHECK-DAG:     %[[B:.*]] = kvbuffer.alloc : <#[[RIGHT:.*]]>
-    // CHECK-DAG:     %[[RA:.*]] = kvbuffer.ring %[[A]] from @producers to [@consumers] {releases = 2 : i64} : <#[[LEFT]]>
-    // CHECK-DAG:     %[[RB:.*]] = kvbuffer.ring %[[B]] from @producers to [@consumers] {releases = 2 : i64} : <#[[RIGHT]]>
+    // CHECK-DAG:     %[[RA:.*]] = kvbuffer.ring %[[A]] from @producers to [@consumers] : <#[[LEFT]]>
+    // CHECK-DAG:     %[[RB:.*]] = kvbuffer.ring %[[B]] from @producers to [@consumers] : <#[[RIGHT]]>
     // CHECK:         kvbuffer.team @consumers warps(8) registers(232) {
     // CHECK-NOT:       kvbuffer.dram_tile
     // CHECK-NOT:       kvbuffer.ring_load
@@ -227,7 +227,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK-LABEL: gpu.func @tiles
     // CHECK:         %[[RA:.*]] = kvbuffer.ring
     // CHECK:         %[[RB:.*]] = kvbuffer.ring
-    // CHECK:         %[[BOX:.*]] = kvbuffer.mailbox from @producers to [@consumers] {releases = 2 : i64, slots = 2 : i64}
+    // CHECK:         %[[BOX:.*]] = kvbuffer.mailbox from @producers to [@consumers] {slots = 2 : i64}
     // CHECK:         kvbuffer.team @consumers
     // CHECK-NOT:       kvbuffer.next_tile
     // CHECK:           %[[T0:.*]] = kvbuffer.mailbox_take %[[BOX]][%c0]

@@ -11,7 +11,7 @@ gpu.module @m {
     %kf = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<16x16xbf16, b>
     %acc = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<64x16xf32, acc>
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-    %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+    %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
     kvbuffer.teams {
       kvbuffer.team @consumers warps(4) {
         %ks = kvbuffer.ring_wait %kring[%c0] : !kvbuffer.ring<#kbuf>

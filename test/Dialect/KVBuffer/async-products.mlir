@@ -36,8 +36,8 @@ gpu.module @m {
     %c1 = arith.constant 1 : index
     %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
     %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
-    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#left>
-    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#right>
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] : !kvbuffer.buffer<#right>
     kvbuffer.teams {
       kvbuffer.team @consumers warps(8) {
         %zero = kvbuffer.fragment_fill 0.0 : !sum
@@ -81,8 +81,8 @@ gpu.module @m {
     %c0 = arith.constant 0 : index
     %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
     %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
-    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#left>
-    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#right>
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] : !kvbuffer.buffer<#right>
     kvbuffer.teams {
       kvbuffer.team @consumers warps(8) {
         %zero = kvbuffer.fragment_fill 0.0 : !sum
@@ -154,9 +154,9 @@ gpu.module @m {
     %x_slot = kvbuffer.alloc : !kvbuffer.buffer<#x>
     %w1_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
     %w2_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
-    %x_ring = kvbuffer.ring %x_slot from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#x>
-    %w1_ring = kvbuffer.ring %w1_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#w>
-    %w2_ring = kvbuffer.ring %w2_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    %x_ring = kvbuffer.ring %x_slot from @producers to [@consumers] : !kvbuffer.buffer<#x>
+    %w1_ring = kvbuffer.ring %w1_slots from @producers to [@consumers] : !kvbuffer.buffer<#w>
+    %w2_ring = kvbuffer.ring %w2_slots from @producers to [@consumers] : !kvbuffer.buffer<#w>
     kvbuffer.teams {
       kvbuffer.team @consumers warps(8) {
         scf.for %i = %c0 to %skipped step %c1 {
@@ -205,7 +205,7 @@ gpu.module @m {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %w_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
-    %w_ring = kvbuffer.ring %w_slots from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#w>
+    %w_ring = kvbuffer.ring %w_slots from @producers to [@consumers] : !kvbuffer.buffer<#w>
     %xf = kvbuffer.fragment_fill 1.0 : !a
     kvbuffer.teams {
       // REMARK: async-products.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] ping-pong{{.*}}no turns: no loop starts two products that overlap
@@ -227,5 +227,44 @@ gpu.module @m {
       }
     }
     gpu.return
+  }
+}
+
+// -----
+
+// Two warps are no group of sm_90a: each multiplies what it reads, and a slot goes
+// back when it is read. On sm_90 no warps are one.
+#schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 64, stages = 2, warps = 2, mma_shape = [16, 8, 16]>
+#right = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+!a = !kvbuffer.fragment<32x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!sum = !kvbuffer.fragment<32x64xf32, acc>
+!out = !kvbuffer.tile<32x64xf32>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @by_warps
+    // CHECK:         kvbuffer.team @two
+    // CHECK:           kvbuffer.fragment_load
+    // CHECK-NEXT:      kvbuffer.ring_release
+    // CHECK-NEXT:      kvbuffer.mma %
+    gpu.func @by_warps(%out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+      %ring = kvbuffer.ring %slots from @load to [@two] : !kvbuffer.buffer<#right>
+      kvbuffer.teams {
+        kvbuffer.team @two warps(2) {
+          %af = kvbuffer.fragment_fill 1.0 : !a
+          %zero = kvbuffer.fragment_fill 0.0 : !sum
+          %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#right>
+          %bf = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+          kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#right>
+          %sum = kvbuffer.mma %af, %bf, %zero {transpose_b} : !a, !b, !sum
+          kvbuffer.fragment_store %sum, %out : !sum, !out
+        }
+        kvbuffer.team @load warps(1) {
+        }
+      }
+      gpu.return
+    }
   }
 }

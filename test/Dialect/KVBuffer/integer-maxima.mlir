@@ -28,7 +28,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %c1 = arith.constant 1 : index
       %c2 = arith.constant 2 : index
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      %ring = kvbuffer.ring %buf from @producers to [@consumers] {releases = 1 : i64} : <#kbuf>
+      %ring = kvbuffer.ring %buf from @producers to [@consumers] : <#kbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) registers(240) {
           // One iteration, and more while a row's maximum is negative.

@@ -24,9 +24,9 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#qbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
-      %vring = kvbuffer.ring %vbuf from @producers to [@consumers] {releases = 2 : i64} : !kvbuffer.buffer<#vbuf>
+      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] : !kvbuffer.buffer<#qbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      %vring = kvbuffer.ring %vbuf from @producers to [@consumers] : !kvbuffer.buffer<#vbuf>
       // CHECK: kvbuffer.teams {
       kvbuffer.teams {
         // CHECK: kvbuffer.team @consumers warps(8) registers(240) {

@@ -5,7 +5,7 @@
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @read_by_filler(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   // expected-note @below {{the ring is here}}
-  %ring = kvbuffer.ring %buf from @load to [@multiply, @store] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+  %ring = kvbuffer.ring %buf from @load to [@multiply, @store] : !kvbuffer.buffer<#kbuf>
   kvbuffer.teams {
     kvbuffer.team @multiply warps(8) {
     }
@@ -24,7 +24,7 @@ func.func @read_by_filler(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @filled_by_reader(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   // expected-note @below {{the ring is here}}
-  %ring = kvbuffer.ring %buf from @load to [@multiply] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
   kvbuffer.teams {
     kvbuffer.team @multiply warps(8) {
       // expected-error @below {{'kvbuffer.ring_load' op is expected in the team @load, which fills the ring}}
@@ -42,7 +42,7 @@ func.func @filled_by_reader(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.b
 // Not of the block either.
 func.func @released_by_block(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   // expected-note @below {{the ring is here}}
-  %ring = kvbuffer.ring %buf from @load to [@multiply] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
   // expected-error @below {{'kvbuffer.ring_release' op is expected in one of the teams [@multiply], which take from the ring}}
   kvbuffer.ring_release %ring[%n] : !kvbuffer.ring<#kbuf>
   return
@@ -52,9 +52,9 @@ func.func @released_by_block(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
 
 func.func @taken_by_poster(%n: index) {
   // expected-note @below {{the mailbox is here}}
-  %box = kvbuffer.mailbox from @ask to [@use] {releases = 1 : i64, slots = 2 : i64}
+  %box = kvbuffer.mailbox from @ask to [@use] {slots = 2 : i64}
   // The blocks of a cluster learn what one of them posts.
-  %all = kvbuffer.mailbox from @ask to [@use] {releases = 1 : i64, shared, slots = 2 : i64}
+  %all = kvbuffer.mailbox from @ask to [@use] {shared, slots = 2 : i64}
   kvbuffer.teams {
     kvbuffer.team @use warps(4) {
     }
@@ -72,7 +72,7 @@ func.func @taken_by_poster(%n: index) {
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @itself(%buf: !kvbuffer.buffer<#kbuf>) {
   // expected-error @below {{'kvbuffer.ring' op has the team @load twice}}
-  %ring = kvbuffer.ring %buf from @load to [@load] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+  %ring = kvbuffer.ring %buf from @load to [@load] : !kvbuffer.buffer<#kbuf>
   return
 }
 
@@ -80,7 +80,7 @@ func.func @itself(%buf: !kvbuffer.buffer<#kbuf>) {
 
 func.func @nobody() {
   // expected-error @below {{'kvbuffer.mailbox' op expected at least one team that takes}}
-  %box = kvbuffer.mailbox from @ask to [] {releases = 1 : i64, slots = 2 : i64}
+  %box = kvbuffer.mailbox from @ask to [] {slots = 2 : i64}
   return
 }
 
@@ -88,16 +88,7 @@ func.func @nobody() {
 
 func.func @no_numbers() {
   // expected-error @below {{'kvbuffer.mailbox' op expected 1 to 65536 slots, got 0}}
-  %box = kvbuffer.mailbox from @ask to [@use] {releases = 1 : i64, slots = 0 : i64}
-  return
-}
-
-// -----
-
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
-func.func @kept(%buf: !kvbuffer.buffer<#kbuf>) {
-  // expected-error @below {{'kvbuffer.ring' op expected 1 to 65536 releases, got 0}}
-  %ring = kvbuffer.ring %buf from @load to [@multiply] {releases = 0 : i64} : !kvbuffer.buffer<#kbuf>
+  %box = kvbuffer.mailbox from @ask to [@use] {slots = 0 : i64}
   return
 }
 
@@ -106,7 +97,7 @@ func.func @kept(%buf: !kvbuffer.buffer<#kbuf>) {
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @unknown(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   // expected-error @below {{'kvbuffer.ring' op names @multiply, which is no team of the kvbuffer.teams that use it}}
-  %ring = kvbuffer.ring %buf from @load to [@multiply] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
   // expected-note @below {{the teams are here}}
   kvbuffer.teams {
     kvbuffer.team @load warps(4) {
@@ -121,7 +112,7 @@ func.func @unknown(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kb
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @copies(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   // expected-error @below {{'kvbuffer.ring' op names @multiply, of which there are 2; expected a team without copies}}
-  %ring = kvbuffer.ring %buf from @load to [@multiply] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
   kvbuffer.teams {
     // expected-note @below {{the team is here}}
     kvbuffer.team @multiply warps(4) x 2 {
@@ -137,7 +128,7 @@ func.func @copies(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
 
 func.func @told_to_move(%n: index) {
   // expected-error @below {{'kvbuffer.mailbox' op names @load, a team that moves, to take from it; expected a team whose warps do that together}}
-  %box = kvbuffer.mailbox from @ask to [@load] {releases = 1 : i64, slots = 2 : i64}
+  %box = kvbuffer.mailbox from @ask to [@load] {slots = 2 : i64}
   kvbuffer.teams {
     // expected-note @below {{the team is here}}
     kvbuffer.team @load warps(4) {
@@ -170,7 +161,7 @@ func.func @computes(%total: index) {
 
 // Nor do its warps meet.
 func.func @meets(%n: index) {
-  %box = kvbuffer.mailbox from @ask to [@use] {releases = 1 : i64, slots = 2 : i64}
+  %box = kvbuffer.mailbox from @ask to [@use] {slots = 2 : i64}
   kvbuffer.teams {
     kvbuffer.team @use warps(4) {
       kvbuffer.meet
@@ -195,7 +186,7 @@ func.func @of_a_team() {
     kvbuffer.team @one warps(4) {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       // expected-error @below {{'kvbuffer.ring' op is not allowed in a team: it needs all warps of the block}}
-      %ring = kvbuffer.ring %kbuf from @one to [@other] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
+      %ring = kvbuffer.ring %kbuf from @one to [@other] : !kvbuffer.buffer<#kbuf>
     }
   }
   return

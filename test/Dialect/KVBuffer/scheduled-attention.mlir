@@ -95,9 +95,9 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // they do not see, and take their turns.
 // REDEFINE: %{schedule} = BM=192,BN=80,warps=12,producers=4,tiles=static,cluster=2,ping_pong=true,join_tiles=false,q_in_regs=false,producer_registers=32,consumer_registers=160
 // RUN: %{run} | FileCheck %s --check-prefix=CLUSTER --implicit-check-not=warning
-// CLUSTER:      kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 3 : i64} :
-// CLUSTER-NEXT: kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 3 : i64, shared} :
-// CLUSTER-NEXT: kvbuffer.ring %vbuf from @producers to [@consumers] {releases = 3 : i64, shared} :
+// CLUSTER:      kvbuffer.ring %qbuf from @producers to [@consumers] :
+// CLUSTER-NEXT: kvbuffer.ring %kbuf from @producers to [@consumers] {shared} :
+// CLUSTER-NEXT: kvbuffer.ring %vbuf from @producers to [@consumers] {shared} :
 // CLUSTER:      consumers
 // CLUSTER:        kvbuffer.key_range {{.*}}per_group}
 // CLUSTER:        scf.for

@@ -14,22 +14,22 @@
 
 // The tile's number is everybody's, K follows from it, Q from the block's rank.
 // CHECK-LABEL: gpu.func @tile
-// CHECK-DAG:     kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64, shared}
-// CHECK-DAG:     kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} :
+// CHECK-DAG:     kvbuffer.ring %kbuf from @producers to [@consumers] {shared}
+// CHECK-DAG:     kvbuffer.ring %qbuf from @producers to [@consumers] :
 // A number that differs: of the filling; a branch that not all take; a loop of
 // other lengths.
 // CHECK-LABEL: gpu.func @parted
-// CHECK-COUNT-3: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
+// CHECK-COUNT-3: kvbuffer.ring %{{.*}} :
 
 // What a block's rank decides before the teams differs, too; the launch's sizes do not.
 // CHECK-LABEL: gpu.func @before
-// CHECK-DAG:     kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} :
-// CHECK-DAG:     kvbuffer.ring %vbuf from @producers to [@consumers] {releases = 1 : i64, shared} :
+// CHECK-DAG:     kvbuffer.ring %kbuf from @producers to [@consumers] :
+// CHECK-DAG:     kvbuffer.ring %vbuf from @producers to [@consumers] {shared} :
 
 // Rows of a product are each block's own, whatever their names: no word of it. For
 // columns of its operand b, which all rows need, the request is lost.
 // CHECK-LABEL: gpu.func @columns
-// CHECK-COUNT-2: kvbuffer.ring %{{.*}} {releases = 1 : i64} :
+// CHECK-COUNT-2: kvbuffer.ring %{{.*}} :
 // WARN-NOT: %rows =
 // WARN: share-loads.mlir:{{.*}}: warning: the blocks of a cluster load tiles each for itself: what they load differs
 // WARN-NEXT: %columns = kvbuffer.ring
@@ -46,9 +46,9 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c64 = arith.constant 64 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
-      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
-      %box = kvbuffer.mailbox from @producers to [@consumers] {releases = 1 : i64, shared, slots = 2 : i64}
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      %qring = kvbuffer.ring %qbuf from @producers to [@consumers] : !kvbuffer.buffer<#qbuf>
+      %box = kvbuffer.mailbox from @producers to [@consumers] {shared, slots = 2 : i64}
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -85,9 +85,9 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %a = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %b = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %c = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-      %aring = kvbuffer.ring %a from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %bring = kvbuffer.ring %b from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %cring = kvbuffer.ring %c from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      %aring = kvbuffer.ring %a from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      %bring = kvbuffer.ring %b from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      %cring = kvbuffer.ring %c from @producers to [@consumers] : !kvbuffer.buffer<#vbuf>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
         }
@@ -115,8 +115,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c16 = arith.constant 16 : index
       %a = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %b = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-      %aring = kvbuffer.ring %a from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#kbuf>
-      %bring = kvbuffer.ring %b from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#vbuf>
+      %aring = kvbuffer.ring %a from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      %bring = kvbuffer.ring %b from @producers to [@consumers] : !kvbuffer.buffer<#vbuf>
       %rank = gpu.cluster_block_id x
       %row = arith.muli %rank, %c16 : index
       %start = arith.muli %total, %c16 : index
@@ -139,8 +139,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
       %c64 = arith.constant 64 : index
       %a = kvbuffer.alloc : !kvbuffer.buffer<#left>
       %b = kvbuffer.alloc : !kvbuffer.buffer<#right>
-      %rows = kvbuffer.ring %a from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#left>
-      %columns = kvbuffer.ring %b from @producers to [@consumers] {releases = 1 : i64} : !kvbuffer.buffer<#right>
+      %rows = kvbuffer.ring %a from @producers to [@consumers] : !kvbuffer.buffer<#left>
+      %columns = kvbuffer.ring %b from @producers to [@consumers] : !kvbuffer.buffer<#right>
       kvbuffer.teams {
         kvbuffer.team @consumers warps(4) {
           %as = kvbuffer.ring_wait %rows[%c0] : !kvbuffer.ring<#left>

@@ -53,8 +53,8 @@ gpu.module @m {
     %nothing = kvbuffer.fragment_fill 0.0 : !row
     %k_slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %v_slots = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-    %k_ring = kvbuffer.ring %k_slots from @load to [@upper, @lower] {releases = 2 : i64} : !kvbuffer.buffer<#kbuf>
-    %v_ring = kvbuffer.ring %v_slots from @load to [@upper, @lower] {releases = 2 : i64} : !kvbuffer.buffer<#vbuf>
+    %k_ring = kvbuffer.ring %k_slots from @load to [@upper, @lower] : !kvbuffer.buffer<#kbuf>
+    %v_ring = kvbuffer.ring %v_slots from @load to [@upper, @lower] : !kvbuffer.buffer<#vbuf>
     kvbuffer.teams {
       kvbuffer.team @upper warps(1) {
         %row = arith.addi %first, %c0 : index

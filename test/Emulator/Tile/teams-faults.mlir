@@ -177,7 +177,7 @@ gpu.module @faults {
     %c16 = arith.constant 16 : index
     %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
     %slots = kvbuffer.alloc : !buffer
-    %ring = kvbuffer.ring %slots from @load to [@reads] {releases = 1 : i64} : !buffer
+    %ring = kvbuffer.ring %slots from @load to [@reads] : !buffer
     kvbuffer.teams {
       kvbuffer.team @load warps(1) {
         kvbuffer.ring_load %tile into %ring[%c0] : !tile, !kvbuffer.ring<#buf>
@@ -205,8 +205,8 @@ gpu.module @faults {
     %tile = kvbuffer.dram_tile %q[%c0, %c0, %c0] valid(%c16) : !qo -> !tile
     %x_slots = kvbuffer.alloc : !buffer
     %y_slots = kvbuffer.alloc : !buffer
-    %x = kvbuffer.ring %x_slots from @fills_x to [@one, @two] {releases = 2 : i64} : !buffer
-    %y = kvbuffer.ring %y_slots from @fills_y to [@one, @two] {releases = 2 : i64} : !buffer
+    %x = kvbuffer.ring %x_slots from @fills_x to [@one, @two] : !buffer
+    %y = kvbuffer.ring %y_slots from @fills_y to [@one, @two] : !buffer
     kvbuffer.teams {
       kvbuffer.team @fills_x warps(1) {
         kvbuffer.ring_load %tile into %x[%c0] : !tile, !kvbuffer.ring<#buf>

@@ -6,6 +6,14 @@
 # CHECK: .extern .shared .align 1024
 # CHECK: .minnctapersm 1
 # CHECK: wgmma.mma_async
+# Where no group multiplies, each warp reads slots that the same engine fills.
+# RUN: kvbuf-compile %S/Inputs/rings.mlir --target=sm_90 --emit=ptx -o - | FileCheck %s --check-prefix=WARPS
+# WARPS-NOT: wgmma
+# WARPS: .extern .shared .align 1024
+# WARPS-DAG: cp.async.bulk.tensor.4d.shared::cluster.global
+# WARPS-DAG: ldmatrix
+# WARPS-DAG: mma.sync
+# WARPS-NOT: wgmma
 """One team that moves for three that multiply: Inputs/rings.mlir, and faults in it.
 
 A ring's slot is empty when every team that reads it has given it back. A team less
@@ -41,14 +49,32 @@ def without(team):
     return f"{before}kvbuffer.team @{team} {after.replace(RELEASE, '', 1)}"
 
 
+#: Teams of two warps with all the rows, and one warp that moves.
+OF_TWO = changed(("@load warps(4)", "@load warps(1)"),
+                 ("warps(4) {", "warps(2) BM(64) {"))
+
+
 class Rings(unittest.TestCase):
     SHAPES = (2, 100, 300), (1, 64, 64), (1, 3, 1), (1, 1, 500)
 
-    def check(self, text, shapes=SHAPES):
-        check_latent(self, kvbuf.compile(text, target="sm_90a"), shapes)
+    def check(self, text, shapes=SHAPES, target="sm_90a"):
+        check_latent(self, kvbuf.compile(text, target=target), shapes)
 
     def test_three_readers(self):
         self.check(TEXT)
+
+    def test_products_of_warps(self):
+        """The same program where each warp multiplies what it reads of a slot."""
+        self.check(TEXT, ((2, 100, 300), (1, 1, 200)), "sm_90")
+
+    def test_another_generation(self):
+        self.check(TEXT, ((1, 70, 300),), "sm_100a")
+
+    def test_teams_of_two_warps(self):
+        """They are no group, wherever groups of warps multiply."""
+        for target in "sm_90", "sm_90a":
+            with self.subTest(target=target):
+                self.check(OF_TWO, ((1, 70, 300),), target)
 
     def test_one_warp_moves(self):
         self.check(changed(("@load warps(4)", "@load warps(1)")))
@@ -61,9 +87,10 @@ class Rings(unittest.TestCase):
 
     def test_kept_slots(self):
         """Nobody fills a slot that one of three teams keeps."""
-        for team in "scores", "left", "right":
+        for team, target in (("scores", "sm_90a"), ("left", "sm_90a"),
+                             ("right", "sm_90a"), ("left", "sm_90")):
             with self.assertRaisesRegex(Exception, "waits|never|complete"):
-                self.check(without(team), ((1, 64, 300),))
+                self.check(without(team), ((1, 64, 300),), target)
 
 
 if __name__ == "__main__":

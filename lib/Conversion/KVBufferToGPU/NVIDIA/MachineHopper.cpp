@@ -28,6 +28,11 @@ static constexpr int64_t kStep = 16;
 static constexpr int64_t kMaxColumns = 256;
 /// Descriptors count 16 bytes.
 static constexpr int64_t kDescriptorUnit = 16;
+
+std::unique_ptr<Machine> kvbuf::createBoxMachine(bool registers) {
+  return std::make_unique<BoxMachine>(registers);
+}
+
 std::unique_ptr<Machine> kvbuf::createHopperMachine() {
   return std::make_unique<HopperMachine>();
 }
@@ -193,6 +198,21 @@ void HopperMachine::emitMmaWait(Lanes &lower, Values &values, int64_t younger) {
 //===----------------------------------------------------------------------===//
 // Stores
 //===----------------------------------------------------------------------===//
+
+SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
+                                                           Operation *op) {
+  auto store = dyn_cast<FragmentStoreOp>(op);
+  if (!store)
+    return BoxMachine::tensorMapsFor(lower, op);
+  Value tensor = tensorOf(store.getTile());
+  auto team = op->getParentOfType<TeamOp>();
+  if (!store.getVia() || !tensor ||
+      (team && !team.isWholeGroups(lower.target.warpsPerMatrixGroup)))
+    return {};
+  KVBufferAttr params = store.getVia().getType().getParams();
+  return {TensorMapRequest{tensor, tileEdges(store.getTile()).rowDimension,
+                           kGroupRows, params.getBK(), 0, params.getDepth()}};
+}
 
 void HopperMachine::waitForStores(LaneLowering &lower) {
   ImplicitLocOpBuilder &b = lower.b;

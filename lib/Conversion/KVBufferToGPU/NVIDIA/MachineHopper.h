@@ -1,4 +1,4 @@
-//===- MachineHopper.h - Rings on NVIDIA, sm_90a ----------------*- C++ -*-===//
+//===- MachineHopper.h - Rings on NVIDIA, sm_90 and later -------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,8 +9,9 @@
 /// \file
 /// Tiles move by the tensor copy engine (TMA), those over small pages by boxes
 /// of a page each, or, where no box fits, by lanes (MachineHopperPages.cpp);
-/// slots change hands through mbarriers (MachineHopperRings.cpp); products are
-/// wgmma (MachineHopper.cpp). PTX ISA: "cp.async.bulk.tensor", "mbarrier",
+/// slots change hands through mbarriers (MachineHopperRings.cpp). That is all
+/// of a machine whose products are the portable ones; on sm_90a they are wgmma
+/// (MachineHopper.cpp). PTX ISA: "cp.async.bulk.tensor", "mbarrier",
 /// "Asynchronous warpgroup level matrix instructions", "setmaxnreg".
 ///
 //===----------------------------------------------------------------------===//
@@ -38,6 +39,8 @@ int64_t blockBytes(KVBufferAttr params);
 /// what repeats every 8 rows, of which rows shorter than 128 bytes fill a part.
 mlir::LogicalResult checkSwizzle(mlir::Operation *op, KVBufferAttr params);
 
+/// The tensor that a tile is a part of; null if no op says so.
+mlir::Value tensorOf(mlir::Value tile);
 /// Whether a cluster's blocks load a tile together.
 bool isShared(RingLoadOp op);
 /// How a cluster's blocks divide a tile: `columns` of them its blocks of
@@ -79,17 +82,24 @@ mlir::Value ofLane(Lanes &lower, mlir::Value value, mlir::Value lane);
 Values ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
                 llvm::function_ref<Values()> emit);
 
-/// See the file's comment.
-class HopperMachine : public NVIDIAMachine, public RingTeams {
+/// Rings on chips whose warps multiply by themselves, sm_90 and sm_100a.
+class BoxMachine : public NVIDIAMachine,
+                   public PhaseBarriers,
+                   public BoxCopies,
+                   public TeamRegisters {
 public:
-  RingTeams *ringTeams() override { return this; }
-  mlir::Value emitRatio(Lanes &lower, mlir::Value x, mlir::Value y) override;
+  explicit BoxMachine(bool registers) : movesRegisters(registers) {}
+  PhaseBarriers *phaseBarriers() override { return this; }
+  BoxCopies *boxCopies() override { return this; }
+  TeamRegisters *teamRegisters() override {
+    return movesRegisters ? this : nullptr;
+  }
   llvm::SmallVector<TensorMapRequest>
   tensorMapsFor(Lanes &lower, mlir::Operation *op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
   Movers moversOf(Lanes &lower, RingLoadOp op) override;
   int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) override;
-  void emitRingPrologue(Lanes &lower) override;
+  void emitPrologue(Lanes &lower) override;
   void emitBarrierInit(Lanes &lower,
                        llvm::ArrayRef<LdsBarrier> barriers) override;
   mlir::Value uniform(Lanes &lower, mlir::Value value) override;
@@ -100,6 +110,7 @@ public:
                          mlir::Value predicate) override;
   void emitClusterArrive(Lanes &lower, mlir::Value barrier, mlir::Value rank,
                          mlir::Value predicate) override;
+  void emitWarpMeet(Lanes &lower) override;
   void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                        int64_t bytes) override;
   void emitClusterStore(Lanes &lower, mlir::Value value, mlir::Value word,
@@ -111,38 +122,22 @@ public:
                                    const TileCoordinates &at, mlir::Value slot,
                                    mlir::Value full, mlir::Value empty,
                                    mlir::Value emptyParity) override;
-  mlir::LogicalResult emitMmaStart(LaneLowering &lower, MmaStartOp op,
-                                   llvm::ArrayRef<mlir::Value> a,
-                                   mlir::Value slot,
-                                   llvm::ArrayRef<mlir::Value> acc,
-                                   Values &results) override;
-  void emitMmaWait(Lanes &lower, Values &values, int64_t younger) override;
-  mlir::LogicalResult emitStoreVia(LaneLowering &lower, FragmentStoreOp op,
-                                   const TileCoordinates &at,
-                                   llvm::ArrayRef<mlir::Value> values,
-                                   mlir::Value buffer) override;
-  void emitTeamEnd(LaneLowering &lower) override;
 
-private:
+protected:
   /// A pointer into shared memory; with `cluster` one that may lead to any
   /// block of the cluster, of which the own block's shared memory is a part.
   mlir::Value pointer(Lanes &lower, mlir::Value offset,
                       bool cluster = false) const;
+  /// Shared memory's address, i32.
+  mlir::Value ldsAddress;
+
+private:
   /// Asks for one box, to `to` (a byte offset in LDS), whose bytes count at
   /// `barrier` (a pointer); in all blocks that `mask` names, null for this one.
   /// `there`: whether to, null: always; with a mask only.
   void emitBox(Lanes &lower, mlir::Value map, mlir::ValueRange position,
                mlir::Value to, mlir::Value barrier, mlir::Value mask = nullptr,
                mlir::Value there = nullptr);
-  /// The barriers of a team, made at their first use.
-  static int64_t once(LaneLowering &lower, int64_t &first, int64_t count) {
-    if (!first)
-      first = lower.barriers.take(count);
-    return first;
-  }
-  mlir::Value descriptor(LaneLowering &lower, mlir::Value offset,
-                         int64_t leadingBytes, int64_t strideBytes,
-                         int64_t swizzleBytes);
   /// The pages of a tile over small pages: lane j holds the block of the rows
   /// from j times those of a box on. Where those are not valid, the block of
   /// the valid row that is nearest.
@@ -179,10 +174,45 @@ private:
                      const TileValues &tile, const TileCoordinates &at,
                      mlir::Value slot, mlir::Value full, mlir::Value empty,
                      mlir::Value emptyParity);
+
+  const bool movesRegisters;
+};
+
+/// See the file's comment.
+class HopperMachine : public BoxMachine,
+                      public BoxStores,
+                      public AsyncProducts {
+public:
+  HopperMachine() : BoxMachine(/*registers=*/true) {}
+  BoxStores *boxStores() override { return this; }
+  AsyncProducts *asyncProducts() override { return this; }
+  mlir::Value emitRatio(Lanes &lower, mlir::Value x, mlir::Value y) override;
+  llvm::SmallVector<TensorMapRequest>
+  tensorMapsFor(Lanes &lower, mlir::Operation *op) override;
+  mlir::LogicalResult emitMmaStart(LaneLowering &lower, MmaStartOp op,
+                                   llvm::ArrayRef<mlir::Value> a,
+                                   mlir::Value slot,
+                                   llvm::ArrayRef<mlir::Value> acc,
+                                   Values &results) override;
+  void emitMmaWait(Lanes &lower, Values &values, int64_t younger) override;
+  mlir::LogicalResult emitStoreVia(LaneLowering &lower, FragmentStoreOp op,
+                                   const TileCoordinates &at,
+                                   llvm::ArrayRef<mlir::Value> values,
+                                   mlir::Value buffer) override;
+  void emitTeamEnd(LaneLowering &lower) override;
+
+private:
+  /// The barriers of a team, made at their first use.
+  static int64_t once(LaneLowering &lower, int64_t &first, int64_t count) {
+    if (!first)
+      first = lower.barriers.take(count);
+    return first;
+  }
+  mlir::Value descriptor(LaneLowering &lower, mlir::Value offset,
+                         int64_t leadingBytes, int64_t strideBytes,
+                         int64_t swizzleBytes);
   void waitForStores(LaneLowering &lower);
 
-  /// Shared memory's address, i32.
-  mlir::Value ldsAddress;
   /// Descriptors of byte 0 of LDS, by their constant part.
   llvm::DenseMap<int64_t, mlir::Value> origins;
   int64_t storeBarriers = 0;

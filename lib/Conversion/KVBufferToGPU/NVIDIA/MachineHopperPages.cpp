@@ -198,7 +198,7 @@ void RowCopies::copy(Value slot, int64_t first, int64_t count,
   }
 }
 
-int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
+int64_t BoxMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   if (boxRows(lower, op))
     return 1;
   // One warp takes too long for a tile of 128 rows of 256 bytes (H200,
@@ -211,7 +211,7 @@ int64_t HopperMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   return divides ? warps : 1;
 }
 
-std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
+std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   int64_t page = op.getTile().getType().getPageSize();
   // Boxes of an odd number of rows, and of single rows, begin at any row.
   if (!lower.target.boxesPages(page) || boxRows(lower, op) ||
@@ -236,11 +236,10 @@ std::optional<PageBoxes> HopperMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   return boxes;
 }
 
-void HopperMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
-                                  const PageBoxes &boxes,
-                                  const TileValues &tile,
-                                  const TileCoordinates &at, Value slot,
-                                  Value full, Value empty, Value emptyParity) {
+void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
+                               const PageBoxes &boxes, const TileValues &tile,
+                               const TileCoordinates &at, Value slot,
+                               Value full, Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   KVBufferAttr params = op.getRing().getType().getParams();
@@ -376,10 +375,10 @@ void HopperMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
   }
 }
 
-void HopperMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
-                                   const TileValues &tile,
-                                   const TileCoordinates &at, Value slot,
-                                   Value full, Value empty, Value emptyParity) {
+void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
+                                const TileValues &tile,
+                                const TileCoordinates &at, Value slot,
+                                Value full, Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   KVBufferAttr params = op.getRing().getType().getParams();

@@ -1,4 +1,4 @@
-//===- MachineHopperRings.cpp - Rings and clusters on sm_90a ----*- C++ -*-===//
+//===- MachineHopperRings.cpp - Rings and clusters of boxes -----*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// Kernel parameters, mbarriers and loads of HopperMachine.
+/// Kernel parameters, mbarriers and loads of BoxMachine.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -63,8 +63,7 @@ LogicalResult hopper::checkSwizzle(Operation *op, KVBufferAttr params) {
 // Kernel parameters and barriers
 //===----------------------------------------------------------------------===//
 
-/// The tensor that a tile is a part of; null if no op says so.
-static Value tensorOf(Value tile) {
+Value hopper::tensorOf(Value tile) {
   if (auto op = tile.getDefiningOp<DramTileOp>())
     return op.getTensor();
   if (auto op = tile.getDefiningOp<CacheTileOp>())
@@ -99,13 +98,13 @@ int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
   return rows;
 }
 
-Movers HopperMachine::moversOf(Lanes &lower, RingLoadOp op) {
+Movers BoxMachine::moversOf(Lanes &lower, RingLoadOp op) {
   // The lanes of a warp look up a page each, or copy.
   bool paged = op.getTile().getType().getPageSize();
   return paged || needsCopies(op) ? Movers::Warp : Movers::Lane;
 }
 
-int64_t HopperMachine::cutRows(Lanes &lower, RingLoadOp op) {
+int64_t BoxMachine::cutRows(Lanes &lower, RingLoadOp op) {
   TileCoordinates edges = tileEdges(op.getTile());
   TileType type = op.getTile().getType();
   // Where the first rows may be missing, too, what that takes would leave the
@@ -122,8 +121,8 @@ int64_t HopperMachine::cutRows(Lanes &lower, RingLoadOp op) {
   return 0;
 }
 
-SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
-                                                           Operation *op) {
+SmallVector<TensorMapRequest> BoxMachine::tensorMapsFor(Lanes &lower,
+                                                        Operation *op) {
   if (auto load = dyn_cast<RingLoadOp>(op)) {
     Value tensor = tensorOf(load.getTile());
     if (!tensor)
@@ -150,28 +149,21 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
     }
     return requests;
   }
-  if (auto store = dyn_cast<FragmentStoreOp>(op))
-    if (store.getVia())
-      if (Value tensor = tensorOf(store.getTile()))
-        return {TensorMapRequest{
-            tensor, tileEdges(store.getTile()).rowDimension, kGroupRows,
-            store.getVia().getType().getParams().getBK(), 0,
-            store.getVia().getType().getParams().getDepth()}};
   return {};
 }
 
-Type HopperMachine::tensorMapType(MLIRContext *context) {
+Type BoxMachine::tensorMapType(MLIRContext *context) {
   return LLVM::LLVMPointerType::get(context);
 }
 
-void HopperMachine::emitRingPrologue(Lanes &lower) {
+void BoxMachine::emitPrologue(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(
       b, lower.shared(b.getI8Type()));
   ldsAddress = lower.toI32(address);
 }
 
-Value HopperMachine::pointer(Lanes &lower, Value offset, bool cluster) const {
+Value BoxMachine::pointer(Lanes &lower, Value offset, bool cluster) const {
   ImplicitLocOpBuilder &b = lower.b;
   Value address = arith::AddIOp::create(b, ldsAddress, offset);
   auto type = LLVM::LLVMPointerType::get(
@@ -180,8 +172,7 @@ Value HopperMachine::pointer(Lanes &lower, Value offset, bool cluster) const {
   return LLVM::IntToPtrOp::create(b, type, address);
 }
 
-void HopperMachine::emitBarrierInit(Lanes &lower,
-                                    ArrayRef<LdsBarrier> barriers) {
+void BoxMachine::emitBarrierInit(Lanes &lower, ArrayRef<LdsBarrier> barriers) {
   ImplicitLocOpBuilder &b = lower.b;
   for (const LdsBarrier &barrier : barriers)
     NVVM::MBarrierInitOp::create(b, pointer(lower, lower.i32(barrier.offset)),
@@ -189,20 +180,20 @@ void HopperMachine::emitBarrierInit(Lanes &lower,
   NVVM::FenceMbarrierInitOp::create(b);
 }
 
-Value HopperMachine::emitElect(Lanes &lower) {
+Value BoxMachine::emitElect(Lanes &lower) {
   // After it the assembler knows that one lane runs, and keeps the coordinates
   // of boxes in uniform registers without asking whether lanes agree.
   return NVVM::ElectSyncOp::create(lower.b, lower.b.getI1Type(), Value());
 }
 
-void HopperMachine::emitBarrierWait(Lanes &lower, Value barrier, Value parity) {
+void BoxMachine::emitBarrierWait(Lanes &lower, Value barrier, Value parity) {
   // How long one try may sleep, ns; the op tries again.
   constexpr int64_t ticks = 10'000'000;
   NVVM::MBarrierTryWaitParityOp::create(lower.b, pointer(lower, barrier),
                                         parity, lower.i32(ticks));
 }
 
-Value HopperMachine::uniform(Lanes &lower, Value value) {
+Value BoxMachine::uniform(Lanes &lower, Value value) {
   // The first lane's: ptxas then knows that the lanes agree.
   return gpu::ShuffleOp::create(lower.b, value, lower.i32(0),
                                 lower.i32(lower.target.waveSize),
@@ -210,8 +201,8 @@ Value HopperMachine::uniform(Lanes &lower, Value value) {
       .getShuffleResult();
 }
 
-void HopperMachine::emitBarrierArrive(Lanes &lower, Value barrier,
-                                      Value predicate) {
+void BoxMachine::emitBarrierArrive(Lanes &lower, Value barrier,
+                                   Value predicate) {
   ImplicitLocOpBuilder &b = lower.b;
   // An arrival that expects no bytes: the form that takes a predicate, where a
   // branch would part the code that the assembler schedules.
@@ -220,31 +211,33 @@ void HopperMachine::emitBarrierArrive(Lanes &lower, Value barrier,
       NVVM::MemScopeKind::CTA, /*relaxed=*/false, predicate);
 }
 
-void HopperMachine::emitClusterArrive(Lanes &lower, Value barrier, Value rank,
-                                      Value predicate) {
+void BoxMachine::emitClusterArrive(Lanes &lower, Value barrier, Value rank,
+                                   Value predicate) {
   ClusterArriveOp::create(lower.b, pointer(lower, barrier), rank, predicate);
 }
 
-void HopperMachine::emitExpectBytes(Lanes &lower, Value barrier,
-                                    int64_t bytes) {
+void BoxMachine::emitWarpMeet(Lanes &lower) {
+  NVVM::SyncWarpOp::create(lower.b, lower.i32(-1));
+}
+
+void BoxMachine::emitExpectBytes(Lanes &lower, Value barrier, int64_t bytes) {
   NVVM::MBarrierArriveExpectTxOp::create(
       lower.b, TypeRange(), pointer(lower, barrier), lower.i32(bytes),
       NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
 }
 
-void HopperMachine::emitClusterStore(Lanes &lower, Value value, Value word,
-                                     Value barrier, Value rank) {
+void BoxMachine::emitClusterStore(Lanes &lower, Value value, Value word,
+                                  Value barrier, Value rank) {
   ClusterStoreOp::create(lower.b, value, pointer(lower, word),
                          pointer(lower, barrier), rank);
 }
 
-void HopperMachine::emitClusterMeet(Lanes &lower) {
+void BoxMachine::emitClusterMeet(Lanes &lower) {
   NVVM::ClusterArriveOp::create(lower.b, UnitAttr());
   NVVM::ClusterWaitOp::create(lower.b, UnitAttr());
 }
 
-void HopperMachine::emitSetRegisters(Lanes &lower, int64_t count,
-                                     int64_t before) {
+void BoxMachine::emitSetRegisters(Lanes &lower, int64_t count, int64_t before) {
   NVVM::SetMaxRegisterOp::create(lower.b, count,
                                  count > before
                                      ? NVVM::SetMaxRegisterAction::increase
@@ -270,8 +263,8 @@ static Value rowInPage(Lanes &lower, TileType type, const TileValues &tile,
   return arith::RemUIOp::create(b, key, lower.i32(type.getPageSize()));
 }
 
-Value HopperMachine::emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
-                                       const TileValues &tile) {
+Value BoxMachine::emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
+                                    const TileValues &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   int64_t rows = boxRows(lower, op), boxes = type.getRows() / rows;
@@ -294,18 +287,19 @@ Value hopper::ofLane(Lanes &lower, Value value, Value lane) {
       .getShuffleResult();
 }
 
-void HopperMachine::emitBox(Lanes &lower, Value map, ValueRange position,
-                            Value to, Value barrier, Value mask, Value there) {
+void BoxMachine::emitBox(Lanes &lower, Value map, ValueRange position, Value to,
+                         Value barrier, Value mask, Value there) {
+  bool cluster = mask || !lower.target.copiesBoxesIntoBlock;
   NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
-      lower.b, pointer(lower, to, /*cluster=*/bool(mask)), map, position,
-      barrier, /*im2colOffsets=*/ValueRange(), mask,
-      /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/!mask,
+      lower.b, pointer(lower, to, cluster), map, position, barrier,
+      /*im2colOffsets=*/ValueRange(), mask,
+      /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/!cluster,
       /*group=*/NVVM::CTAGroupKindAttr(), there);
 }
 
-void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
-                              const TileValues &tile, const TileCoordinates &at,
-                              Value slot, Value full, Value blocks) {
+void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
+                           const TileValues &tile, const TileCoordinates &at,
+                           Value slot, Value full, Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   TileType type = op.getTile().getType();
@@ -384,9 +378,9 @@ void HopperMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   }
 }
 
-void HopperMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
-                                   const TileValues &tile, Value slot,
-                                   Value full, Value blocks) {
+void BoxMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
+                                const TileValues &tile, Value slot, Value full,
+                                Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   auto lineOf = [&](Value row) {
@@ -415,10 +409,9 @@ void HopperMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
   emitBarrierArrive(lower, full, first);
 }
 
-void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
-                                const TileValues &tile,
-                                const TileCoordinates &at, Value slot,
-                                Value full) {
+void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
+                             const TileValues &tile, const TileCoordinates &at,
+                             Value slot, Value full) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   int64_t rows = cutRows(lower, op), groups = params.getBN() / rows;
@@ -499,11 +492,11 @@ void HopperMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
   emitBarrierArrive(lower, full, first);
 }
 
-LogicalResult HopperMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
-                                          const TileValues &tile,
-                                          const TileCoordinates &at, Value slot,
-                                          Value full, Value empty,
-                                          Value emptyParity) {
+LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
+                                       const TileValues &tile,
+                                       const TileCoordinates &at, Value slot,
+                                       Value full, Value empty,
+                                       Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   TileType type = op.getTile().getType();

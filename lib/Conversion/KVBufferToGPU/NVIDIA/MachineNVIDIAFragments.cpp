@@ -25,7 +25,7 @@ LogicalResult NVIDIAMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                                               const TileValues &tile,
                                               Values &words) {
   // Groups of warps that multiply together read operands from LDS.
-  if (hasRings())
+  if (asyncProducts())
     return Machine::emitTileFragment(lower, op, tile, words);
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getFragment().getType();

@@ -12,25 +12,13 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// What a ring or a mailbox says of its teams and of the releases of a slot.
-static LogicalResult verifyChannel(TeamChannelInterface op, int64_t releases) {
-  if (failed(verifyTeamNames(op)))
-    return failure();
-  if (releases < 1 || releases > kMostElements)
-    return op->emitOpError() << "expected 1 to " << kMostElements
-                             << " releases, got " << releases;
-  return success();
-}
-
-LogicalResult RingOp::verify() {
-  return verifyChannel(*this, int64_t(getReleases()));
-}
+LogicalResult RingOp::verify() { return verifyTeamNames(*this); }
 
 LogicalResult MailboxOp::verify() {
   if (int64_t(getSlots()) < 1 || int64_t(getSlots()) > kMostElements)
     return emitOpError() << "expected 1 to " << kMostElements << " slots, got "
                          << int64_t(getSlots());
-  return verifyChannel(*this, int64_t(getReleases()));
+  return verifyTeamNames(*this);
 }
 
 bool MailboxOp::doesFillerTake() { return getShared(); }

@@ -60,6 +60,19 @@ bool TeamOp::isMover() {
       .wasInterrupted();
 }
 
+int64_t TeamOp::getFirstWarp() {
+  int64_t first = 0;
+  for (Operation *op = (*this)->getPrevNode(); op; op = op->getPrevNode())
+    if (auto team = dyn_cast<TeamOp>(op))
+      first += int64_t(team.getWarps() * team.getCopies());
+  return first;
+}
+
+bool TeamOp::isWholeGroups(int64_t warps) {
+  return warps && int64_t(getWarps()) % warps == 0 &&
+         getFirstWarp() % warps == 0;
+}
+
 bool TeamOp::readsRings() {
   return getBody()
       .walk([](RingWaitOp) { return WalkResult::interrupt(); })

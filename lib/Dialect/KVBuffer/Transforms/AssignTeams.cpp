@@ -599,7 +599,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                             "kvbuf-choose-schedule checks";
       return signalPassFailure();
     }
-    int64_t releases = schedule.getWarps() / target->warpsPerMatrixGroup;
+    int64_t groups = schedule.getWarps() / target->warpsPerMatrixGroup;
 
     // Buffers and channels live as long as the block.
     Block &body = kernel.getBody().front();
@@ -625,7 +625,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     for (Channel &channel : channels) {
       b.setLoc(channel.buffer.getLoc());
       channel.value = RingOp::create(b, channel.buffer.getBuffer(), from, to,
-                                     releases, /*shared=*/false);
+                                     /*shared=*/false);
     }
     b.setLoc(kernel.getLoc());
     // Two numbers in the box: the producers look one tile ahead.
@@ -633,7 +633,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
       channels.push_back(
           {AllocOp(),
            MailboxOp::create(b, MailboxType::get(b.getContext()), from, to,
-                             /*slots=*/2, releases,
+                             /*slots=*/2,
                              /*shared=*/bool(kernel.getKnownClusterSize()))});
     // What the block does together comes before the teams, with what it needs.
     for (auto op : llvm::to_vector(body.getOps<NumberTilesOp>())) {
@@ -663,7 +663,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                          /*copies=*/1, /*BM=*/0,
                          isProducer ? mover->registers : mover->otherRegisters);
       b.createBlock(&team.getBody());
-      TeamWriter writer(b, channels, isProducer, schedule, releases);
+      TeamWriter writer(b, channels, isProducer, schedule, groups);
       // What stands before the teams, buffers and channels, stays.
       for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
            op != end; op = op->getNextNode())
@@ -685,7 +685,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                    remark::RemarkOpts::name("teams").category(DEBUG_TYPE))
         << std::to_string(mover->warps) << " warps move tiles, "
         << std::to_string(schedule.getWarps()) << " multiply in "
-        << std::to_string(releases) << " group(s)";
+        << std::to_string(groups) << " group(s)";
   }
 };
 } // namespace

@@ -8,7 +8,9 @@
 
 #include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 
@@ -146,9 +148,12 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    // Warps that are no whole groups multiply by themselves.
+    std::optional<TargetInfo> target = targetOf(kernel);
     SmallVector<TeamOp> found;
     kernel.walk([&](TeamOp op) {
-      if (op.readsRings())
+      if (op.readsRings() &&
+          (!target || op.isWholeGroups(target->warpsPerMatrixGroup)))
         found.push_back(op);
     });
     if (!schedule)

@@ -1,5 +1,5 @@
 // Attention whose values are a part of the keys (examples/three_teams.mlir), for
-// chips whose warps multiply in groups. One team moves tiles; what it fills is read
+// chips that have rings, whether warps multiply in groups or not. One team moves tiles; what it fills is read
 // by three: @scores multiplies by all of K's columns, @left and @right by 64 of them
 // each, as V, out of the same slot. A slot is filled anew when all three have given it
 // back. Weights go through a queue.
@@ -51,8 +51,8 @@ gpu.module @rings_module {
 
     %q_slot = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
     %slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-    %q_ring = kvbuffer.ring %q_slot from @load to [@scores] {releases = 1 : i64} : !kvbuffer.buffer<#qbuf>
-    %ring = kvbuffer.ring %slots from @load to [@scores, @left, @right] {releases = 3 : i64} : !kvbuffer.buffer<#kbuf>
+    %q_ring = kvbuffer.ring %q_slot from @load to [@scores] : !kvbuffer.buffer<#qbuf>
+    %ring = kvbuffer.ring %slots from @load to [@scores, @left, @right] : !kvbuffer.buffer<#kbuf>
     %weights = kvbuffer.queue slots(2) from @scores to [@left, @right] : !weights
     kvbuffer.teams {
       kvbuffer.team @scores warps(4) {

@@ -29,19 +29,18 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
     reads it and gives it back. They have one copy each.
 
     Each slot has two barriers in LDS: *full*, which a filling completes, and
-    *empty*, which `releases` releases complete: one for each matrix-unit group
-    of all the teams of `to`. Fillings are numbered from 0; filling f lies in
-    slot f mod stages. All slots start empty.
+    *empty*, which a release by every team of `to` completes. Fillings are
+    numbered from 0; filling f lies in slot f mod stages. All slots start empty.
 
     With `shared` the blocks of a cluster fill their rings alike: each loads an
     equal part of every tile, into all of them. A slot is then empty
-    when the `releases` of every block have released it, in all of them; *full*
-    stays a matter of each block.
+    when the teams of every block have released it, in all of them; *full* stays a
+    matter of each block.
 
     Example:
 
     ```mlir
-    %kring = kvbuffer.ring %kbuf from @producers to [@consumers] {releases = 2 : i64}
+    %kring = kvbuffer.ring %kbuf from @producers to [@consumers]
       : !kvbuffer.buffer<#kbuf>
     ```
   }];
@@ -50,7 +49,6 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
     Arg<FlatSymbolRefAttr, "the team that fills">:$from,
     Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
         "the teams that read">:$to,
-    Arg<I64Attr, "arrivals that empty a slot">:$releases,
     Arg<UnitAttr, "whether a cluster's blocks fill it for each other">:$shared);
   let results = (outs KVBuffer_RingType:$ring);
   let assemblyFormat = [{
@@ -106,8 +104,9 @@ def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
     KVBuffer_TakesFromChannel, KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Gives a slot back to the team that fills it";
   let description = [{
-    One arrival for each matrix-unit group of the team (its warps that multiply
-    together); every read of the slot by that group has finished.
+    Every read of the slot by the team has finished. Each warp arrives for itself,
+    or, where nothing but products of a group of warps reads the ring and has been
+    awaited, one thread for its group.
 
     Example:
 
@@ -139,7 +138,7 @@ def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
     Example:
 
     ```mlir
-    %box = kvbuffer.mailbox from @producers to [@consumers] {releases = 2 : i64, slots = 2 : i64}
+    %box = kvbuffer.mailbox from @producers to [@consumers] {slots = 2 : i64}
     ```
   }];
   let arguments = (ins
@@ -147,7 +146,6 @@ def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
     Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
         "the teams that take">:$to,
     Arg<I64Attr, "numbers that wait at most">:$slots,
-    Arg<I64Attr, "matrix-unit groups that take each number">:$releases,
     Arg<UnitAttr, "whether a cluster's boxes receive the same numbers">:$shared);
   let results = (outs KVBuffer_MailboxType:$box);
   let assemblyFormat = "`from` $from `to` $to attr-dict";

@@ -128,6 +128,11 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
     /// Whether the team only moves: what one lane or some warps do for all of
     /// it is in it.
     bool isMover();
+    /// Warps of the teams that come before it, with their copies.
+    int64_t getFirstWarp();
+    /// Whether the team is whole groups of `warps` warps, from the first of one
+    /// on; false of 0.
+    bool isWholeGroups(int64_t warps);
     /// Whether the team waits for fillings of rings.
     bool readsRings();
   }];

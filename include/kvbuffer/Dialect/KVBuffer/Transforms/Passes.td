@@ -247,8 +247,8 @@ def ShareLoads : Pass<"kvbuf-share-loads", "::mlir::gpu::GPUFuncOp"> {
 def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Start products on staged operands, wait as late as possible";
   let description = [{
-    In a team that reads rings, a `kvbuffer.mma` becomes a
-    `kvbuffer.mma_start` that reads operand b and, without `q_in_regs`, operand a
+    In a team that reads rings and is whole groups of warps, as the chip's matrix
+    unit takes them, a `kvbuffer.mma` becomes a `kvbuffer.mma_start` that reads operand b and, without `q_in_regs`, operand a
     from LDS, and a `kvbuffer.mma_wait` before the first use of its result, in the
     same iteration. The release of a slot moves after the wait of the product
     that reads it. With `ping_pong`, groups of warps take turns in loops that
