@@ -7,6 +7,8 @@ torch.nn.functional."""
 
 from __future__ import annotations
 
+import numbers
+
 from . import _ops
 from ._append import append as append_tokens
 from ._attention import (build, check_window, fits_append, require_flag,
@@ -20,7 +22,9 @@ def refuse(name, value, *neutral, why=""):
     """NotImplementedError for an argument that differs from what means
     nothing."""
     for n in neutral:
-        if value is n or (not hasattr(value, "shape") and value == n):
+        # A number may be a graph's symbol, which has not every attribute.
+        if value is n or (isinstance(value, (bool, int, float, numbers.Number))
+                          and value == n):
             return
     said = f"of shape {shape_of(value)}" if hasattr(value, "shape") else value
     raise NotImplementedError(

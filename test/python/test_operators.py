@@ -196,6 +196,18 @@ class Same(unittest.TestCase):
                                  (real.shape, real.stride(), real.dtype))
 
 
+    def test_dynamic(self):
+        """Sizes, and numbers that defaults name, are symbols."""
+        q = normal(1, 5, 2, 64)
+        offsets = torch.tensor([0, 5], dtype=torch.int32)
+        self.same(lambda q: (
+            kt.flash_attn_func(q, q, q, causal=True),
+            kt.flash_attn_varlen_func(q[0], q[0], q[0], offsets, offsets, 5, 5),
+            kt.flash_attn_with_kvcache(q, q, q),
+            kt.scaled_dot_product_attention(q, q, q),
+            kvbuf.attention(q, q, q)), q, dynamic=True)
+
+
 class Tracers(unittest.TestCase):
     """What records operators while plain tensors run."""
 
