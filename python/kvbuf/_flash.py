@@ -125,6 +125,7 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     ragged = cu_seqlens_q is not None
     require_rank("q", q, 3 if ragged else 4, "(rows, heads, head size)" if ragged
                  else "(batch, rows, heads, head size)")
+    require_type(ops, "q", q, "f16", "bf16")
     for name, x in ("k_cache", k_cache), ("v_cache", v_cache):
         require_rank(name, x, 4, "(blocks, rows, heads, head size)")
         if ops.strides(x)[-1] != 1 and x.shape[-1] > 1:

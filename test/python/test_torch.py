@@ -144,6 +144,26 @@ class Functions(Case):
             self.close(kt.flash_attn_func(apart, k, v)[0], attention(
                 *(exact(x[0]) for x in (apart, k, v)))[0])
 
+    def test_types_of_new_tokens(self):
+        """8-bit floats are of caches alone; what is refused writes nothing."""
+        q, cache = normal(1, 1, 2, 64), normal(1, 9, 2, 64)
+        lengths = torch.tensor([3])
+        for kind in torch.float8_e4m3fn, torch.float32:
+            x, held = q.to(kind), cache.to(kind)
+            before = held.clone().float()
+            with self.assertRaisesRegex(
+                    ValueError, "^q has type (torch.)?float.*; expected float16 or "
+                    "bfloat16$"):
+                kt.flash_attn_with_kvcache(x, held, held, x, x,
+                                           cache_seqlens=lengths)
+            self.assertTrue(torch.equal(held.float(), before))
+        held = cache.to(torch.float8_e4m3fn)
+        with self.assertRaisesRegex(
+                ValueError, "^k has type torch.float8_e4m3fn, and q torch.bfloat16; "
+                "expected one type"):
+            kt.flash_attn_with_kvcache(q, held, held, q.to(held.dtype),
+                                       q.to(held.dtype), cache_seqlens=lengths)
+
     def test_numbers_in_tensors(self):
         """Their values count, whenever they change; those of a device are not
         read."""
