@@ -37,6 +37,9 @@ def pages(batch, per_seq, blocks):
 
 
 class Append(unittest.TestCase):
+    #: Whether launches are on a GPU (benchmark/verify_programs.py).
+    ON_GPU = False
+
     def run_on(self, kernel, counts, lengths, table, page, k, v):
         """Launches, and compares both caches with what numpy makes of them."""
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -85,8 +88,10 @@ class Append(unittest.TestCase):
 
     def test_what_has_no_row(self):
         """Past the table, in pages that there are not, at lengths that no
-        sequence has: nothing is stored, and nothing else is written."""
+        sequence has: nothing is stored, and nothing else is written. A host that
+        can read lengths refuses those."""
         kernel = kvbuf.compile(TEXT, target=CHIP)
+        device = kvbuf.Device("emulator", check_lengths=False)
         table = pages(3, 2, 9)
         table[1, 0], table[2] = 9, [-1, 1 << 30]
         k, v = (random(9, 16, HEADS, SIZE) for _ in "kv")
@@ -95,12 +100,18 @@ class Append(unittest.TestCase):
         offsets, lengths = np.int32([0, 2, 4, 6]), np.int32([32, 40, 1 << 30])
         new = random(6, HEADS, SIZE)
         kernel(k_new=new, v_new=new, offsets=offsets, k=k, v=v, k_table=table,
-               v_table=table, k_lengths=lengths, v_lengths=lengths)
+               v_table=table, k_lengths=lengths, v_lengths=lengths, device=device)
         np.testing.assert_array_equal(k, before)
+        if not self.ON_GPU:
+            with self.assertRaisesRegex(
+                    kvbuf.Error, "^tensor 'k.lengths' holds 40 at 1; expected 0 to "
+                    "32, the tokens that a sequence has room for$"):
+                kernel(k_new=new, v_new=new, offsets=offsets, k=k, v=v, k_table=table,
+                       v_table=table, k_lengths=lengths, v_lengths=lengths)
         # A negative length counts as none.
         kernel(k_new=new, v_new=new, offsets=offsets, k=k, v=v, k_table=table,
                v_table=table, k_lengths=np.int32([-5, 40, 40]),
-               v_lengths=np.int32([40, 40, 40]))
+               v_lengths=np.int32([40, 40, 40]), device=device)
         before[table[0, 0], :2] = new[:2]
         np.testing.assert_array_equal(k, before)
 

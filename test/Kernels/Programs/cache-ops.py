@@ -169,7 +169,8 @@ def check(kind, quantized):
         raw, some, views = (np.zeros((n, 8), np.uint8), np.zeros((n, 2), np.float32),
                             np.zeros((n, 4), np.float32))
         given.update(raw=raw, scales=some, views=views, c_scales=scales)
-    kernel(**given)
+    # Lengths and tables hold what no host would let by.
+    kernel(**given, device=kvbuf.Device("emulator", check_lengths=False))
     step = 1 if kind == "ragged" else 2 * rows
     for i, (b, h, t, d) in enumerate(where):
         place, row = None, -1

@@ -315,9 +315,10 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
   SmallVector<Attribute> shape = shapeOf(layout.getLeadingDims(), sizes);
   append(sizes, shape, layout.getHeads());
   append(sizes, shape, layout.getCacheDepth());
-  FailureOr<Value> data =
-      tensor(name, stridedType(sizes, layout.getElementType()), shape,
-             accessOf(i).name(), alignmentOf(i), /*holdsRows=*/true);
+  // Of another dialect's cache no runtime knows what its tensors mean.
+  FailureOr<Value> data = tensor(
+      name, stridedType(sizes, layout.getElementType()), shape,
+      accessOf(i).name(), alignmentOf(i), /*holdsRows=*/isa<CacheType>(layout));
   if (failed(data))
     return failure();
   SmallVector<Value> indices;
