@@ -96,9 +96,7 @@ def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
             tensors[n + "_scales"] = scales
     name = ops.device_name(q)
     emulated = name == "emulator"
-    chip = (_kernels.emulated_chip() if emulated
-            else _kernels.Device.shared(name).chip)
-    kernel = _kernels.find(problem, chip, None, emulated)
+    kernel = _kernels.find(problem, _kernels.chip_on(name), None, emulated)
     tensors = {n: ops.detach(x) for n, x in tensors.items()}
     ops.before_launch(tensors.values())
     kernel(**tensors)

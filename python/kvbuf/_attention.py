@@ -221,8 +221,7 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
     name = ops.device_name(like)
     emulated = name == "emulator"
     if target is None:
-        target = (_kernels.emulated_chip() if emulated
-                  else _kernels.Device.shared(name).chip)
+        target = _kernels.chip_on(name)
     kernel = _kernels.find(problem, target, schedule, emulated)
     tensors = request.arguments(ops)
     ops.before_launch(tensors.values())

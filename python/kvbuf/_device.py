@@ -46,8 +46,13 @@ class Device:
     @property
     def chip(self):
         """What to compile for here, as "sm_90a"; "" if the device cannot
-        tell."""
+        tell, or if no target fits it."""
         return lib.kvbufDeviceChip(self.handle).decode()
+
+    @property
+    def description(self):
+        """For people, as "NVIDIA H200 (sm_90)"."""
+        return lib.kvbufDeviceDescription(self.handle).decode()
 
     def _run(self, body):
         """Calls ``body``, which launches on this device. On the emulator, where
@@ -85,5 +90,4 @@ class Device:
         check(lib.kvbufDeviceSynchronize(self.handle))
 
     def __repr__(self):
-        text = lib.kvbufDeviceDescription(self.handle).decode()
-        return f"<kvbuf.Device {text}>"
+        return f"<kvbuf.Device {self.description}>"

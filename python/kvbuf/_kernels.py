@@ -311,6 +311,17 @@ def emulated_chip() -> str:
     return os.environ.get("KVBUF_EMULATE") or _artifact.DEFAULT_TARGET
 
 
+def chip_on(name: str) -> str:
+    """What to compile for where tensors lie on the device ``name``."""
+    if name == "emulator":
+        return emulated_chip()
+    device = Device.shared(name)
+    if not device.chip:
+        raise Error(f"no target fits {device.description}; "
+                    "expected one of the chips that kvbuf makes code for")
+    return device.chip
+
+
 def default_chip() -> tuple[str, bool]:
     """(chip, whether it is emulated) of a machine."""
     chip = _gpu_chip()

@@ -131,9 +131,8 @@ class _Plan:
     def __init__(self, request, like, order):
         name = _ops.of(like).device_name(like)
         self.emulated = emulated = name == "emulator"
-        chip = (_kernels.emulated_chip() if emulated
-                else _kernels.Device.shared(name).chip)
-        kernel = _kernels.find(request.problem, chip, None, emulated)
+        kernel = _kernels.find(request.problem, _kernels.chip_on(name), None,
+                               emulated)
         self.plan = kernel.plan(request.arguments(_ops.of(like)),
                                 request.sizes_of(kernel))
         self.launch, self.handle = self.plan.launch, self.plan.handle

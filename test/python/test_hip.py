@@ -33,6 +33,16 @@ class Hip(unittest.TestCase):
         run = kvbuf.compile(json.dumps(manifest()) + "\n")
         self.assertEqual(run.manifest["target"]["chip"], CHIP)
 
+    def test_chip_of_the_gpu(self):
+        """No kernel for another chip where no target fits."""
+        if CHIP != "sm_80":
+            self.assertEqual(kvbuf._kernels.chip_on("hip"), CHIP)
+            return
+        with self.assertRaisesRegex(
+                kvbuf.Error, r"^no target fits Mock Instinct \(version 11\.0\); "
+                "expected one of the chips that kvbuf makes code for$"):
+            kvbuf._kernels.chip_on("hip")
+
     @unittest.skipIf(CHIP == "sm_80", "no code runs on this chip")
     def test_cuda_array_interface(self):
         content = manifest()
