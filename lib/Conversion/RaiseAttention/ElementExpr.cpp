@@ -9,7 +9,6 @@
 #include "ElementExpr.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <cmath>
@@ -37,7 +36,7 @@ static bool isLowest(std::optional<double> value, Type type) {
 //===----------------------------------------------------------------------===//
 
 Digit ElementGraph::makeDigit(int64_t extent) {
-  digits.push_back({extent, {}});
+  digits.push_back({extent, {}, 0, std::nullopt});
   return digits.size() - 1;
 }
 
@@ -229,28 +228,14 @@ Expr *ElementGraph::defineOnce(Expr *e) {
         return nullptr;
     return element(cast.getSource(), e->coords);
   }
-  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
-    SmallVector<Coord> coords;
-    for (ReassociationIndices group : expand.getReassociationIndices()) {
-      Coord &coord = coords.emplace_back();
-      for (int64_t dim : group)
-        llvm::append_range(coord, e->coords[dim]);
-    }
-    return element(expand.getSrc(), coords);
-  }
-  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
-    SmallVector<Coord> coords;
-    ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
-    for (auto [coord, group] :
-         llvm::zip_equal(e->coords, collapse.getReassociationIndices())) {
-      auto parts = splitCoord(coord, shape.slice(group.front(), group.size()));
-      if (!parts)
-        return nullptr;
-      llvm::append_range(coords, *parts);
-    }
-    coords.resize(shape.size());
-    return element(collapse.getSrc(), coords);
-  }
+  if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+    return defineReshape(e, op);
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return defineSlice(e, slice);
+  if (auto insertion = dyn_cast<tensor::InsertSliceOp>(op))
+    return defineInsertion(e, insertion);
+  if (auto concat = dyn_cast<tensor::ConcatOp>(op))
+    return defineConcat(e, concat);
   if (auto splat = dyn_cast<tensor::SplatOp>(op))
     return scalar(splat.getInput());
   if (auto from = dyn_cast<tensor::FromElementsOp>(op))
@@ -273,6 +258,35 @@ Expr *ElementGraph::defineOnce(Expr *e) {
     return result;
   }
   return nullptr;
+}
+
+Expr *ElementGraph::defineReshape(Expr *e, Operation *op) {
+  // Numbers of mixed radix are of dimensions that their digits run through.
+  auto type = cast<RankedTensorType>(e->value.getType());
+  for (auto [dim, coord] : llvm::enumerate(e->coords))
+    if (!fills(coord, type.getDimSize(dim)))
+      return nullptr;
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    SmallVector<Coord> coords;
+    for (ReassociationIndices group : expand.getReassociationIndices()) {
+      Coord &coord = coords.emplace_back();
+      for (int64_t dim : group)
+        llvm::append_range(coord, e->coords[dim]);
+    }
+    return element(expand.getSrc(), coords);
+  }
+  auto collapse = cast<tensor::CollapseShapeOp>(op);
+  SmallVector<Coord> coords;
+  ArrayRef<int64_t> shape = collapse.getSrcType().getShape();
+  for (auto [coord, group] :
+       llvm::zip_equal(e->coords, collapse.getReassociationIndices())) {
+    auto parts = splitCoord(coord, shape.slice(group.front(), group.size()));
+    if (!parts)
+      return nullptr;
+    llvm::append_range(coords, *parts);
+  }
+  coords.resize(shape.size());
+  return element(collapse.getSrc(), coords);
 }
 
 Expr *ElementGraph::operandAt(OpOperand &operand, linalg::LinalgOp op,
@@ -315,7 +329,7 @@ Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
       return scalar(value);
     if (auto index = dyn_cast<linalg::IndexOp>(def)) {
       const std::optional<Coord> &coord = loops[index.getDim()];
-      if (!coord)
+      if (!coord || isShifted(*coord))
         return makeUnknown(value.getType(), def, loops);
       Expr *e = make(Expr::Kind::Index, value.getType());
       e->coords.push_back(*coord);

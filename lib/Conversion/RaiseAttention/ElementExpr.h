@@ -20,6 +20,7 @@
 #define KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
 #include <deque>
 #include <optional>
@@ -96,6 +97,16 @@ public:
   /// The coordinate in digits that reshapes have not split.
   Coord resolve(llvm::ArrayRef<Digit> coord) const;
 
+  /// The coordinate, in a dimension of which this one is a part, `distance`
+  /// further; of one digit, else empty.
+  Coord shifted(llvm::ArrayRef<Digit> coord, int64_t distance);
+  /// The coordinate that is always `number`.
+  Coord makeFixed(int64_t number);
+  /// Whether a coordinate does not begin at 0, and whether it runs through all
+  /// of a dimension.
+  bool isShifted(llvm::ArrayRef<Digit> coord) const;
+  bool fills(llvm::ArrayRef<Digit> coord, int64_t size) const;
+
   /// The element of a tensor.
   Expr *element(mlir::Value tensor, llvm::ArrayRef<Coord> coords);
   /// What an element is computed by; null where the graph begins for us.
@@ -128,6 +139,9 @@ private:
     int64_t extent;
     /// Once split: the digits that it is made of.
     Coord parts;
+    /// What it begins at: of a digit that runs like `base`, or of one number.
+    int64_t begin = 0;
+    std::optional<Digit> base = std::nullopt;
   };
   Expr *make(Expr::Kind kind, mlir::Type type);
   Expr *makeOp(llvm::StringRef name, mlir::Type type,
@@ -141,6 +155,14 @@ private:
   Expr *defineOnce(Expr *element);
   Expr *defineLinalg(Expr *element, mlir::linalg::LinalgOp op, unsigned result);
   Expr *defineSoftmax(Expr *element, mlir::linalg::SoftmaxOp op);
+  Expr *defineReshape(Expr *element, mlir::Operation *op);
+  Expr *defineSlice(Expr *element, mlir::tensor::ExtractSliceOp op);
+  Expr *defineInsertion(Expr *element, mlir::tensor::InsertSliceOp op);
+  Expr *defineConcat(Expr *element, mlir::tensor::ConcatOp op);
+  /// The coordinate in a part of a dimension, if it stays in it; `isOutside`:
+  /// it never is there.
+  std::optional<Coord> inPart(llvm::ArrayRef<Digit> coord, int64_t offset,
+                              int64_t size, bool &isOutside);
   /// A value of the region of `op` where its loops have these coordinates.
   Expr *inRegion(mlir::Value value, mlir::linalg::LinalgOp op,
                  llvm::ArrayRef<std::optional<Coord>> loops,
@@ -156,6 +178,8 @@ private:
   mlir::MLIRContext *context;
   std::deque<Expr> exprs;
   mutable std::vector<DigitInfo> digits;
+  llvm::DenseMap<std::pair<Digit, int64_t>, Digit> shiftedDigits;
+  llvm::DenseMap<int64_t, Digit> fixedDigits;
   llvm::SetVector<mlir::Operation *> visited;
 };
 

@@ -99,6 +99,9 @@ bool AttentionMatcher::checkSoftmax(const Weights &weights) {
            graph.getReducedExtents(e)[0] == graph.getExtent(keys);
   };
   Expr *sum = graph.view(weights.sum);
+  if (weights.max && weights.factor > 0 &&
+      matchSink(weights, sum, graph.view(weights.max)))
+    return true;
   if (!reducesKeys(sum, Combiner::Add) ||
       !graph.equal(graph.body(sum, {keys}), weights.exp)) {
     why = "the weights are divided by something else than the sum of "
@@ -193,8 +196,15 @@ std::optional<SourceTensor> AttentionMatcher::peelOperand(Expr *e,
   double factor = 1.0;
   while (true) {
     if (e->kind == Expr::Kind::Element) {
-      any = SourceTensor{e->value, e->coords, factor};
-      if (e->type.isF16() || e->type.isBF16())
+      // Of a tensor that this is a slice of, the slice is the operand.
+      auto type = dyn_cast<RankedTensorType>(e->value.getType());
+      bool isWhole = type && llvm::all_of_zip(e->coords, type.getShape(),
+                                              [&](const Coord &c, int64_t n) {
+                                                return graph.fills(c, n);
+                                              });
+      if (isWhole)
+        any = SourceTensor{e->value, e->coords, factor};
+      if (isWhole && (e->type.isF16() || e->type.isBF16()))
         best = any;
       e = graph.define(e);
       if (!e)
@@ -413,6 +423,10 @@ bool AttentionMatcher::matchDimensions() {
       }
     return false;
   };
+  Coord ofSink;
+  if (sink)
+    for (const Coord &coord : sink->coords)
+      llvm::append_range(ofSink, graph.resolve(coord));
   for (Digit digit : k) {
     if (!common.contains(digit))
       continue;
@@ -420,7 +434,10 @@ bool AttentionMatcher::matchDimensions() {
                   isOutside(score.k.coords, digit, keys) +
                   isOutside(v.coords, digit, keys) +
                   isOutside(rootCoords, digit, rows);
-    if (outside >= 2 || ShapedType::isDynamic(graph.getExtent(digit)))
+    // Sinks are the heads' own.
+    bool hasSink = llvm::is_contained(ofSink, digit);
+    if ((outside >= 2 && !hasSink) ||
+        ShapedType::isDynamic(graph.getExtent(digit)))
       batch.push_back(digit);
     else
       kvHeads.push_back(digit);
@@ -536,7 +553,8 @@ Outcome AttentionMatcher::match() {
   if (!roundTo && type.getElementType() != elementType)
     return refuse("the result is not rounded to the type of queries, keys and "
                   "values, as the op's is");
-  if (!matchDimensions() || !matchMask(weights) || !checkUsers())
+  if (!matchDimensions() || (sink && !checkSink()) || !matchMask(weights) ||
+      !checkUsers())
     return Outcome::Refused;
   return Outcome::Found;
 }

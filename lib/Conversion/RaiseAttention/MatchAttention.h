@@ -68,6 +68,8 @@ public:
   // What was found.
   Score score;
   SourceTensor v;
+  /// A score of each head that has no value.
+  std::optional<SourceTensor> sink;
   /// The coordinates of the root's dimensions.
   llvm::SmallVector<Coord> rootCoords;
   /// Queries, keys, columns of V; dimensions that all operands have, as
@@ -100,6 +102,10 @@ private:
   Expr *peelSum(Expr *&e);
   bool matchWeights(Expr *e, Weights &weights);
   bool checkSoftmax(const Weights &weights);
+  /// Whether the sum and the maximum are of the weights and scores and one
+  /// more, a sink.
+  bool matchSink(const Weights &weights, Expr *sum, Expr *max);
+  bool checkSink();
   bool matchNoKey(const Weights &weights);
   bool matchScore(Expr *e, Score &result);
   bool matchProduct(Expr *reduction, Score &result);

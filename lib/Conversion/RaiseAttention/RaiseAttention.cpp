@@ -315,6 +315,10 @@ Value AttentionBuilder::build() {
   Value q = prepare(match.score.q, qShape);
   Value k = prepare(match.score.k, kShape);
   Value v = prepare(match.v, vShape);
+  Value sink;
+  if (match.sink)
+    sink = convert(arrange(match.sink->tensor, match.sink->coords, {heads}),
+                   b.getF32Type());
   SmallVector<OpFoldResult> sizes;
   for (int64_t dim = 0; dim < 3; ++dim)
     sizes.push_back(sizeOf(q, dim));
@@ -326,8 +330,8 @@ Value AttentionBuilder::build() {
   Region scores, visible;
   SmallVector<Value> captures = buildRegions(scores, visible);
   auto op = AttentionOp::create(
-      b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(),
-      /*sink=*/Value(), captures, init, /*lse=*/Value(), mask,
+      b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(), sink,
+      captures, init, /*lse=*/Value(), mask,
       b.getF32FloatAttr(match.score.scale),
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());

@@ -26,8 +26,8 @@ from graphs import Tensor, from_bits, on_host, signature, strip, to_bits, tool
 
 PROBLEM = re.compile(
     r"^ *(%\w+) = kvbuffer\.attention q\((%\w+)\) k\((%\w+)\) v\((%\w+)\) "
-    r"out\(%\w+\) (\{.*?\}) : (tensor<[^>]*>), (tensor<[^>]*>), "
-    r"(tensor<[^>]*>), (tensor<[^>]*>) -> tensor<[^>]*>"
+    r"out\(%\w+\)(?: sink\((%\w+)\))? (\{.*?\}) : (tensor<[^>]*>), (tensor<[^>]*>), "
+    r"(tensor<[^>]*>), (tensor<[^>]*>)(?:, sink (tensor<[^>]*>))? -> tensor<[^>]*>"
     r"(?: captures\((.*?) : (.*?)\))?((?: (?:score|visible) \{.*?^    \})*)$", re.M | re.S)
 
 
@@ -56,8 +56,8 @@ def run_kernel(attrs, q, k, v, types, target, schedule):
         return from_bits(np.load(path / "o.npy"), tq.kind)
 
 
-def run_program(attrs, q, k, v, types, captures, score, target):
-    """The problem with a function of scores, which reads tensors, likewise."""
+def run_program(attrs, q, k, v, sink, types, captures, score, target):
+    """The problem with a sink, or functions that read tensors, likewise."""
     import kvbuf
     tq, tk, tv, to = types
     cache = (f"!kvbuffer.cache<dense, {tk.kind}, heads = {tk.shape[2]}, "
@@ -70,14 +70,19 @@ def run_program(attrs, q, k, v, types, captures, score, target):
                    for i, m in enumerate(memrefs))
     names = ", ".join(f"%x{i}" for i in range(len(captures)))
     given = f" captures({names} : {', '.join(memrefs)})" if captures else ""
+    more, more_type = "", ""
+    if sink is not None:
+        args += f", %sink: memref<{sink.size}xf32>"
+        more, more_type = " sink(%sink)", f", sink memref<{sink.size}xf32>"
     text = (f"func.func @attention(%q: {qo}, %k: {cache}, %v: {cache}{args}, "
-            f"%o: {qo}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) "
-            f"{attrs} : {qo}, {cache}, {cache}, {qo}{given}{score}\n  return\n}}\n")
+            f"%o: {qo}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){more} "
+            f"{attrs} : {qo}, {cache}, {cache}, {qo}{more_type}{given}{score}\n  return\n}}\n")
     bits = [to_bits(x, tq.kind) for x in (q, k, v)]
     out = np.full(tq.shape, 0x7FFF, np.uint16).view(bits[0].dtype)
     kvbuf.compile(text, target=target)(
         q=bits[0], k=bits[1], v=bits[2], o=out,
-        **{f"x{i}": to_bits(x, t.kind) for i, (x, t) in enumerate(captures)})
+        **{f"x{i}": to_bits(x, t.kind) for i, (x, t) in enumerate(captures)},
+        **({} if sink is None else {"sink": sink.astype(np.float32)}))
     return from_bits(out, tq.kind)
 
 
@@ -85,19 +90,22 @@ def run_raised(raised, inputs, result, options):
     problem = PROBLEM.search(raised)
     if not problem:
         sys.exit(f"no single problem to run in\n{raised}")
-    name, q, k, v, attrs, *types, read, read_types, score = problem.groups()
+    name, q, k, v, sink, attrs, *types, sink_type, read, read_types, score = problem.groups()
     types = [Tensor(t) for t in types]
+    sinks = [sink] if sink else []
+    sink_types = [Tensor(sink_type)] if sink else []
     read = read.split(", ") if read else []
     read_types = [Tensor(t) for t in re.findall(r"tensor<[^>]*>", read_types or "")]
     head, tail = raised[:problem.start()], raised[problem.end():]
-    values = ", ".join(t.text for t in types[:3] + read_types)
+    values = ", ".join(t.text for t in types[:3] + sink_types + read_types)
     before = re.sub(r"(@main\(.*?\)\s*->\s*)\(?tensor<[^>]*>(?: \{[^}]*\}\))?",
                     lambda m: f"{m[1]}({values})", head, count=1, flags=re.S)
-    names = ", ".join([q, k, v] + read)
+    names = ", ".join([q, k, v] + sinks + read)
     before += f"return {names} : {values}\n}}\n}}"
-    arrays = on_host(strip(before), "main", inputs, types[:3] + read_types)
-    if score:
-        out = run_program(attrs, *arrays[:3], types,
+    arrays = on_host(strip(before), "main", inputs, types[:3] + sink_types + read_types)
+    if score or sink:
+        given = arrays.pop(3) if sink else None
+        out = run_program(attrs, *arrays[:3], given, types,
                           list(zip(arrays[3:], read_types)), score,
                           options.target)
     else:
