@@ -123,6 +123,7 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
   module.addPass(createExpandArguments());
   module.addPass(createExpandCacheOps());
   module.addPass(createExpandFloat8());
+  module.addPass(createExpandMath());
   if (amd)
     module.addNestedPass<gpu::GPUFuncOp>(createRotateLoops());
   module.addPass(memref::createExpandStridedMetadataPass());

@@ -121,6 +121,22 @@ def ExpandFloat8 : Pass<"kvbuf-expand-float8"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def ExpandMath : Pass<"kvbuf-expand-math"> {
+  let summary = "Compute functions of the math dialect by arithmetic";
+  let description = [{
+    Upstream's conversions make calls of the vendors' libraries of most of the math
+    dialect, and no kernel is linked with a library. Functions of f32, and of f16
+    and bf16 by way of f32, become sums, products and divisions, square roots and
+    exponentials in base 2: upstream's polynomials, and formulas where these are
+    far off or upstream has none. docs/scores.md says how exact they are. What has
+    an instruction on both vendors' chips stays; the rest, and functions of f64, are
+    errors.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def RaiseAttention : Pass<"kvbuf-raise-attention"> {
   let summary = "Find attention in linalg on tensors";
   let description = [{

@@ -17,6 +17,7 @@
 #define KVBUFFER_LIB_CONVERSION_COMMON_LOWERMATH_H
 
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -94,18 +95,37 @@ struct LowerReciprocal : mlir::ConvertOpToLLVMPattern<mlir::arith::DivFOp> {
   }
 };
 
-/// The larger number: one instruction.
-struct LowerMaxNum : mlir::ConvertOpToLLVMPattern<mlir::arith::MaxNumFOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+/// An op of two numbers that is one of LLVM's: the larger or the smaller number
+/// (an instruction), the rest of a division.
+template <typename Op, typename LLVMOp>
+struct LowerBinary : mlir::ConvertOpToLLVMPattern<Op> {
+  using mlir::ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
 
   mlir::LogicalResult
-  matchAndRewrite(mlir::arith::MaxNumFOp op, OpAdaptor adaptor,
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
                   mlir::ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<mlir::LLVM::MaxNumOp>(op, adaptor.getLhs(),
-                                                      adaptor.getRhs());
+    rewriter.replaceOpWithNewOp<LLVMOp>(op, adaptor.getLhs(), adaptor.getRhs());
     return mlir::success();
   }
 };
+using LowerMaxNum = LowerBinary<mlir::arith::MaxNumFOp, mlir::LLVM::MaxNumOp>;
+using LowerMinNum = LowerBinary<mlir::arith::MinNumFOp, mlir::LLVM::MinNumOp>;
+using LowerRest = LowerBinary<mlir::arith::RemFOp, mlir::LLVM::FRemOp>;
+
+/// Upstream's conversions of the math dialect to what both backends have, ahead
+/// of those to calls of the vendors' libraries, for which upstream calls ops of
+/// LLVM's own illegal.
+inline void addOwnMath(mlir::RewritePatternSet &patterns,
+                       const mlir::LLVMTypeConverter &converter,
+                       mlir::ConversionTarget &target) {
+  namespace llvmir = mlir::LLVM;
+  target.addLegalOp<llvmir::CopySignOp, llvmir::FAbsOp, llvmir::FCeilOp,
+                    llvmir::FFloorOp, llvmir::FMAOp, llvmir::FRemOp,
+                    llvmir::FTruncOp, llvmir::RoundEvenOp, llvmir::RoundOp,
+                    llvmir::SqrtOp>();
+  mlir::populateMathToLLVMConversionPatterns(
+      converter, patterns, /*approximateLog1p=*/true, mlir::PatternBenefit(5));
+}
 
 /// Rewrites ops that have no conversion of their own into others. Fails where
 /// the rewriting does not end.
@@ -122,10 +142,12 @@ template <typename Instructions>
 void addMathPatterns(mlir::RewritePatternSet &patterns,
                      const mlir::LLVMTypeConverter &converter,
                      mlir::PatternBenefit benefit) {
-  patterns.add<LowerMath<mlir::math::Exp2Op, Instructions>,
-               LowerMath<mlir::math::Log2Op, Instructions>,
-               LowerMath<mlir::math::TanhOp, Instructions>,
-               LowerReciprocal<Instructions>, LowerMaxNum>(converter, benefit);
+  patterns
+      .add<LowerMath<mlir::math::Exp2Op, Instructions>,
+           LowerMath<mlir::math::Log2Op, Instructions>,
+           LowerMath<mlir::math::TanhOp, Instructions>,
+           LowerReciprocal<Instructions>, LowerMaxNum, LowerMinNum, LowerRest>(
+          converter, benefit);
 }
 
 } // namespace kvbuf

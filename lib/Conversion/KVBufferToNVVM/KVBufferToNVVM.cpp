@@ -16,7 +16,6 @@
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/NVGPUToNVVM/NVGPUToNVVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
@@ -302,7 +301,6 @@ struct ConvertKVBufferToNVVMPass
     populateGpuGlobalIdPatterns(patterns);
     populateGpuToNVVMConversionPatterns(converter, patterns);
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-    populateMathToLLVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
     populateKVBufferToNVVMConversionPatterns(converter, patterns);
@@ -311,6 +309,7 @@ struct ConvertKVBufferToNVVMPass
     configureGpuToNVVMConversionLegality(target);
     target.addIllegalDialect<nvgpu::NVGPUDialect, KVBufferDialect>();
     target.addLegalDialect<NVVM::NVVMDialect>();
+    addOwnMath(patterns, converter, target);
     // These stay until the translation: LLVM 22 has no op for all their forms.
     target.addLegalOp<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
                       LaneTransposeOp>();

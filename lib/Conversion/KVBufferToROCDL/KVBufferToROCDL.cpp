@@ -19,7 +19,6 @@
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MemRefToLLVM/MemRefToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
@@ -608,7 +607,6 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   populateGpuToROCDLConversionPatterns(converter, patterns,
                                        gpu::amd::Runtime::Unknown, *chipset);
   populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
-  populateMathToLLVMConversionPatterns(converter, patterns);
   populateVectorToLLVMConversionPatterns(converter, patterns);
   populateKVBufferToROCDLConversionPatterns(converter, patterns);
 
@@ -616,6 +614,7 @@ void ConvertKVBufferToROCDLPass::runOnOperation() {
   configureGpuToROCDLConversionLegality(target);
   target.addIllegalDialect<amdgpu::AMDGPUDialect, KVBufferDialect>();
   target.addLegalDialect<ROCDL::ROCDLDialect>();
+  addOwnMath(patterns, converter, target);
   if (failed(applyPartialConversion(module, target, std::move(patterns))))
     return signalPassFailure();
   module.walk([&](LLVM::LLVMFuncOp func) {

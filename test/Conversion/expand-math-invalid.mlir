@@ -1,0 +1,15 @@
+// Functions that nothing computes are errors at the op; all are said at once.
+
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(kvbuf-expand-math))" --verify-diagnostics
+
+gpu.module @m {
+  gpu.func @kernel(%x: f64, %y: f64, %i: i32) -> (f64, f64, i32) {
+    // expected-error@+1 {{'math.exp' op has operands of 'f64', which no chip computes and no formula is for; expected f32, f16 or bf16}}
+    %0 = math.exp %x : f64
+    // expected-error@+1 {{'math.sinh' op has operands of 'f64'}}
+    %1 = math.sinh %y : f64
+    // expected-error@+1 {{'math.ipowi' op has no instruction on a chip, and no formula takes its place; kernels are linked with no library of functions}}
+    %2 = math.ipowi %i, %i : i32
+    gpu.return %0, %1, %2 : f64, f64, i32
+  }
+}
