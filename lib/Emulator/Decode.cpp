@@ -10,6 +10,7 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -400,6 +401,12 @@ LogicalResult Decoder::decodeByOp(Operation *op) {
   return known ? success() : unsupported(op);
 }
 
+/// Whether a function is of a vendor's library of device code.
+static bool isOfLibrary(StringRef name) {
+  return name.starts_with("__nv_") || name.starts_with("__ocml_") ||
+         name.starts_with("__ockl_");
+}
+
 LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
   auto name = op.getCallee();
   if (!name)
@@ -408,7 +415,11 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
       op, op.getCalleeAttr());
   if (!callee || callee.isExternal()) {
     bool known = false;
-    if (callee && failed(decodeExternalCall(op, *name, known)))
+    // Other toolchains link their kernels with libraries. This one does not: no
+    // driver would load the kernel.
+    bool isMissing =
+        kernel->hasAttr(KVBufferDialect::kPhaseAttr) && isOfLibrary(*name);
+    if (callee && !isMissing && failed(decodeExternalCall(op, *name, known)))
       return failure();
     return known ? success()
                  : unsupported(op, "function '" + *name + "' has no body here");

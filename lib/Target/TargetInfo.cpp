@@ -8,11 +8,22 @@
 
 #include "kvbuffer/Target/TargetInfo.h"
 #include "Vendors.h"
+#include "kvbuffer/Target/SystemFunctions.h"
 
 using namespace kvbuf;
 
 llvm::StringRef kvbuf::vendorName(Vendor vendor) {
   return vendor == Vendor::NVIDIA ? "nvidia" : "amd";
+}
+
+llvm::ArrayRef<llvm::StringLiteral> kvbuf::systemFunctions(Vendor vendor) {
+  // CUDA Programming Guide, "Formatted Output", "Assertion" and "Dynamic Global
+  // Memory Allocation"; what a kernel asks the last one, the backend answers.
+  static constexpr llvm::StringLiteral ofNVIDIA[] = {
+      "vprintf", "__assertfail", "malloc", "free", "__nvvm_reflect"};
+  if (vendor == Vendor::NVIDIA)
+    return ofNVIDIA;
+  return {};
 }
 
 const MatrixInstruction *

@@ -139,3 +139,45 @@ gpu.module @chip attributes {kvbuffer.target = "gfx90a"} {
 // expected-error@+1 {{'gpu.module' op names no chip to verify for: expected 'kvbuffer.target'}}
 gpu.module @none {
 }
+
+// -----
+
+// Kernels are linked with nothing: what their module only declares is not there.
+gpu.module @symbols attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @__ocml_exp_f32(f32) -> f32
+  llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32
+  llvm.mlir.global external @table() {addr_space = 1 : i32} : !llvm.array<4 x f32>
+  llvm.mlir.global external @lds() {addr_space = 3 : i32} : !llvm.array<0 x i8>
+  llvm.func @helper(%x: f32) -> f32 {
+    llvm.return %x : f32
+  }
+  llvm.func @kernel(%x: f32, %p: !llvm.ptr) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    // expected-error@+1 {{'llvm.call' op names '__ocml_exp_f32', which its module only declares; kernels are linked with no library: expected its definition}}
+    %y = llvm.call @__ocml_exp_f32(%x) : (f32) -> f32
+    // expected-error@+1 {{'llvm.call' op names 'vprintf', which its module only declares}}
+    %n = llvm.call @vprintf(%p, %p) : (!llvm.ptr, !llvm.ptr) -> i32
+    // expected-error@+1 {{'llvm.mlir.addressof' op names 'table', which its module only declares}}
+    %t = llvm.mlir.addressof @table : !llvm.ptr<1>
+    %l = llvm.mlir.addressof @lds : !llvm.ptr<3>
+    %z = llvm.call @helper(%y) : (f32) -> f32
+    llvm.return
+  }
+}
+
+// -----
+
+// A function without a phase that a kernel may call, and what CUDA's driver has.
+gpu.module @helpers attributes {kvbuffer.target = "sm_80"} {
+  llvm.func @__nv_expf(f32) -> f32
+  llvm.func @vprintf(!llvm.ptr, !llvm.ptr) -> i32
+  llvm.func @helper(%x: f32, %p: !llvm.ptr) -> f32 {
+    %n = llvm.call @vprintf(%p, %p) : (!llvm.ptr, !llvm.ptr) -> i32
+    // expected-error@+1 {{'llvm.call' op names '__nv_expf', which its module only declares}}
+    %y = llvm.call @__nv_expf(%x) : (f32) -> f32
+    llvm.return %y : f32
+  }
+  llvm.func @kernel(%x: f32, %p: !llvm.ptr) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %z = llvm.call @helper(%x, %p) : (f32, !llvm.ptr) -> f32
+    llvm.return
+  }
+}

@@ -3,6 +3,7 @@
 // RUN: split-file %s %t
 // RUN: not kvbuf-emu-test %t/asm.mlir 2>&1 | FileCheck %t/asm.mlir
 // RUN: not kvbuf-emu-test %t/call.mlir 2>&1 | FileCheck %t/call.mlir
+// RUN: not kvbuf-emu-test %t/library.mlir --arg=f32:1 2>&1 | FileCheck %t/library.mlir
 // RUN: not kvbuf-emu-test %t/op.mlir 2>&1 | FileCheck %t/op.mlir
 // RUN: not kvbuf-emu-test %t/type.mlir 2>&1 | FileCheck %t/type.mlir
 // RUN: not kvbuf-emu-test %t/none.mlir 2>&1 | FileCheck %t/none.mlir
@@ -27,6 +28,16 @@ module {
   llvm.func @kernel(%x: f32) attributes {nvvm.kernel} {
     // CHECK: call.mlir:[[#@LINE+1]]:10: error: the emulator does not execute 'llvm.call': function '__nv_unknownf' has no body here
     %y = llvm.call @__nv_unknownf(%x) : (f32) -> f32
+    llvm.return
+  }
+}
+//--- library.mlir
+// A kernel of this project is linked with no library, unlike those of others.
+module {
+  llvm.func @__nv_expf(f32) -> f32
+  llvm.func @kernel(%x: f32) attributes {nvvm.kernel, kvbuffer.phase = #kvbuffer.phase<target>} {
+    // CHECK: library.mlir:[[#@LINE+1]]:10: error: the emulator does not execute 'llvm.call': function '__nv_expf' has no body here
+    %y = llvm.call @__nv_expf(%x) : (f32) -> f32
     llvm.return
   }
 }

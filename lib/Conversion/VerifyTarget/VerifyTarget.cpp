@@ -9,6 +9,7 @@
 #include "Common/CheckKernel.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Target/SystemFunctions.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -89,6 +90,36 @@ static LogicalResult verifyIntrinsic(LLVM::CallIntrinsicOp op,
   return success();
 }
 
+/// A symbol that an op names, which has to be there: nothing links a kernel
+/// with a library, and a driver does not load one that lacks a symbol.
+static LogicalResult verifySymbol(Operation *op, const TargetInfo &target) {
+  FlatSymbolRefAttr name;
+  if (auto call = dyn_cast<LLVM::CallOp>(op))
+    name = call.getCalleeAttr();
+  else if (auto address = dyn_cast<LLVM::AddressOfOp>(op))
+    name = address.getGlobalNameAttr();
+  if (!name)
+    return success();
+  Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, name);
+  if (auto function = dyn_cast_or_null<LLVM::LLVMFuncOp>(symbol)) {
+    StringRef known = function.getName();
+    if (!function.isExternal() || known.starts_with("llvm.") ||
+        llvm::is_contained(systemFunctions(target.vendor), known))
+      return success();
+  } else if (auto global = dyn_cast_or_null<LLVM::GlobalOp>(symbol)) {
+    // Shared memory has no contents, and its size may be the launch's.
+    if (global.getAddrSpace() == kSharedSpace || global.getValueAttr() ||
+        global.getInitializerBlock() ||
+        global.getLinkage() != LLVM::Linkage::External)
+      return success();
+  } else {
+    return success();
+  }
+  return op->emitOpError() << "names '" << name.getValue()
+                           << "', which its module only declares; kernels are "
+                              "linked with no library: expected its definition";
+}
+
 /// One op against the chip.
 static LogicalResult verifyOp(Operation *op, const TargetInfo &target) {
   bool amd = target.vendor == Vendor::AMD;
@@ -104,6 +135,8 @@ static LogicalResult verifyOp(Operation *op, const TargetInfo &target) {
            << "is no instruction of " << target.chip << ": " << *reason;
   if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op))
     return verifyIntrinsic(call, target);
+  if (isa<LLVM::CallOp, LLVM::AddressOfOp>(op))
+    return verifySymbol(op, target);
   if (auto copy = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op))
     return verifyLdsCopy(op, constantOf(copy.getSize()),
                          constantOf(copy.getOffset()), target);
@@ -179,8 +212,13 @@ struct VerifyTargetPass : kvbuf::impl::VerifyTargetBase<VerifyTargetPass> {
     // All of what does not fit is said at once.
     bool good = true;
     module.walk([&](LLVM::LLVMFuncOp function) {
-      if (!function->hasAttr(KVBufferDialect::kPhaseAttr))
+      // What kernels call is code, too.
+      if (!function->hasAttr(KVBufferDialect::kPhaseAttr)) {
+        function.walk([&](Operation *op) {
+          good &= succeeded(verifySymbol(op, *target));
+        });
         return;
+      }
       good &= succeeded(verifyKernel(function, *target));
       function.walk(
           [&](Operation *op) { good &= succeeded(verifyOp(op, *target)); });
