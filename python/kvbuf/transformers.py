@@ -262,7 +262,7 @@ class _Call:
             scores["bias"] = numbers[0] if len(numbers) == 1 else sum(numbers)
         if mask is not None and mask.dtype == torch.bool:
             scores["mask"] = mask
-        if (list(scores) and len(scores) == 1 and sink is None
+        if (len(scores) == 1 and sink is None
                 and not (causal or self.softcap or left >= 0)):
             # The same kernel, by the function that remembers its launches.
             return functions.scaled_dot_product_attention(

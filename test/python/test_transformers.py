@@ -105,7 +105,7 @@ class Case(unittest.TestCase):
         self.registration = kvbuf.transformers.register(NAME, emulate=True)
         self.addCleanup(self.registration.remove)
 
-    def compare(self, model, exact, run, counts=None):
+    def compare(self, model, exact, run):
         """Runs three times; `run(model)` is a list of tensors of numbers."""
         with torch.no_grad():
             want = run(exact)
@@ -420,8 +420,8 @@ class Calls(Case):
         row over gathered keys, and one token each over pages, which are written."""
         torch.manual_seed(1)
         lengths = [5, 18]
-        pages, size = self.normal(2, 7, 16, 2, 32)[:, :, :], 16
-        k_cache, v_cache = pages
+        size = 16
+        k_cache, v_cache = self.normal(2, 7, size, 2, 32)
         table = torch.tensor([[4, 0], [2, 6]], dtype=torch.int32)
         q, k, v = (self.normal(1, h, 2, 32) for h in (4, 2, 2))
         ends = torch.tensor([0, 6, 25], dtype=torch.int32)
