@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Decoder.h"
+#include "RaisePtx.h"
 
 #include <algorithm>
 #include <optional>
@@ -28,8 +29,11 @@ LogicalResult Decoder::decodeAsm(LLVM::InlineAsmOp op) {
     std::string shown = text.take_front(80).str();
     std::replace_if(
         shown.begin(), shown.end(), [](char c) { return c < ' '; }, ' ');
-    return unsupported(op, "the template '" + shown +
-                               (text.size() > 80 ? "...'" : "'"));
+    shown = "the template '" + shown + (text.size() > 80 ? "...'" : "'");
+    StringRef statement = unknownStatement(text);
+    if (!statement.empty() && !program.chip.isAMD)
+      shown = "the statement '" + statement.str() + "' of " + shown;
+    return unsupported(op, shown);
   }
   SmallVector<StringRef> constraints;
   op.getConstraints().split(constraints, ',', -1, /*KeepEmpty=*/false);

@@ -41,6 +41,12 @@ bool PtxParser::operands(std::vector<PtxOperand> &list, char end,
     if (list.size() > 512 || !operand(list.emplace_back(), depth))
       return false;
     skipSpace();
+    if (end == ']' && rest.consume_front("+")) {
+      skipSpace();
+      if (word().getAsInteger(0, list.back().offset))
+        return false;
+      skipSpace();
+    }
     if (rest.consume_front(","))
       continue;
     if (rest.empty() || rest.front() != end)
@@ -68,6 +74,7 @@ bool PtxParser::run(SmallVectorImpl<PtxInstruction> &instructions) {
     PtxInstruction inst;
     if (rest.consume_front("@")) {
       PtxOperand p;
+      inst.negated = rest.consume_front("!");
       if (!operand(p, 0) ||
           (p.kind != PtxOperand::Number && p.kind != PtxOperand::Word))
         return false;

@@ -23,12 +23,15 @@ struct PtxOperand {
   enum Kind { Number, Word, Memory, List } kind = Word;
   unsigned number = 0;
   llvm::StringRef word;
+  /// "[$1 + 16]": of an operand in brackets.
+  int64_t offset = 0;
   std::vector<PtxOperand> parts;
 };
 
 struct PtxInstruction {
   std::optional<unsigned> predicate; // "@$5"
   llvm::StringRef predicateName;     // "@p"
+  bool negated = false;              // "@!p"
   llvm::StringRef opcode;
   std::vector<PtxOperand> operands;
 };

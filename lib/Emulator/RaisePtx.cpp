@@ -37,11 +37,15 @@ public:
   Operation *run();
   /// The same for nothing but arithmetic.
   Operation *runArithmetic();
+  /// Puts operations for each statement before the text and replaces its
+  /// result. False: not all of it is known.
+  bool runStatements();
 
 private:
   bool readConstraints();
   Value value(const PtxOperand &o) {
-    return o.kind == PtxOperand::Number && o.number < numbered.size()
+    return o.kind == PtxOperand::Number && o.number < numbered.size() &&
+                   !o.offset
                ? numbered[o.number]
                : Value();
   }
@@ -273,8 +277,14 @@ Operation *PtxRaiser::raiseCopy(const PtxInstruction &inst) {
                       ? NVVM::LoadCacheModifierKind::CG
                       : NVVM::LoadCacheModifierKind::CA;
   std::optional<int64_t> size = constant(o[2]);
-  Value dst = memory(o[0]), src = memory(o[1]),
-        part = o.size() == 4 ? value(o[3]) : Value();
+  Value dst = memory(o[0]), src = memory(o[1]);
+  // An address may be a word as well as a pointer.
+  if (dst && dst.getType().isInteger(32))
+    dst = shared(o[0].parts[0]);
+  if (src && src.getType().isInteger(64))
+    src = LLVM::IntToPtrOp::create(builder, op.getLoc(),
+                                   LLVM::LLVMPointerType::get(context, 1), src);
+  Value part = o.size() == 4 ? value(o[3]) : Value();
   if (!size || !dst || !src || (o.size() == 4 && !part))
     return nullptr;
   SmallVector<Value> operands = {dst, src};
@@ -627,7 +637,9 @@ Operation *PtxRaiser::raiseWideMad(const PtxInstruction &low,
 Operation *PtxRaiser::run() {
   SmallVector<PtxInstruction> instructions;
   if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
-      instructions.empty())
+      instructions.empty() ||
+      llvm::any_of(instructions,
+                   [](const PtxInstruction &i) { return i.negated; }))
     return nullptr;
   // A loop around a wait is the wait.
   const PtxInstruction &first = instructions.front();
@@ -731,7 +743,16 @@ Operation *PtxRaiser::runArithmetic() {
   return raiseArithmetic(op, instructions, numbered);
 }
 
+bool PtxRaiser::runStatements() {
+  SmallVector<PtxInstruction> instructions;
+  return PtxParser(op.getAsmString()).run(instructions) && readConstraints() &&
+         !instructions.empty() && raiseStatements(op, instructions, numbered);
+}
+
 void kvbuf::emu::raisePtx(LLVM::InlineAsmOp op) {
+  // Headers compute what most kernels have no use for.
+  if (!op.getHasSideEffects() && op->use_empty())
+    return op->erase();
   Operation *raised = PtxRaiser(op).run();
   if (!raised)
     raised = PtxRaiser(op).runArithmetic();
@@ -743,6 +764,8 @@ void kvbuf::emu::raisePtx(LLVM::InlineAsmOp op) {
     op->erase();
     return;
   }
+  if (PtxRaiser(op).runStatements())
+    return op->erase();
   if (op.getNumResults() == 1 && op->use_empty() &&
       isa<LLVM::LLVMVoidType>(op->getResult(0).getType())) {
     OpBuilder builder(op);

@@ -27,6 +27,16 @@ mlir::Operation *raiseArithmetic(mlir::LLVM::InlineAsmOp text,
                                  llvm::ArrayRef<PtxInstruction> instructions,
                                  llvm::ArrayRef<mlir::Value> numbered);
 
+/// Makes operations of the LLVM and NVVM dialects of each statement, before
+/// `text`, and replaces its result. False where one is not known.
+bool raiseStatements(mlir::LLVM::InlineAsmOp text,
+                     llvm::ArrayRef<PtxInstruction> instructions,
+                     llvm::ArrayRef<mlir::Value> numbered);
+
+/// The opcode of the first statement that `raiseStatements` knows nothing of;
+/// empty: of an unknown form are operands.
+llvm::StringRef unknownStatement(llvm::StringRef text);
+
 } // namespace kvbuf::emu
 
 #endif // KVBUF_LIB_EMULATOR_RAISEPTX_H
