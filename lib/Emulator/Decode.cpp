@@ -270,8 +270,13 @@ LogicalResult Decoder::decodeParameters() {
         infoOf(type).size > maxByValueBytes)
       return kernel.emitError("the emulator takes no kernel parameter of type ")
              << type;
-    if (auto value = kernel.getArgAttrOfType<TypeAttr>(
-            i, LLVM::LLVMDialect::getByValAttrName())) {
+    auto value = kernel.getArgAttrOfType<TypeAttr>(
+        i, LLVM::LLVMDialect::getByValAttrName());
+    // AMD's kernels find it in their arguments' memory.
+    if (!value)
+      value = kernel.getArgAttrOfType<TypeAttr>(
+          i, LLVM::LLVMDialect::getByRefAttrName());
+    if (value) {
       uint64_t bytes = infoOf(value.getValue()).size;
       auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
       if (bytes == 0 || bytes > maxByValueBytes || !ptr ||

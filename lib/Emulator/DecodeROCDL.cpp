@@ -102,8 +102,10 @@ static std::optional<uint32_t> dppSource(uint32_t control, uint32_t lane) {
     return place >= n ? std::optional(lane - n) : std::nullopt;
   case 0x120: // row_ror
     return row | ((place - n) & 15);
-  case 0x150: // row_newbcast
+  case 0x150: // row_newbcast, row_share
     return row | n;
+  case 0x160: // row_xmask (RDNA)
+    return row | (place ^ n);
   default:
     break;
   }
@@ -130,7 +132,7 @@ static std::optional<uint32_t> dppSource(uint32_t control, uint32_t lane) {
 }
 
 static bool isDppControl(uint32_t control) {
-  if (control <= 0xFF || (control >= 0x150 && control <= 0x15F))
+  if (control <= 0xFF || (control >= 0x150 && control <= 0x16F))
     return true;
   if (control >= 0x101 && control <= 0x12F)
     return control & 15;
@@ -149,6 +151,23 @@ LogicalResult Decoder::decodeDPP(Operation *op, Value old, Value source,
       return keepLane;
     return dppSource(control, lane).value_or(zero ? zeroLane : keepLane);
   });
+}
+
+// RDNA3 ISA, V_PERMLANE16_B32 and V_PERMLANEX16_B32: the lane of the own row of
+// 16, or of the other one of two, that four bits for each lane name.
+LogicalResult Decoder::decodePermLane16(Operation *op, bool other) {
+  std::optional<int64_t> low = immediate(op, "", 2),
+                         high = immediate(op, "", 3),
+                         bound = immediate(op, "", 5);
+  if (!low || !high || !bound)
+    return unsupported(op, "other than constant lanes");
+  uint64_t lanes = static_cast<uint32_t>(*low) | static_cast<uint64_t>(*high)
+                                                     << 32;
+  return decodeLaneMap(op, op->getOperand(0), op->getOperand(1), *bound != 0,
+                       [&](uint32_t lane) -> uint32_t {
+                         uint32_t row = (lane & ~15u) ^ (other ? 16 : 0);
+                         return row | (lanes >> (4 * (lane & 15)) & 15);
+                       });
 }
 
 LogicalResult Decoder::decodeSwizzle(Operation *op) {
@@ -264,6 +283,7 @@ static StringRef signatureOf(StringRef name) {
       .Case("ds.swizzle", "w=wi")
       .Case("update.dpp", "x=xx*")
       .Case("mov.dpp", "x=x*")
+      .Cases({"permlane16", "permlanex16"}, "w=wwii*")
       .Cases({"permlane16.swap", "permlane32.swap"}, "v=ww*")
       .Case("ballot", "s=b")
       .Cases({"mbcnt.lo", "mbcnt.hi"}, "i=ii")
@@ -295,6 +315,8 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
       c = emitFree(Code::ZExt64, true, c);
     return result(c);
   }
+  if (name == "permlane16" || name == "permlanex16")
+    return decodePermLane16(op, name == "permlanex16");
   if (name == "wavefrontsize")
     return result(constant(program.chip.lanes));
 

@@ -203,6 +203,7 @@ private:
   mlir::LogicalResult decodeDPP(mlir::Operation *op, mlir::Value old,
                                 mlir::Value source, uint32_t control,
                                 uint32_t rows, uint32_t banks, bool zero);
+  mlir::LogicalResult decodePermLane16(mlir::Operation *op, bool other);
   mlir::LogicalResult decodeSwizzle(mlir::Operation *op);
   mlir::LogicalResult decodeMfma(mlir::Operation *op, llvm::StringRef shape);
   // DecodeAmdMatrix.cpp.

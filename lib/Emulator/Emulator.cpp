@@ -143,6 +143,8 @@ struct KernelTotals {
 struct Kernel {
   Program program;
   KernelTotals totals;
+  /// Why it cannot be executed: severity, location, text.
+  std::vector<std::tuple<Severity, std::string, std::string>> refusal;
 
   /// Adds what a launch did.
   void add(const Launch &launch, double seconds);
@@ -180,16 +182,28 @@ public:
                       std::array<unsigned, 3> block, unsigned dynamicShared,
                       llvm::ArrayRef<Argument> args,
                       ProgressFn progress) override;
+  bool refuses(llvm::StringRef entry) const override {
+    for (const auto &k : kernels)
+      if (k->program.name == entry && !k->refusal.empty()) {
+        say(*k);
+        return true;
+      }
+    return false;
+  }
   void watch(const int *stop) override { options.interrupt = stop; }
   LaunchResult launchTogether(llvm::ArrayRef<LaunchRequest> requests,
                               ProgressFn progress) override;
   json::Value report() const override;
 
 private:
+  void say(const Kernel &kernel) const {
+    for (const auto &[severity, location, text] : kernel.refusal)
+      send(severity, location, text);
+  }
   std::unique_ptr<Launch> makeLaunch(const LaunchRequest &request,
                                      Kernel *&kernel);
   void send(Severity severity, const std::string &location,
-            const std::string &text) {
+            const std::string &text) const {
     static const char *const names[] = {"note", "remark", "warning", "error"};
     if (message)
       message(severity, (location.empty() ? "" : location + ": ") +
@@ -220,12 +234,17 @@ std::unique_ptr<Emulator> Emulator::create(mlir::ModuleOp module,
 }
 
 bool EmulatorImpl::load(mlir::ModuleOp module) {
+  Kernel *decoding = nullptr;
   mlir::ScopedDiagnosticHandler handler(
       module.getContext(), [&](mlir::Diagnostic &d) {
         Severity s = d.getSeverity() == mlir::DiagnosticSeverity::Error
                          ? Severity::Error
                          : Severity::Note;
-        send(s, describeLocation(d.getLocation()), d.str());
+        if (decoding)
+          decoding->refusal.push_back(
+              {s, describeLocation(d.getLocation()), d.str()});
+        else
+          send(s, describeLocation(d.getLocation()), d.str());
         return mlir::success();
       });
   if (failed(verifyForeign(module)))
@@ -246,11 +265,26 @@ bool EmulatorImpl::load(mlir::ModuleOp module) {
     return false;
   }
   for (mlir::LLVM::LLVMFuncOp f : found) {
-    auto program = decodeKernel(f, chipOf(f, options.chip), options, variables);
-    if (failed(program))
-      return false;
     kernels.push_back(std::make_unique<Kernel>());
-    kernels.back()->program = std::move(*program);
+    decoding = kernels.back().get();
+    auto program = decodeKernel(f, chipOf(f, options.chip), options, variables);
+    decoding = nullptr;
+    if (succeeded(program)) {
+      kernels.back()->program = std::move(*program);
+      kernels.back()->refusal.clear();
+      continue;
+    }
+    kernels.back()->program.name = f.getName().str();
+    if (!module->hasAttr(kForeignAttr)) {
+      say(*kernels.back());
+      return false;
+    }
+  }
+  auto isRefused = [](const auto &k) { return !k->refusal.empty(); };
+  if (llvm::all_of(kernels, isRefused)) {
+    for (const auto &k : kernels)
+      say(*k);
+    return false;
   }
   // One flag an element of `variables`; null where all of it is written.
   for (const auto &[op, variable] : variables)
@@ -363,6 +397,10 @@ std::unique_ptr<Launch> EmulatorImpl::makeLaunch(const LaunchRequest &request,
       kernel = k.get();
   if (!kernel) {
     send(Severity::Error, "", ("no kernel '" + request.entry + "'").str());
+    return nullptr;
+  }
+  if (!kernel->refusal.empty()) {
+    say(*kernel);
     return nullptr;
   }
   const Program &p = kernel->program;

@@ -68,6 +68,7 @@ private:
   bool raiseMatrix(StringRef name);
   bool raiseOther(StringRef name);
   bool raiseAmd(StringRef name);
+  bool raiseNumber(bool larger);
 
   LLVM::CallIntrinsicOp call;
   OpBuilder builder;
@@ -438,8 +439,29 @@ bool IntrinsicRaiser::raiseAmd(StringRef name) {
   return false;
 }
 
+// The larger or smaller of two numbers, of which -0 is the smaller zero: the
+// one that is no NaN, if the other is one.
+bool IntrinsicRaiser::raiseNumber(bool larger) {
+  if (args.size() != 2)
+    return false;
+  Location loc = call.getLoc();
+  Value x = args[0], y = args[1];
+  auto isNaN = [&](Value v) -> Value {
+    return LLVM::FCmpOp::create(builder, loc, LLVM::FCmpPredicate::uno, v, v);
+  };
+  Value both = larger ? Value(LLVM::MaximumOp::create(builder, loc, x, y))
+                      : Value(LLVM::MinimumOp::create(builder, loc, x, y));
+  both = LLVM::SelectOp::create(builder, loc, isNaN(y), x, both);
+  both = LLVM::SelectOp::create(builder, loc, isNaN(x), y, both);
+  call->getResult(0).replaceAllUsesWith(both);
+  return true;
+}
+
 bool IntrinsicRaiser::run() {
   StringRef name = call.getIntrin();
+  if (name.starts_with("llvm.maximumnum.") ||
+      name.starts_with("llvm.minimumnum."))
+    return raiseNumber(name.starts_with("llvm.maximumnum."));
   if (name.consume_front("llvm.amdgcn."))
     return raiseAmd(name);
   if (!name.consume_front("llvm.nvvm."))

@@ -243,7 +243,59 @@ void Arguments::addBuffer(Buffer buffer, mlir::Type type) {
   }
 }
 
+/// The first of some arguments with commas between them, and the rest.
+static std::pair<StringRef, StringRef> firstField(StringRef text) {
+  int depth = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    depth += text[i] == '[' || text[i] == '{';
+    depth -= text[i] == ']' || text[i] == '}';
+    if (text[i] == ',' && depth == 0)
+      return {text.take_front(i), text.drop_front(i + 1)};
+  }
+  return {text, StringRef()};
+}
+
+// Its fields are arguments like others, whose words then become one.
+Error Arguments::addStruct(StringRef text) {
+  size_t first = words.size(), given = bufferOf.size();
+  StringRef rest = text.drop_front().drop_back();
+  while (!rest.empty()) {
+    auto [field, more] = firstField(rest);
+    if (Error e = add(field.trim(), mlir::Type()))
+      return e;
+    rest = more;
+  }
+  std::vector<char> bytes;
+  size_t largest = 1;
+  for (size_t i = first; i < words.size(); ++i) {
+    // A struct within this one has 8 bytes' alignment, unless it is smaller.
+    size_t align = std::min<size_t>(PowerOf2Ceil(sizes[i]), 8);
+    largest = std::max(largest, align);
+    size_t at = alignTo(bytes.size(), align);
+    bytes.resize(at + sizes[i]);
+    std::memcpy(bytes.data() + at, words[i].data(), sizes[i]);
+  }
+  bytes.resize(alignTo(bytes.size(), largest));
+  words.resize(first);
+  sizes.resize(first);
+  std::vector<uint64_t> all((bytes.size() + 7) / 8);
+  if (!bytes.empty())
+    std::memcpy(all.data(), bytes.data(), bytes.size());
+  words.push_back(std::move(all));
+  sizes.push_back(bytes.size());
+  // It counts as one, which is its first array.
+  int array = -1;
+  for (size_t i = bufferOf.size(); i > given; --i)
+    if (bufferOf[i - 1] >= 0)
+      array = bufferOf[i - 1];
+  bufferOf.resize(given);
+  bufferOf.push_back(array);
+  return Error::success();
+}
+
 Error Arguments::add(StringRef text, mlir::Type type) {
+  if (text.starts_with("{") && text.ends_with("}") && !type)
+    return addStruct(text);
   auto memref = dyn_cast_or_null<mlir::MemRefType>(type);
   std::optional<Buffer> buffer;
   if (text.ends_with(".npy")) {

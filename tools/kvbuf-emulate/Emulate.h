@@ -47,24 +47,25 @@ struct Buffer {
 class Arguments {
 public:
   /// Adds what `text` says: "x.npy", "f32[4,8]" (memory that nothing has
-  /// written), "f32[4,8]=0" (filled), or a number ("i32:5", or "5" where the
-  /// source says the type). `type` is the parameter's type in the source, or
-  /// null.
+  /// written), "f32[4,8]=0" (filled), a number ("i32:5", or "5" where the
+  /// source says the type), or a struct of such ("{i32:5,x.npy}"). `type` is
+  /// the parameter's type in the source, or null.
   llvm::Error add(llvm::StringRef text, mlir::Type type);
 
   std::deque<Buffer> buffers;
   /// The buffer of each argument as given; -1: a number.
   std::vector<int> bufferOf;
   /// The kernel's parameters, of so many bytes.
-  std::deque<uint64_t> words;
+  std::deque<std::vector<uint64_t>> words;
   std::vector<size_t> sizes;
 
 private:
   void addWord(uint64_t word, size_t bytes) {
-    words.push_back(word);
+    words.push_back({word});
     sizes.push_back(bytes);
   }
   void addBuffer(Buffer buffer, mlir::Type type);
+  llvm::Error addStruct(llvm::StringRef text);
 };
 
 /// Bytes of an element: "f32", "bf16", "i64", ...; 0: no such type.

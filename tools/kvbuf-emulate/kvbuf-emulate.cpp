@@ -60,10 +60,11 @@ static cl::list<std::string>
     outputs("output", cl::value_desc("N=file.npy"),
             cl::desc("write argument N (from 0 on) to a file"),
             cl::cat(category));
-static cl::list<unsigned> prints("print", cl::CommaSeparated,
-                                 cl::value_desc("N"),
-                                 cl::desc("print argument N's elements"),
-                                 cl::cat(category));
+static cl::list<unsigned>
+    prints("print", cl::CommaSeparated, cl::value_desc("N"),
+           cl::desc("print argument N's elements (a struct's first "
+                    "array)"),
+           cl::cat(category));
 static cl::opt<std::string>
     optionsText("options", cl::value_desc("json"),
                 cl::desc("of the emulator: {\"landing\": \"random\", \"seed\": "
@@ -94,6 +95,8 @@ An ARGUMENT is one of
   f32[4,8]        an array that nothing has written: reading it is an error
   f32[4,8]=0      an array filled with a number
   i32:5           a number (only 5, where the source names the type)
+  {i32:5,x.npy}   a struct passed by value, of arguments; its fields lie as C
+                  has them, arrays as addresses
 
 Arrays become what the parameter is: a memref's descriptor, or an address.
 
@@ -207,7 +210,8 @@ int main(int argc, char **argv) {
   std::vector<StringRef> names = emulator->kernelNames();
   if (listKernels) {
     for (StringRef name : names)
-      printSignature(name, typesOf(name), *emulator->parameterBytes(name));
+      if (!emulator->refuses(name))
+        printSignature(name, typesOf(name), *emulator->parameterBytes(name));
     return 0;
   }
   std::string name = kernelName;
@@ -220,6 +224,9 @@ int main(int argc, char **argv) {
   auto parameters = emulator->parameterBytes(name);
   if (!parameters)
     return fail("no kernel '" + name + "'; --list shows those that there are");
+
+  if (emulator->refuses(name))
+    return 2;
 
   ArrayRef<mlir::Type> types = typesOf(name);
   if (!types.empty() && types.size() != arguments.size())
@@ -240,8 +247,8 @@ int main(int argc, char **argv) {
                                   true, b.initialized))
       return 2;
   SmallVector<emu::Argument> values;
-  for (auto [i, word] : enumerate(all.words))
-    values.push_back({&word, all.sizes[i]});
+  for (auto [i, words] : enumerate(all.words))
+    values.push_back({words.data(), all.sizes[i]});
   emu::LaunchRequest request = {name,   sizes(grid, 1), sizes(block, 1),
                                 shared, values,         {0, 0, 0}};
   if (!cluster.empty())

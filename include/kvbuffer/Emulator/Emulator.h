@@ -161,7 +161,8 @@ struct LaunchRequest {
 class Emulator {
 public:
   /// Decodes every kernel of `module`. Returns null when one holds something
-  /// that cannot be executed; the message names it.
+  /// that cannot be executed; the message names it. Of a module from elsewhere
+  /// that has other kernels it is refused when it is launched (`refuses`).
   static std::unique_ptr<Emulator>
   create(mlir::ModuleOp module, const Options &options, MessageFn message);
   virtual ~Emulator();
@@ -183,6 +184,9 @@ public:
   /// Bytes of each parameter of a kernel; nothing: there is no such kernel.
   virtual std::optional<llvm::ArrayRef<uint32_t>>
   parameterBytes(llvm::StringRef entry) const = 0;
+  /// Whether a kernel holds something that cannot be executed, which a message
+  /// then names.
+  virtual bool refuses(llvm::StringRef entry) const = 0;
   /// The names of all kernels.
   virtual std::vector<llvm::StringRef> kernelNames() const = 0;
 
