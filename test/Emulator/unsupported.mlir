@@ -18,8 +18,8 @@
 
 //--- asm.mlir
 llvm.func @kernel() attributes {nvvm.kernel} {
-  // CHECK: asm.mlir:[[#@LINE+1]]:3: error: the emulator does not execute 'llvm.inline_asm'
-  llvm.inline_asm has_side_effects "bar.sync 0;", "" : () -> ()
+  // CHECK: asm.mlir:[[#@LINE+1]]:3: error: the emulator does not execute 'llvm.inline_asm': the statement 'exit' of the template 'exit;'
+  llvm.inline_asm has_side_effects "exit;", "" : () -> ()
   llvm.return
 }
 //--- call.mlir
