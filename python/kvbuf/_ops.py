@@ -82,7 +82,15 @@ class Torch(Framework):
         return x.data_ptr()
 
     def detach(self, x):
-        return x.detach() if x.requires_grad else x
+        x = x.detach() if x.requires_grad else x
+        if x._is_zerotensor():
+            return self.torch.zeros_like(x)
+        return x.resolve_neg()
+
+    def require_writable(self, name, x, instead="take the result instead"):
+        if x.is_neg() or x._is_zerotensor():
+            kind = "torch's negative bit" if x.is_neg() else "no memory of its own"
+            raise ValueError(f"{name} has {kind}, and cannot be written; {instead}")
 
     def place(self, x):
         return x.device

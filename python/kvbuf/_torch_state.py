@@ -28,6 +28,12 @@ level = torch._C._functorch.maybe_current_level
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
+def is_memory(*tensors) -> bool:
+    """Whether tensors are what their memory holds. torch's negative bit is of f16
+    and f32 tensors, parts of complex ones."""
+    return not any(x.is_neg() or x._is_zerotensor() for x in tensors)
+
+
 def is_before_dispatch() -> bool:
     """Whether make_fx records operators as they are called."""
     return torch._ops._len_torch_dispatch_stack_pre_dispatch() > 0

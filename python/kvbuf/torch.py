@@ -35,7 +35,7 @@ from ._attention import attention
 from ._library import Error, check
 from ._operators import Operator
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
-                           is_before_dispatch, is_operator, is_recorded,
+                           is_before_dispatch, is_memory, is_operator, is_recorded,
                            is_traced_by_jit, level, speaker,
                            wants_derivatives)
 
@@ -52,6 +52,9 @@ _is_compiling = torch.compiler.is_compiling
 #: Enough where tensors' types are asked for too, and half the time.
 _is_traced = getattr(torch.compiler, "is_dynamo_compiling", _is_compiling)
 _grad_enabled = torch.is_grad_enabled
+#: The type of 16 bits that parts of complex tensors have, and so torch's negative
+#: bit: memory that holds what a tensor is not.
+_half = torch.float16
 
 
 class _Settings:
@@ -183,7 +186,7 @@ def _laid_out_like(out, q):
 def _keep(key, options, request, tensors, result, order):
     """Keeps a launch whose tensors are the call's, those of `order`, and
     `result`. What it is found by must not change under its hands."""
-    if not _is_value(options):
+    if not _is_value(options) or not is_memory(*tensors):
         return
     if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
         _forget()
@@ -344,7 +347,9 @@ def flash_attn_func(
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
-                                          or v.requires_grad))):
+                                          or v.requires_grad))
+            and not (q.dtype is _half
+                     and (q.is_neg() or k.is_neg() or v.is_neg()))):
         options = ("dense", dropout_p, softmax_scale, causal, window_size,
                    softcap, want)
         try:
@@ -361,8 +366,8 @@ def flash_attn_func(
             plan = _plans.get(key)
         except (TypeError, RuntimeError):  # what has no hash, or no strides
             key = plan = None
-        if plan is not None:
-            data = q.data_ptr(), k.data_ptr(), v.data_ptr()
+        data = plan and (q.data_ptr(), k.data_ptr(), v.data_ptr())
+        if data and 0 not in data:  # torch's zeros have no memory
             if not want:
                 return plan.run(q, data)
             both = plan.run_lse(q, data)
@@ -454,7 +459,9 @@ def flash_attn_varlen_func(
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
-                                          or v.requires_grad))):
+                                          or v.requires_grad))
+            and not (q.dtype is _half
+                     and (q.is_neg() or k.is_neg() or v.is_neg()))):
         options = ("varlen", dropout_p, softmax_scale, causal, window_size,
                    softcap, want, max_seqlen_q, max_seqlen_k)
         try:
@@ -474,9 +481,9 @@ def flash_attn_varlen_func(
             plan = _plans.get(key)
         except (TypeError, RuntimeError):
             key = plan = None
-        if plan is not None:
-            data = (q.data_ptr(), k.data_ptr(), v.data_ptr(),
-                    cu_seqlens_q.data_ptr(), cu_seqlens_k.data_ptr())
+        data = plan and (q.data_ptr(), k.data_ptr(), v.data_ptr(),
+                         cu_seqlens_q.data_ptr(), cu_seqlens_k.data_ptr())
+        if data and 0 not in data:
             if not want:
                 return plan.run(q, data)
             both = plan.run_lse(q, data)
@@ -597,6 +604,8 @@ def flash_attn_with_kvcache(
             and not (_grad_enabled() and (q.requires_grad
                                           or k_cache.requires_grad
                                           or v_cache.requires_grad))
+            and not (q.dtype is _half and (q.is_neg() or k_cache.is_neg()
+                                           or v_cache.is_neg()))
             and (cache_batch_idx is None or block_table is None)):
         options = ("cache", softmax_scale, causal, window_size, softcap,
                    return_softmax_lse, num_splits)
@@ -615,9 +624,9 @@ def flash_attn_with_kvcache(
             plan = _plans.get(key)
         except (TypeError, RuntimeError):
             key = plan = None
-        if plan is not None:
-            data = (q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(),
-                    table.data_ptr(), cache_seqlens.data_ptr())
+        data = plan and (q.data_ptr(), k_cache.data_ptr(), v_cache.data_ptr(),
+                         table.data_ptr(), cache_seqlens.data_ptr())
+        if data and 0 not in data:
             return (plan.run_lse if return_softmax_lse else plan.run)(q, data)
     elif isinstance(q, _Tensor):
         floats = (q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
@@ -777,7 +786,10 @@ def scaled_dot_product_attention(
             elif attn_mask.dtype is torch.int32:
                 plain = False  # a call that is refused, like a kept one
             tensors = query, key, value, attn_mask if flags is None else flags
-        if plain and query.dim() == 4:
+        if plain and query.dim() == 4 and (
+                query.dtype is not _half or not (
+                    query.is_neg() or key.is_neg() or value.is_neg()
+                    or (attn_mask is not None and attn_mask.is_neg()))):
             options = ("sdpa", dropout_p, is_causal, scale, enable_gqa,
                        len(tensors))
             call = _calls_by_options.get(options)
@@ -792,8 +804,9 @@ def scaled_dot_product_attention(
                 plan = _plans.get(name)
             except (TypeError, RuntimeError):
                 pass
-            if plan is not None:
-                return plan.run(query, [x.data_ptr() for x in tensors])
+            data = plan and [x.data_ptr() for x in tensors]
+            if data and 0 not in data:
+                return plan.run(query, data)
         with _watched() as requests:
             result = _flash.sdpa(query, key, value, attn_mask, dropout_p,
                                  is_causal, scale, enable_gqa,

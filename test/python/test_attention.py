@@ -401,6 +401,20 @@ class Refused(Case):
         self.refused(ValueError, "^q has 3 dimensions; expected 4", f, self.q[0],
                      self.k, self.v)
 
+    def test_masked_arrays(self):
+        """Their masks are not in their memory."""
+        bare = {"q": self.q, "k": self.k, "v": self.v,
+                "bias": np.zeros((5, 5), np.float16), "mask": np.ones((5, 5), bool)}
+        for name, x in bare.items():
+            hidden = np.ma.masked_array(x, np.zeros(x.shape, bool))
+            self.refused(NotImplementedError, f"^{name} is a masked array",
+                         kvbuf.attention, **{**bare, name: hidden})
+        heads = [x.swapaxes(1, 2) for x in (self.q, self.q, self.q)]
+        for i, name in enumerate(("query", "key", "value")):
+            self.refused(NotImplementedError, f"^{name} is a masked array",
+                         _flash.sdpa, *heads[:i], np.ma.masked_array(heads[i]),
+                         *heads[i + 1:], None, 0.0, False, None, False, None)
+
     def test_no_tensors(self):
         f, given = kvbuf.attention, {"q": self.q, "k": self.k, "v": self.v}
         lengths = np.full(2, 4, np.int32)

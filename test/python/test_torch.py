@@ -164,6 +164,51 @@ class Functions(Case):
             kt.flash_attn_with_kvcache(q, held, held, q.to(held.dtype),
                                        q.to(held.dtype), cache_seqlens=lengths)
 
+    def test_memory_that_is_not_the_tensor(self):
+        """torch's negative bit, and zeros without memory, before and after a call
+        that is remembered."""
+        z = torch.complex(*normal(2, 1, 9, 64, 2, dtype=torch.float32)).chalf()
+        neg = z.conj().imag
+        neg = neg.as_strided((1, 9, 2, 64), (1152, 128, 64, 1), neg.storage_offset())
+        self.assertTrue(neg.is_neg())
+        half = neg.clone()
+        self.assertFalse(half.is_neg())
+        zero = torch._efficientzerotensor(half.shape, dtype=half.dtype)
+        heads = [x.transpose(1, 2) for x in (neg, half)]
+        offsets = torch.tensor([0, 9], dtype=torch.int32)
+        lengths = torch.tensor([9], dtype=torch.int32)
+        slots = torch.tensor([0], dtype=torch.int32)
+        calls = {
+            "dense": lambda x, y: kt.flash_attn_func(x, y, y),
+            "varlen": lambda x, y: kt.flash_attn_varlen_func(
+                x[0], y[0], y[0], offsets, offsets, 9, 9),
+            "cache": lambda x, y: kt.flash_attn_with_kvcache(
+                x, y, y, cache_seqlens=lengths, cache_batch_idx=slots),
+            "own": lambda x, y: kvbuf.attention(x, y, y),
+            "sdpa": lambda x, y: kt.scaled_dot_product_attention(
+                *(t.transpose(1, 2) for t in (x, y, y))),
+        }
+        kt._forget()
+        for name, f in calls.items():
+            with self.subTest(name=name):
+                first = f(neg, neg), f(half, neg), f(neg, half)
+                want = f(half, half)
+                for got in (*first, f(neg, neg), f(half, neg), f(neg, half)):
+                    self.close(got, want, 0)
+                if name != "own":
+                    self.close(f(half, zero), torch.zeros(want.shape), 0)
+        self.close(kvbuf.attention(half, zero, half), kvbuf.attention(
+            half, torch.zeros_like(half), half), 0)
+        self.close(kvbuf.attention(half, half, half, bias=-(neg[..., 0, :9]).mT[0]),
+                   kvbuf.attention(half, half, half, bias=-(half[..., 0, :9]).mT[0]), 0)
+        for call in (lambda: kt.flash_attn_func(half, half, half, out=neg),
+                     lambda: kt.flash_attn_with_kvcache(
+                         half[:, :1], neg, neg, half[:, :1], half[:, :1],
+                         cache_seqlens=lengths - 1)):
+            with self.assertRaisesRegex(ValueError, "torch's negative bit, and cannot "
+                                        "be written"):
+                call()
+
     def test_numbers_in_tensors(self):
         """Their values count, whenever they change; those of a device are not
         read."""
