@@ -75,8 +75,9 @@ def configure(
     as a context manager, until the end of the block.
 
     ``gradients``: what a call does whose tensors require gradients, or have
-    tangents (forward mode). "error", the default, raises NotImplementedError; "torch" computes with torch's own
-    operators, which have a backward pass, and warns once.
+    tangents (forward mode). "error", the default, raises NotImplementedError;
+    "torch" computes with torch's own operators, which have derivatives, and warns
+    once.
     ``float32``: None, the default, refuses float32 tensors; "bfloat16" or
     "float16" rounds them to that, and the result is float32 again; "none" goes
     back to the default."""
