@@ -409,6 +409,15 @@ bool AttentionMatcher::matchDimensions() {
   for (Digit digit : alone)
     if (!llvm::is_contained(rows, digit))
       group.push_back(digit);
+  SmallVector<Digit> shared;
+  for (Digit digit : k)
+    if (common.contains(digit))
+      shared.push_back(digit);
+  placeShared(shared);
+  return checkSizes();
+}
+
+void AttentionMatcher::placeShared(ArrayRef<Digit> shared) {
   // Common dimensions outside of keys and queries become sequences, those
   // inside heads of a token, which saves transposing operands. Heads are
   // static.
@@ -427,9 +436,7 @@ bool AttentionMatcher::matchDimensions() {
   if (sink)
     for (const Coord &coord : sink->coords)
       llvm::append_range(ofSink, graph.resolve(coord));
-  for (Digit digit : k) {
-    if (!common.contains(digit))
-      continue;
+  for (Digit digit : shared) {
     int outside = isOutside(score.q.coords, digit, rows) +
                   isOutside(score.k.coords, digit, keys) +
                   isOutside(v.coords, digit, keys) +
@@ -442,6 +449,9 @@ bool AttentionMatcher::matchDimensions() {
     else
       kvHeads.push_back(digit);
   }
+}
+
+bool AttentionMatcher::checkSizes() {
   if (ShapedType::isDynamic(graph.getExtent(group))) {
     why = "the number of heads is not known here";
     return false;

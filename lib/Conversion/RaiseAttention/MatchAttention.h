@@ -113,6 +113,10 @@ private:
   /// between, if `scaled`.
   std::optional<SourceTensor> peelOperand(Expr *e, bool scaled);
   bool matchDimensions();
+  /// Makes sequences or heads of the dimensions that all operands share.
+  void placeShared(llvm::ArrayRef<Digit> shared);
+  /// Whether heads and head sizes are known, and sizes that the op has.
+  bool checkSizes();
   /// A hiding, and its band if it has one.
   struct MaskPart {
     Hiding hiding;

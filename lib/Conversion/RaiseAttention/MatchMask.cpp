@@ -172,7 +172,8 @@ bool AttentionMatcher::matchWindow(const Weights &weights,
     band.lowest.reset();
   isWindow = (!band.highest || right >= 0) && (!band.lowest || left >= 0);
   // Where a row sees no key the op says 0. So do PyTorch's form and sums with a
-  // sink; elsewhere the graph says the mean of the values, or, after -inf, nothing.
+  // sink; elsewhere the graph says the mean of the values, or, after -inf,
+  // nothing.
   for (int64_t row = 0; row < queries; ++row) {
     if (std::max<int64_t>(0, row + band.lowest.value_or(-row)) <=
         std::min(count - 1, row + band.highest.value_or(count)))
