@@ -388,19 +388,30 @@ struct ExpandMathPass : kvbuf::impl::ExpandMathBase<ExpandMathPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    // Most kernels are left as they are.
-    auto stays = [](Operation *op) {
-      auto isNarrow = [](Type type) {
-        type = getElementTypeOrSelf(type);
-        return type.isF16() || type.isBF16();
+    // Most kernels are left as they are. All of what is refused is said at
+    // once, before a vector's op is one for each element.
+    bool expands = false, good = true;
+    getOperation()->walk([&](Operation *op) {
+      if (!isMath(op))
+        return;
+      auto hasOperands = [&](llvm::function_ref<bool(FloatType)> test) {
+        return llvm::any_of(op->getOperandTypes(), [&](Type type) {
+          auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+          return element && test(element);
+        });
       };
-      return !isMath(op) ||
-             (isExpanded(op) && llvm::none_of(op->getOperandTypes(), isNarrow));
-    };
-    auto result = getOperation()->walk([&](Operation *op) {
-      return stays(op) ? WalkResult::advance() : WalkResult::interrupt();
+      expands |= !isExpanded(op) || hasOperands([](FloatType type) {
+        return type.isF16() || type.isBF16();
+      });
+      if (hasInstructions(op) ||
+          !hasOperands([](FloatType type) { return type.getWidth() > 32; }))
+        return;
+      refuse(op);
+      good = false;
     });
-    if (!result.wasInterrupted())
+    if (!good)
+      return signalPassFailure();
+    if (!expands)
       return markAllAnalysesPreserved();
     MLIRContext *context = &getContext();
     RewritePatternSet patterns(context);
@@ -422,8 +433,7 @@ struct ExpandMathPass : kvbuf::impl::ExpandMathBase<ExpandMathPass> {
     });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
-    // All of what stays is said at once.
-    bool good = true;
+    // What no pattern was for.
     getOperation()->walk([&](Operation *op) {
       if (!isMath(op) || isExpanded(op))
         return;
