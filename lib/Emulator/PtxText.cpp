@@ -63,6 +63,11 @@ bool PtxParser::run(SmallVectorImpl<PtxInstruction> &instructions) {
       return true;
     if (rest.consume_front("{") || rest.consume_front("}"))
       continue;
+    // A remark.
+    if (rest.starts_with("//")) {
+      rest = rest.drop_until([](char c) { return c == '\n'; });
+      continue;
+    }
     // A declaration, of which the names say enough.
     if (rest.starts_with(".reg")) {
       size_t end = rest.find(';');

@@ -745,8 +745,14 @@ Operation *PtxRaiser::runArithmetic() {
 
 bool PtxRaiser::runStatements() {
   SmallVector<PtxInstruction> instructions;
-  return PtxParser(op.getAsmString()).run(instructions) && readConstraints() &&
-         !instructions.empty() && raiseStatements(op, instructions, numbered);
+  if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
+      instructions.empty())
+    return false;
+  // An output begins as the input that is tied to it.
+  for (auto [i, input] : llvm::enumerate(tied))
+    if (input)
+      numbered[i] = input;
+  return raiseStatements(op, instructions, numbered);
 }
 
 void kvbuf::emu::raisePtx(LLVM::InlineAsmOp op) {

@@ -449,6 +449,7 @@ static bool isKnown(const PtxInstruction &inst) {
                                         "shl.",
                                         "shr.",
                                         "bar.warp.sync",
+                                        "wgmma.wait_group.",
                                         "bar.sync",
                                         "barrier.sync",
                                         "fence.acq_rel.",

@@ -367,6 +367,11 @@ bool StatementRaiser::raiseSync(StringRef opcode,
                 attr("operandSegmentSizes",
                      b.getDenseI32ArrayAttr({1, int32_t(o.size()) - 1, 0})));
   }
+  if (opcode == "wgmma.wait_group.sync.aligned" && o.size() == 1) {
+    auto n = constant(o[0]);
+    return n && make("nvvm.wgmma.wait.group.sync.aligned", {},
+                     attr("group", b.getI64IntegerAttr(*n)));
+  }
   bool fence = opcode.consume_front("fence.acq_rel.") ||
                opcode.consume_front("fence.sc.");
   if ((fence || opcode.consume_front("membar.")) && o.empty()) {
