@@ -2,8 +2,8 @@
 // banks of 4 bytes; 16-byte accesses go in quarters of a warp, 8-byte ones in
 // halves, and ldmatrix by the 8 rows of a matrix.
 //
-// RUN: kvbuf-emu-test %s --block=32 --arg=buf:f32:2048:iota --report | FileCheck %s
-// RUN: kvbuf-emu-test %s --block=32 --arg=buf:f32:2048:iota --report --options='{"banks":64}' | FileCheck %s --check-prefix=WIDE
+// RUN: kvbuf-emu-test %s --block=32 --arg=buf:f32:2048:iota --report --options='{"lanes":false}' | FileCheck %s
+// RUN: kvbuf-emu-test %s --block=32 --arg=buf:f32:2048:iota --report --options='{"banks":64,"lanes":false}' | FileCheck %s --check-prefix=WIDE
 
 module {
   llvm.mlir.global internal @sh() {addr_space = 3 : i32, alignment = 128 : i64} : !llvm.array<4096 x f32>

@@ -1,5 +1,5 @@
-# RUN: %python %s %bin/kvbuf-emu-test %t.mlir
-# RUN: %python %s %bin/kvbuf-emu-test %t.mlir --options='{"portable":true}'
+# RUN: %python %s %bin/kvbuf-emu-test %t.mlir --options='{"lanes":false}'
+# RUN: %python %s %bin/kvbuf-emu-test %t.mlir --options='{"portable":true,"lanes":false}'
 """ldmatrix, stmatrix and mma.sync against the fragment layouts of the PTX ISA.
 
 The expected values come from the formulas in the ISA's sections on matrix
