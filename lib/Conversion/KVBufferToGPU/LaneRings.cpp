@@ -259,10 +259,12 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
   bool byWarps =
       !lower.rings.group || lower.rings.releasedByWarps.contains(op.getRing());
   // The lane that arrives for its warp has not read what the others have. (Of a
-  // group it has: ldmatrix, which reads what products do not, takes all lanes.)
+  // group it has: ldmatrix, which reads what products do not, takes all lanes,
+  // but for what is widened.)
   auto team = op->getParentOfType<TeamOp>();
-  if (!lower.rings.group &&
-      llvm::any_of(op.getRing().getUsers(), [&](Operation *user) {
+  Type element = op.getRing().getType().getParams().getElementType();
+  bool readAlone = !lower.rings.group || element.getIntOrFloatBitWidth() < 16;
+  if (readAlone && llvm::any_of(op.getRing().getUsers(), [&](Operation *user) {
         auto wait = dyn_cast<RingWaitOp>(user);
         return wait && wait->getParentOfType<TeamOp>() == team &&
                readByLanes(wait.getStaged());

@@ -268,3 +268,42 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Nor does a group multiply what is widened, or what lies in no slot.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+#narrow = #kvbuffer.kv_buffer<64x64xf8E4M3FN, stages = 2, BK = 64, swizzle = [2, 0, 3]>
+!a = !kvbuffer.fragment<64x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!sum = !kvbuffer.fragment<64x64xf32, acc>
+!out = !kvbuffer.tile<64x64xf32>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @not_as_it_lies
+  // CHECK-NOT:     kvbuffer.mma_start
+  // CHECK:         kvbuffer.fragment_load
+  // CHECK:         kvbuffer.mma %
+  // CHECK:         kvbuffer.mma %
+  // REMARK-COUNT-2: remark: [Missed] product{{.*}}each warp multiplies by itself: operand b does not lie in a ring's slot
+  gpu.func @not_as_it_lies(%out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %slots = kvbuffer.alloc : !kvbuffer.buffer<#narrow>
+    %ring = kvbuffer.ring %slots from @load to [@use] : !kvbuffer.buffer<#narrow>
+    kvbuffer.teams {
+      kvbuffer.team @use warps(4) {
+        %af = kvbuffer.fragment_fill 1.0 : !a
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#narrow>
+        %bf = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#narrow> -> !b
+        kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#narrow>
+        %sum = kvbuffer.mma %af, %bf, %zero {transpose_b} : !a, !b, !sum
+        %ones = kvbuffer.fragment_fill 1.0 : !b
+        %all = kvbuffer.mma %af, %ones, %sum {transpose_b} : !a, !b, !sum
+        kvbuffer.fragment_store %all, %out : !sum, !out
+      }
+      kvbuffer.team @load warps(1) {
+      }
+    }
+    gpu.return
+  }
+}

@@ -26,10 +26,12 @@ import sys
 import unittest
 
 import kvbuf
+import numpy as np
 
 HERE = pathlib.Path(__file__).parent
 sys.path += [str(HERE / "Inputs"), str(HERE.parent / "Inputs")]
-from numbers16 import check_latent
+from numbers16 import check, check_latent, from_bf16, softmax, to_bf16
+from numbers8 import float8
 
 TEXT = (HERE / "Inputs" / "rings.mlir").read_text()
 RELEASE = "          kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#kbuf>\n"
@@ -52,6 +54,14 @@ def without(team):
 #: Teams of two warps with all the rows, and one warp that moves.
 OF_TWO = changed(("@load warps(4)", "@load warps(1)"),
                  ("warps(4) {", "warps(2) BM(64) {"))
+#: Keys, and so values, of 8-bit floats.
+WIDENED = changed(
+    ("!kvbuffer.cache<dense, bf16,", "!kvbuffer.cache<dense, f8E4M3FN,"),
+    ("#kbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>",
+     "#kbuf = #kvbuffer.kv_buffer<64x192xf8E4M3FN, stages = 2, BK = 64, swizzle = [2, 0, 3]>"),
+    ("!half =", "!narrow = !kvbuffer.tile<64x192xf8E4M3FN>\n!half ="),
+    ("upto %keys : !kv -> !tile", "upto %keys : !kv -> !narrow"),
+    ("%tile into %ring[%i] : !tile,", "%tile into %ring[%i] : !narrow,"))
 
 
 class Rings(unittest.TestCase):
@@ -78,6 +88,22 @@ class Rings(unittest.TestCase):
 
     def test_one_warp_moves(self):
         self.check(changed(("@load warps(4)", "@load warps(1)")))
+
+    def test_widened_on_the_way(self):
+        """Slots of 8-bit floats, which lanes widen as they read them."""
+        rng = np.random.default_rng()
+        numbers = float8("f8E4M3FN")
+        codes = np.flatnonzero(np.isfinite(numbers) & (abs(numbers) <= 4))
+        for target in "sm_90a", "sm_90":
+            k = rng.choice(codes, (1, 200, 1, 192)).astype(np.uint8)
+            q = to_bf16(rng.standard_normal((1, 70, 4, 192)))
+            out = np.full((1, 70, 8, 64), 0x7FC0, np.uint16)  # NaN
+            kvbuf.compile(WIDENED, target=target)(q=q, k=k, out=out)
+            keys = numbers[k]
+            exact, base, _ = softmax(from_bf16(q), keys, keys[..., :128],
+                                     192 ** -0.5, causal=True)
+            with self.subTest(target=target):
+                check(self, from_bf16(out).reshape(exact.shape), exact, base)
 
     def test_registers(self):
         """Those of the team that moves go to one that multiplies."""

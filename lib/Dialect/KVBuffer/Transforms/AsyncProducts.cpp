@@ -26,11 +26,22 @@ using namespace kvbuf;
 
 namespace {
 
+/// The load of a fragment that lies in a ring's slot as it is multiplied; null
+/// if there is none, or if it is widened on its way.
+FragmentLoadOp loadOf(Value fragment) {
+  auto load = fragment.getDefiningOp<FragmentLoadOp>();
+  if (!load || !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>() ||
+      load.getStaged().getType().getParams().getElementType() !=
+          load.getFragment().getType().getElementType())
+    return nullptr;
+  return load;
+}
+
 /// The slot of a ring that a fragment is loaded from, or the view of it that
 /// the fragment is; null if there is none.
 Value slotOf(OpBuilder &b, Value fragment) {
-  auto load = fragment.getDefiningOp<FragmentLoadOp>();
-  if (!load || !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
+  FragmentLoadOp load = loadOf(fragment);
+  if (!load)
     return nullptr;
   StagedType staged = load.getStaged().getType();
   FragmentType type = load.getFragment().getType();
@@ -52,13 +63,9 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
   using Base::Base;
 
   /// Starts a product in place of `op`.
-  static FailureOr<MmaStartOp> start(MmaOp op, bool qInRegs) {
+  static MmaStartOp start(MmaOp op, bool qInRegs) {
     OpBuilder builder(op);
     Value b = slotOf(builder, op.getB());
-    if (!b)
-      return op.emitOpError()
-             << "expected operand b to be loaded from a ring's slot, which the "
-                "matrix unit reads by itself";
     Value a = op.getA();
     if (!qInRegs)
       if (Value slot = slotOf(builder, a))
@@ -160,15 +167,17 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       return;
     for (TeamOp team : found) {
       SmallVector<std::pair<MmaOp, MmaStartOp>> products;
-      WalkResult result = team.getBody().walk([&](MmaOp op) {
-        FailureOr<MmaStartOp> started = start(op, schedule.getQInRegs());
-        if (failed(started))
-          return WalkResult::interrupt();
-        products.push_back({op, *started});
-        return WalkResult::advance();
+      team.getBody().walk([&](MmaOp op) {
+        if (loadOf(op.getB()))
+          products.push_back({op, start(op, schedule.getQInRegs())});
+        else
+          remark::missed(
+              op.getLoc(),
+              remark::RemarkOpts::name("product").category(DEBUG_TYPE))
+              << "each warp multiplies by itself: operand b does not lie in a "
+                 "ring's slot as it is multiplied, where a group of warps "
+                 "would read it";
       });
-      if (result.wasInterrupted())
-        return signalPassFailure();
       for (auto [op, started] : products) {
         MmaWaitOp wait = await(started, op.getResult());
         op.getResult().replaceAllUsesWith(wait.getAcc());
