@@ -55,13 +55,37 @@ int64_t ScheduleLimits::otherRegisters(const MovingTeam &mover) const {
 // The chip
 //===----------------------------------------------------------------------===//
 
+/// What does not fit teams whose warps multiply each by itself.
+static Reason whyNotWithoutGroups(const Schedule &schedule,
+                                  const MovingTeam &mover,
+                                  const TargetInfo &target) {
+  if (mover.turns)
+    return "ping_pong does not go with producers on " + target.chip +
+           ", whose warps do not multiply in groups, which take turns; "
+           "expected ping_pong = false";
+  unsigned group = target.warpsPerRegisterGroup;
+  std::string given = group ? "registers to whole groups of " +
+                                  std::to_string(group) + " warps alone"
+                            : "none anew";
+  for (auto [name, registers, warps] :
+       {std::tuple<const char *, int64_t, int64_t>{
+            "consumer_registers", mover.otherRegisters, schedule.warps},
+        {"producer_registers", mover.registers, mover.warps}})
+    if (registers && (!group || warps % group))
+      return (Twine(name) + " = " + Twine(registers) + " does not fit " +
+              target.chip + ", which hands out " + given + "; expected " +
+              name + " = 0")
+          .str();
+  return std::nullopt;
+}
+
 Reason ScheduleLimits::whyNoMovingTeam(int64_t producers,
                                        const TargetInfo &target) {
-  if (!producers || target.warpsPerMatrixGroup)
+  if (!producers || target.hasRings())
     return std::nullopt;
   return ("producers = " + Twine(producers) + " does not fit " + target.chip +
-          ", which has no products on operands in shared memory; expected "
-          "producers = 0")
+          ", which has no barriers in shared memory that copies complete; "
+          "expected producers = 0")
       .str();
 }
 
@@ -69,6 +93,8 @@ Reason ScheduleLimits::whyNotTeams(const MovingTeam &mover) const {
   if (Reason why = whyNoMovingTeam(mover.warps, target))
     return why;
   int64_t group = target.warpsPerMatrixGroup;
+  if (!group)
+    return whyNotWithoutGroups(schedule, mover, target);
   for (auto [name, warps] :
        {std::pair<const char *, int64_t>{"warps", schedule.warps},
         {"producers", mover.warps}})
@@ -159,7 +185,7 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
          target.chip + ", which has at most " + Twine(target.maxThreads) +
          " in a block")
             .str();
-    int64_t group = target.warpsPerMatrixGroup;
+    int64_t group = std::max(target.warpsPerMatrixGroup, 1u);
     if (int64_t left =
             mover ? target.maxThreads / target.waveSize - mover->warps : 0;
         mover && left >= group)

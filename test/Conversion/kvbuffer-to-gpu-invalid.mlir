@@ -47,7 +47,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_80, which has no products on operands in shared memory; expected producers = 0}}
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_80, which has no barriers in shared memory that copies complete; expected producers = 0}}
     gpu.func @roles() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>} {
       gpu.return
     }

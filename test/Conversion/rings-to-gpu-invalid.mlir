@@ -2,9 +2,9 @@
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
-module attributes {kvbuffer.target = "sm_90"} {
+module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_90, which has no products on operands in shared memory; expected producers = 0}}
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: producers = 4 does not fit sm_80, which has no barriers in shared memory that copies complete; expected producers = 0}}
     gpu.func @wrong_chip() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
       %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>

@@ -215,7 +215,6 @@ struct TargetInfo {
   llvm::SmallVector<MatrixInstruction> float8Instructions;
   /// Warps that multiply together, asynchronously and with operands read from
   /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
-  /// Schedules with `producers` need them.
   unsigned warpsPerMatrixGroup = 0;
   /// Rows of such a product, and the most columns.
   unsigned matrixGroupRows = 64, matrixGroupCols = 256;

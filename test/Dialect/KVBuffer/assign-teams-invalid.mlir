@@ -3,9 +3,9 @@
 // RUN: kvbuf-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams)))"
 
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
-module attributes {kvbuffer.target = "sm_90"} {
+module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{has producers; expected 'kvbuffer.target' to be a chip whose warps multiply in groups, as kvbuf-choose-schedule checks}}
+    // expected-error @below {{has producers; expected 'kvbuffer.target' to be a chip that has rings, as kvbuf-choose-schedule checks}}
     gpu.func @chip() kernel attributes {kvbuffer.schedule = #schedule} {
       gpu.return
     }

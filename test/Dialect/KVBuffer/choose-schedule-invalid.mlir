@@ -79,10 +79,26 @@
 // SHARE: error: 'kvbuffer.attention' op the schedule needs at least 76 registers in a lane, sm_80 has 64 for each of 1024 threads
 
 // Roles: each limit, and what would keep to it.
-// REDEFINE: %{options} = chip=sm_90 schedule=producers=4
+// REDEFINE: %{options} = chip=sm_80 schedule=producers=4
 // REDEFINE: %{prefix} = ROLES
 // RUN: %{run}
-// ROLES: error: 'kvbuffer.attention' op producers = 4 does not fit sm_90, which has no products on operands in shared memory; expected producers = 0
+// ROLES: error: 'kvbuffer.attention' op producers = 4 does not fit sm_80, which has no barriers in shared memory that copies complete; expected producers = 0
+
+// Without groups of warps there is nobody to take turns, nor to get registers.
+// REDEFINE: %{options} = chip=sm_90 schedule=producers=1,ping_pong=true
+// REDEFINE: %{prefix} = NOGROUPS
+// RUN: %{run}
+// NOGROUPS: error: 'kvbuffer.attention' op ping_pong does not go with producers on sm_90, whose warps do not multiply in groups, which take turns; expected ping_pong = false
+
+// REDEFINE: %{options} = chip=sm_90 schedule=producers=1,producer_registers=40
+// REDEFINE: %{prefix} = ANEW
+// RUN: %{run}
+// ANEW: error: 'kvbuffer.attention' op producer_registers = 40 does not fit sm_90, which hands out none anew; expected producer_registers = 0
+
+// REDEFINE: %{options} = chip=sm_100a schedule=producers=1,producer_registers=40
+// REDEFINE: %{prefix} = OFGROUPS
+// RUN: %{run}
+// OFGROUPS: error: 'kvbuffer.attention' op producer_registers = 40 does not fit sm_100a, which hands out registers to whole groups of 4 warps alone; expected producer_registers = 0
 
 // REDEFINE: %{options} = schedule=tiles=dynamic
 // REDEFINE: %{prefix} = TILES

@@ -592,14 +592,17 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     if (!mover)
       return;
     std::optional<TargetInfo> target = targetOf(kernel);
-    if (!target || !target->warpsPerMatrixGroup) {
+    if (!target || !target->hasRings()) {
       kernel.emitError() << "has producers; expected '"
                          << KVBufferDialect::kTargetAttr
-                         << "' to be a chip whose warps multiply in groups, as "
+                         << "' to be a chip that has rings, as "
                             "kvbuf-choose-schedule checks";
       return signalPassFailure();
     }
-    int64_t groups = schedule.getWarps() / target->warpsPerMatrixGroup;
+    // Where each warp multiplies by itself, all walk over the same keys.
+    int64_t groups = target->warpsPerMatrixGroup
+                         ? schedule.getWarps() / target->warpsPerMatrixGroup
+                         : 1;
 
     // Buffers and channels live as long as the block.
     Block &body = kernel.getBody().front();

@@ -98,7 +98,7 @@ static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
   if (chunks && !asked.names("ping_pong"))
     choice.pingPong = false;
   // Who asks for turns gets what they need.
-  if (values.pingPong && !choice.producers)
+  if (values.pingPong && !choice.producers && values.producers <= 0)
     choice.overlap = choice.lazyRescale = true;
   // One slot holds nothing that runs ahead; one group, or an odd number of
   // warps, has nobody to take turns with.
@@ -149,8 +149,24 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
     --choice.stages;
 }
 
+/// Gives the schedule of warps that are all alike room for a team that moves,
+/// where somebody asks for one that the chip's table does not have: what such
+/// warps alone have is then as if nobody had said it.
+static void repairTeams(const AskedSchedule &asked, const TargetInfo &target,
+                        ScheduleParameters &choice) {
+  if (asked.values().producers <= 0 || !target.hasRings() ||
+      target.warpsPerMatrixGroup)
+    return;
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
+  if (ParameterScope::SCOPE == ParameterScope::AlikeWarps &&                   \
+      !asked.names(NAME))                                                      \
+    choice.FIELD = DEFAULT;
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+}
+
 void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
                            const TargetInfo &target, ScheduleChoice &choice) {
+  repairTeams(asked, target, choice);
   repairForProblem(op, choice);
   repairMovement(asked, choice);
   repairOverlap(asked, target, choice);
