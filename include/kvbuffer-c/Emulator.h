@@ -35,6 +35,8 @@
 |*                             what the module's chip has                     *|
 |*   "banks": 32               of shared memory, 32 or 64, in place of the    *|
 |*                             chip's                                         *|
+|*   "cut_sums": false         cut sums of products on NVIDIA's chips off as  *|
+|*                             an H200's matrix unit does                     *|
 |*   "portable": false         use no vector extensions of the host           *|
 |*   "max_instructions": 268435456  limits of one warp in one block, in       *|
 |*   "max_memory": 2147483648       instructions; of a kernel and a launch, in*|

@@ -61,6 +61,7 @@ llvm::Expected<Options> Options::fromJSON(llvm::StringRef text, Options o) {
                  : name == "uninitialized"  ? &o.uninitialized
                  : name == "landing_checks" ? &o.landingChecks
                  : name == "portable"       ? &o.portable
+                 : name == "cut_sums"       ? &o.cutSums
                  : name == "strict"         ? &o.strict
                  : name == "trace"          ? &o.trace
                                             : nullptr;

@@ -231,6 +231,10 @@ template <bool BF16> void productOf(MatrixJob &job) {
         for (float &x : row)
           x = -x;
     unsigned n = 0;
+    if (h.cutSums)
+      for (; n < job.n; ++n)
+        for (unsigned row = 0; row < 16; ++row)
+          c[row][n] = cutSum<16>(a[row], &b[0][n], 256, c[row][n]);
     for (; n + 32 <= job.n; n += 32)
       columns32(a, b, c, n);
     for (; n < job.n; n += 8)

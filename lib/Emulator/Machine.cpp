@@ -112,6 +112,7 @@ Run::Run(Launch &launch, Window &window)
   hot.shared = shared.data();
   hot.checkShadow =
       options.races || options.uninitialized || options.landingChecks;
+  hot.cutSums = options.cutSums;
   hot.words = {wordClock.data(),
                wordWriter.data(),
                wordReadMax.data(),

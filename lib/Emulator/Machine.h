@@ -234,6 +234,7 @@ struct Hot {
   /// Shared memory of the running warp's block.
   uint32_t sharedBegin, sharedBytes;
   bool checkShadow;
+  bool cutSums; // see Options
   Shadow words;
   uint8_t *local; // [warp][lane][localBytes]
   uint32_t localBytes;

@@ -71,6 +71,7 @@ Options of the emulator, by name [default]:
   window          blocks that run interleaved; 0: chosen [0]
   jobs            threads of the host, which change no result; 0: KVBUF_THREADS,
                   or as many as it has cores [0]
+  cut_sums        cut sums of products off as an H200 does: slower [false]
   portable        code for any processor of the family: slower [false]
   chip            the chip to be [the module's]
   banks           of shared memory, 32 or 64; 0: the chip's [0]

@@ -79,6 +79,9 @@ struct Options {
   /// Run the code for the processor family's baseline even where the host can
   /// do better: slower, the same results.
   bool portable = false;
+  /// Let sums of products on NVIDIA's chips be cut off as an H200's matrix unit
+  /// cuts them off (ExecMatrix.h), in place of rounding each: slower.
+  bool cutSums = false;
   /// Shared memory banks of 4 bytes; 0: as many as the module's chip has.
   unsigned banks = 0;
   /// Largest shared memory of a block, in bytes; 0: what the module's chip has.
