@@ -258,7 +258,8 @@ void GlobalMemory::against(Access &a, uint64_t address, uint32_t event,
                      run.globalPlace(address, a.bytes ? a.bytes : a.inst.imm);
   text += e.clock == clockPending ? " unordered with " + by + why : why + by;
   bool isWrite = event >= replayed && what[0] == 'w';
-  run.storeRace(a.store && e.clock != clockPending && storesSame(a, isWrite),
+  run.storeRace(a.store && what[0] == 'w' && e.clock != clockPending &&
+                    storesSame(a, isWrite),
                 a.w, a.inst, a.lane, text,
                 by + ", '" + program.origins[other.origin].name + "'", &other,
                 &program);

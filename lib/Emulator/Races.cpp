@@ -186,7 +186,7 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
     if (isAtomic(inst) && isAtomic(*reader))
       return;
     std::string name = actorName(actor);
-    storeRace(hot.storesSame, w, inst, lane,
+    storeRace(/*same=*/false, w, inst, lane,
               "shared-memory race: write of " + sharedPlace(address) +
                   (actor < maxWarps ? missing(static_cast<uint32_t>(read))
                                     : " with no wait after ") +
