@@ -9,6 +9,7 @@
 #ifndef KVBUF_TOOLS_EMULATE_H
 #define KVBUF_TOOLS_EMULATE_H
 
+#include "kvbuffer/Emulator/DeviceMemory.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
@@ -38,7 +39,7 @@ bool needsLowering(mlir::ModuleOp module);
 struct Buffer {
   std::string name, type;
   std::vector<int64_t> shape;
-  std::vector<char> bytes;
+  kvbuf::emu::DeviceBytes bytes;
   bool initialized = true;
   size_t elements() const;
 };

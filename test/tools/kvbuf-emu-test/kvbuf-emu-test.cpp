@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Emulator/DeviceMemory.h"
 #include "kvbuffer/Emulator/Emulator.h"
 #include "kvbuffer/Runtime/TensorMap.h"
 
@@ -65,7 +66,7 @@ static cl::opt<bool> bench("bench",
 namespace {
 struct Arg {
   std::string type, name;
-  std::vector<char> data; // the buffer, or the number
+  kvbuf::emu::DeviceBytes data; // the buffer, or the number
   const void *pointer = nullptr;
   bool isBuffer = false, initialized = true;
   size_t count = 1;
