@@ -8,6 +8,9 @@
 
 #include "UpstreamPasses.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
+#include "mlir/Target/LLVM/NVVM/Target.h"
+#include "mlir/Target/LLVM/ROCDL/Target.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/PrettyStackTrace.h"
@@ -24,6 +27,10 @@ int main(int argc, char **argv) {
   kvbuf::registerAllPasses();
   kvbuf::registerPipelines();
   kvbuf::registerUpstreamPasses();
+  // What gpu-module-to-binary makes code with, as in mlir-opt.
+  mlir::registerAllGPUToLLVMIRTranslations(registry);
+  mlir::NVVM::registerNVVMTargetInterfaceExternalModels(registry);
+  mlir::ROCDL::registerROCDLTargetInterfaceExternalModels(registry);
 
   // As with the other tools, 2 says that the input was bad.
   mlir::LogicalResult result = mlir::MlirOptMain(
