@@ -486,12 +486,14 @@ void cpAsync(const Inst &i) {
   }
   uint64_t mask = clearShared(i, dst, reg<uint32_t>(i.a), w.mask, i.imm, true);
   // A copy of nothing needs an aligned address, too, wherever that is.
+  // An instruction is reported once: better where it reads something.
   uint64_t crooked = 0;
-  KVBUF_EACH(mask & ~reading)
+  KVBUF_EACH(mask)
   crooked |= static_cast<uint64_t>((src[l] & (i.align - 1)) != 0) << l;
   if (crooked) {
-    r.checkGlobal(w, i, src, 0, crooked, false);
-    mask &= ~crooked;
+    if (!(crooked & reading))
+      r.checkGlobal(w, i, src, 0, crooked, false);
+    mask &= ~crooked | reading;
   }
   issueCopy(i, dst, src, size, mask, reading);
 }

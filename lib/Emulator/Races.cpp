@@ -347,6 +347,7 @@ void Run::asyncWait(Warp &w, const Inst &inst, uint32_t pending,
     if (!hot.checkShadow)
       continue;
     // From here on it is a write of this warp.
+    w.touched = w.clock;
     uint32_t me = copy.inst << 6 | w.id;
     for (uint64_t rest = due; rest; rest &= rest - 1) {
       unsigned l = __builtin_ctzll(rest);

@@ -393,9 +393,11 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     Attribute more = launchIfRows(context, few->most, /*more=*/true);
     suits = suits ? SizeBuilder(context).expr("min", {more, suits}) : more;
   }
-  // The kernels of a mixed batch know each other's rows.
-  if (problem && target.sumKeys && !chosen.getSplitKeys() &&
-      !problem.isRagged() && !problem.getScheduleAttr() && schedule.empty()) {
+  // The kernels of a mixed batch know each other's rows; and a row's bits would
+  // follow from the room that others have.
+  if (problem && target.sumKeys && chosen.getMovingTeam() &&
+      !problem.isRagged() && !problem.getBatchInvariant() &&
+      !problem.getScheduleAttr() && schedule.empty()) {
     MLIRContext *context = kernel.getContext();
     SizeBuilder b(context);
     int64_t most = target.mostSumKeys;

@@ -16,12 +16,18 @@
 // CHECK-DAG: arith.muli %[[TILES]],
 // CHECK-DAG: arith.muli %[[PAIRS]],
 // CHECK: %[[GAIN:.*]] = arith.minsi
-// CHECK: %[[GAINS:.*]] = arith.cmpi sgt, %[[GAIN]], %c0
+// CHECK: %[[MANY:.*]] = arith.minsi %{{.*}}, %[[GAIN]]
+// CHECK: %[[FITS:.*]] = arith.subi %c131073, %{{.*}}
+// CHECK: %[[ALL:.*]] = arith.minsi %[[MANY]], %[[FITS]]
+// CHECK: %[[GAINS:.*]] = arith.cmpi sgt, %[[ALL]], %c0
 // CHECK: %[[SUITS:.*]] = arith.andi %{{.*}}, %[[GAINS]]
 // CHECK: scf.if %[[SUITS]]
 // CHECK: gpu.launch_func @kvbuf_kernels::@open_attention clusters in (%c2, %c1, %c1)
 // CHECK: else
 // CHECK: scf.if
+// CHECK: gpu.launch_func @kvbuf_kernels::@open_attention_of_many_keys blocks
+// CHECK: else
+// CHECK: gpu.launch_func @kvbuf_kernels::@open_attention_of_few_rows blocks
 // CHECK: gpu.launch_func @kvbuf_kernels::@open_attention_without_clusters blocks
 // CHECK: else
 // CHECK: gpu.launch_func @kvbuf_kernels::@open_attention_without_maps blocks

@@ -547,8 +547,11 @@ class Scores(Case):
     def test_masks(self):
         rows, keys = 9, 21
         heads = [x.swapaxes(1, 2) for x in (self.q, self.k, self.v)]
+        with self.assertRaisesRegex(ValueError, "of two dimensions or more"):
+            _flash.sdpa(*heads, np.ones(keys, bool), 0.0, False, None, True,
+                        None)
         for shape in ((rows, keys), (2, 1, rows, keys), (2, 1, 1, keys),
-                      (4, rows, 1), (1, 4, 1, keys), (keys,)):
+                      (4, rows, 1), (1, 4, 1, keys)):
             whole = 2, 4, rows, keys
             keep = RNG.random(shape) > 0.4
             o = _flash.sdpa(*heads, keep, 0.0, False, None, True, None)
@@ -556,7 +559,11 @@ class Scores(Case):
                        keep=np.broadcast_to(keep, whole))
             bias = RNG.standard_normal(shape, np.float32)
             bias[RNG.random(shape) > 0.8] = -np.inf
-            for x in bias, bias.astype(np.float16):
+            # The types that torch takes: float32, and the query's.
+            with self.assertRaisesRegex(ValueError, "attn_mask has type float16"):
+                _flash.sdpa(*heads, bias.astype(np.float16), 0.0, False, None,
+                            True, None)
+            for x in bias, (bias.view(np.uint32) >> 16).astype(np.uint16):
                 o = _flash.sdpa(*heads, x, 0.0, False, None, True, None)
                 self.check(o.swapaxes(1, 2), None, shape,
                            bias=np.broadcast_to(exact(x), whole))

@@ -157,8 +157,8 @@ struct TargetInfo {
   /// later products stay in flight.
   bool waitsByOperand = false;
   /// Where sums of the matrix unit are cut off instead of rounded: keys whose
-  /// weighted values one sum has in kernels for very many keys, which add such
-  /// sums up by themselves; 0: all.
+  /// weighted values one sum has in kernels of warp roles for very many keys,
+  /// which add such sums up by themselves; 0: all.
   /// `mostSumKeys`: the most keys for which one sum will do.
   int64_t sumKeys = 0, mostSumKeys = 0;
   /// Whether fragments that stay in registers come from DRAM without LDS.
