@@ -222,11 +222,9 @@ static DictionaryAttr joinUses(DictionaryAttr one, DictionaryAttr other) {
   return joined.getDictionary(one.getContext());
 }
 
-llvm::FailureOr<std::string>
-kvbuf::writeManifest(ArrayRef<LLVM::LLVMFuncOp> kernels,
-                     ArrayRef<KernelResources> resources,
-                     const TargetInfo &target, StringRef name,
-                     bool machineCode) {
+llvm::FailureOr<std::string> kvbuf::writeManifest(
+    ArrayRef<LLVM::LLVMFuncOp> kernels, ArrayRef<KernelResources> resources,
+    const TargetInfo &target, StringRef name, bool machineCode) {
   // One problem may take several kernels, which run one after the other; a
   // function computes one.
   LLVM::LLVMFuncOp withProblem;

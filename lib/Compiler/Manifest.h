@@ -29,8 +29,7 @@ KernelResources resourcesOf(mlir::LLVM::LLVMFuncOp kernel);
 llvm::FailureOr<std::string>
 writeManifest(llvm::ArrayRef<mlir::LLVM::LLVMFuncOp> kernels,
               llvm::ArrayRef<KernelResources> resources,
-              const TargetInfo &target, llvm::StringRef name,
-              bool machineCode);
+              const TargetInfo &target, llvm::StringRef name, bool machineCode);
 
 } // namespace kvbuf
 

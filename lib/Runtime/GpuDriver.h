@@ -30,8 +30,8 @@ namespace kvbuf::rt {
 
 /// Why no GPU runs an artifact that has no code for its driver.
 inline constexpr const char kNoMachineCode[] =
-    "the artifact holds no machine code for it (--code=none leaves it out): the "
-    "emulator alone runs this one";
+    "the artifact holds no machine code for it (--code=none leaves it out): "
+    "the emulator alone runs this one";
 
 /// CUlaunchAttribute.
 struct GpuLaunchAttribute {

@@ -460,9 +460,10 @@ int main(int argc, char **argv) {
   if (code != "machine" && code != "none")
     return fail("--code=" + code + ": expected machine or none");
   if (code == "none" && (isCodeKind(emit) || report != Report::None))
-    return fail("--code=none leaves out the machine code, which " +
-                (isCodeKind(emit) ? "--emit=" + emit : std::string("--report")) +
-                " is about");
+    return fail(
+        "--code=none leaves out the machine code, which " +
+        (isCodeKind(emit) ? "--emit=" + emit : std::string("--report")) +
+        " is about");
   if (report != Report::None && !binary)
     return fail("--report needs --emit=artifact: the numbers come from the "
                 "binary");
