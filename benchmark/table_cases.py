@@ -14,6 +14,12 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent / "test/Kernels"
 #: file of MLIR.
 CASES = []
 
+#: (name, problem, the same with more in its types, arguments of kvbuf-run for the
+#: first, and for the second): of two kernels whose launches do the same, the first,
+#: which leaves more open, may take `OPEN_TIME` times as long.
+TIMED = []
+OPEN_TIME = 1.04
+
 
 def case(row, name, problem, *runs):
     """Adds a problem and the sizes to run it at."""
@@ -417,6 +423,20 @@ def fill_appends():
          "--function=decode --size batch=9 --size cache=5000")
 
 
+def fill_timed():
+    """Decode where types leave the number of rows open, and where they fix it."""
+    for page in 0, 16, 64:
+        few = {"heads": 32, "kv_heads": 8, "head_size": 128, "lse": True,
+               "cache": "paged" if page else "dense", "page_size": page}
+        for batch, keys in (64, 4200), (32, 32768), (4, 131072):
+            lengths = (f"--cache-lengths {','.join([str(keys)] * batch)}" if page
+                       else f"--size seq_k={keys}")
+            TIMED.append((f"pages of {page}, {batch} x {keys}", few,
+                          {**few, "seq_q": 1},
+                          f"--size batch={batch} --size seq_q=1 {lengths}",
+                          f"--size batch={batch} {lengths}"))
+
+
 def fill_cases():
     """All cases, in the order of the table."""
     fill_basics()
@@ -426,3 +446,4 @@ def fill_cases():
     fill_few_rows()
     fill_quantized()
     fill_appends()
+    fill_timed()

@@ -12,7 +12,8 @@ only DIR, kvbuf-run and this file on the machine with the GPU. With neither, bot
 happen here. Every case is compared with attention in float64 (a sample of its
 rows; all of them for NaN, for rows without keys and for stray writes). Printed is
 the worst row's relative error, that of plain mathematics in the kernel's own
-precision, and their ratio, which may be 1.5.
+precision, and their ratio, which may be 1.5. Last, launches of kernels whose types
+leave rows open are timed beside those of kernels whose types do not.
 
 Exit status: 0 all passed; 1 some case did not; 2 bad usage.
 """
@@ -31,7 +32,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import common  # noqa: E402
-from table_cases import CASES, TESTS, fill_cases  # noqa: E402
+from table_cases import CASES, OPEN_TIME, TESTS, TIMED, fill_cases  # noqa: E402
 from problem import problem as write_problem  # noqa: E402
 
 def output(command, text=None):
@@ -61,23 +62,31 @@ def compile_cases(folder, target, compiler, only):
     """Writes DIR/NAME.kvbuf for every problem, and DIR/cases.json."""
     folder.mkdir(parents=True, exist_ok=True)
     chosen = [i for i, c in enumerate(CASES) if wanted(only, *c[:2])]
+    problems = {f"{i:03}": (CASES[i][:2], CASES[i][2]) for i in chosen}
+    timed = [i for i, c in enumerate(TIMED) if wanted(only, "time", c[0])]
+    for i in timed:
+        for kind, problem in zip(("open", "fixed"), TIMED[i][1:3]):
+            problems[f"{kind}{i}"] = TIMED[i][0], problem
 
-    def one(index):
-        path = folder / f"{index:03}.kvbuf"
-        text, flags = source(CASES[index][2], target, compiler)
+    def one(file):
+        name, problem = problems[file]
+        path = folder / f"{file}.kvbuf"
+        text, flags = source(problem, target, compiler)
         command = [compiler, "-", "-o", str(path), f"--target={target}", *flags]
         done = subprocess.run(command, input=text, capture_output=True, text=True)
         if done.returncode:
-            sys.exit(f"verify_table.py: error: {CASES[index][:2]} does not "
+            sys.exit(f"verify_table.py: error: {name} does not "
                      f"compile:\n{done.stderr}")
 
     start = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(one, chosen))
+        list(pool.map(one, problems))
     listing = [{"artifact": f"{i:03}.kvbuf", "row": CASES[i][0],
                 "name": CASES[i][1], "runs": CASES[i][3]} for i in chosen]
     (folder / "cases.json").write_text(json.dumps(listing, indent=1))
-    print(f"{len(chosen)} kernels for {target} in "
+    (folder / "timed.json").write_text(json.dumps(
+        [[f"open{i}", f"fixed{i}", TIMED[i][0], *TIMED[i][3:]] for i in timed]))
+    print(f"{len(problems)} kernels for {target} in "
           f"{time.monotonic() - start:.0f} s", flush=True)
 
 
@@ -133,7 +142,31 @@ def run_cases(folder, runner, device, only, jobs):
     seconds = time.monotonic() - start
     print(f"{passed} passed, {failed} failed in {seconds:.0f} s; largest ratio "
           f"{max(ratios, default=0):.3f} (limit 1.5)")
-    return failed == 0 and passed > 0
+    return failed == 0 and passed == len(waiting)
+
+
+def seconds(artifact, arguments, runner, device):
+    """The median of a launch's time, by kvbuf-run."""
+    with tempfile.TemporaryDirectory() as scratch:
+        result = pathlib.Path(scratch) / "result.json"
+        subprocess.run([runner, str(artifact), f"--device={device}", "--bench",
+                        "--json", str(result), *arguments.split()],
+                       capture_output=True, check=True)
+        return json.loads(result.read_text())["bench"]["median_s"]
+
+
+def compare_times(folder, runner, device):
+    """Runs DIR/timed.json, in turns; returns whether no open kernel is late."""
+    good = True
+    for first, second, name, *runs in json.loads((folder / "timed.json").read_text()):
+        times = [min(times) for times in zip(*(
+            [seconds(folder / f"{file}.kvbuf", run, runner, device)
+             for file, run in zip((first, second), runs)] for _ in range(3)))]
+        ratio = times[0] / times[1]
+        good &= ratio <= OPEN_TIME
+        print(f"{'time':<16} {name:<28} {times[0] * 1e6:>9.1f} {times[1] * 1e6:>9.1f} "
+              f"{ratio:>6.3f}  {'pass' if ratio <= OPEN_TIME else 'FAILED'}", flush=True)
+    return good
 
 
 def find_tool(name, given):
@@ -177,8 +210,10 @@ def main():
                           find_tool("kvbuf-compile", args.kvbuf_compile), args.only)
         if args.compile:
             return
-        ok = run_cases(folder, find_tool("kvbuf-run", args.kvbuf_run),
-                       args.device, args.only, args.jobs)
+        runner = find_tool("kvbuf-run", args.kvbuf_run)
+        ok = run_cases(folder, runner, args.device, args.only, args.jobs)
+        if args.device.startswith("cuda"):
+            ok &= compare_times(folder, runner, args.device)
     sys.exit(0 if ok else 1)
 
 
