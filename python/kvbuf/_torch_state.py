@@ -99,8 +99,10 @@ def speaker(*tensors) -> str:
                 return f"the class {type(x).__name__}"
     if function_modes():
         for mode in torch.overrides._get_current_function_mode_stack():
+            # torch.device, and what notes calls while torch traces.
             if type(mode).__name__ not in ("DeviceContext",
-                                           "PreDispatchTorchFunctionMode"):
+                                           "PreDispatchTorchFunctionMode",
+                                           "TorchFunctionMetadataMode"):
                 return f"the mode {type(mode).__name__}"
     return ""
 
