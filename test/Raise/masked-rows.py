@@ -17,7 +17,7 @@ sys.path.append(str(INPUTS))
 from causal_graph import GRAPH, MAPS, edit  # noqa: E402
 
 SELECT = "%masked = arith.select %seen, %scaled, %hidden : f32"
-LOW = ("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant -1.0e8")
+LOW = ("%hidden = arith.constant 0xFF800000", "%hidden = arith.constant -1.0e30")
 LENGTH = ("%v: tensor<2x12x16xbf16>)", "%v: tensor<2x12x16xbf16>, %n: tensor<2xi32>)")
 SHORT = ("    %h = linalg.index 0 : index\n    %n0 = tensor.extract %n[%h] : tensor<2xi32>\n"
          "    %j32 = arith.index_cast %j : index to i32\n    %short = arith.cmpi slt, %j32, %n0 : i32\n    ")
@@ -33,7 +33,7 @@ CASES = {
                               "    %one = arith.addf %scaled, %bias : f32\n"
                               "    %masked = arith.select %seen, %one, %hidden : f32")],
     # No row is without a key: they are hidden as by -inf.
-    "length_of_one_or_more": [LOW, LENGTH, ("arith.constant -1.0e8", "arith.constant -3.0e38"),
+    "length_of_one_or_more": [LOW, LENGTH, ("arith.constant -1.0e30", "arith.constant -3.0e38"),
                               (SELECT, SHORT.replace("%j32, %n0", "%j32, %n1").replace(
                                   "    %j32", "    %c1 = arith.constant 1 : i32\n    %n1 = arith.maxsi %n0, %c1 : i32\n    %j32") +
                                "%masked = arith.select %short, %scaled, %hidden : f32")],
