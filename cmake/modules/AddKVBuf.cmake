@@ -73,7 +73,7 @@ function(kvbuf_add_library name)
     kvbuf_use_mlir(${name})
     target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS} MLIR LLVM)
   endif()
-  # Nearly all the time of a file goes to MLIR's headers and templates: a third
+  # Nearly all the time of a file goes to MLIR's headers and templates: a quarter
   # of it is left where eight are compiled as one.
   set_target_properties(${name} PROPERTIES
     UNITY_BUILD ${KVBUF_UNITY} UNITY_BUILD_BATCH_SIZE 8
