@@ -224,8 +224,9 @@ def reference(torch, case, tensors, b):
     return torch.einsum("hij,jhd->ihd", s.softmax(-1), v)
 
 
-def measure(torch, case, artifacts, ceiling, rounds, launches):
-    """{contestant: microseconds}, medians; checks the results first."""
+def measure(torch, case, artifacts, ceiling, rounds, launches, wrong=None):
+    """{contestant: microseconds}, medians; checks the results first. What is wrong
+    is printed, and added to the list `wrong`."""
     tensors = Tensors(torch, case)
     runs = {}
     for label, artifact in artifacts.items():
@@ -237,6 +238,8 @@ def measure(torch, case, artifacts, ceiling, rounds, launches):
             error = (tensors.out[b].float() - want).abs().max().item()
             if not error < 2e-2:
                 print(f"{case.name} {label}: WRONG, error {error}", flush=True)
+                if wrong is not None:
+                    wrong.append(f"{label}: error {error}")
     if not case.page and case.queries == 1 and not case.fp8:
         from torch.nn.attention import SDPBackend, sdpa_kernel
         group = case.heads // case.kv_heads

@@ -15,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(SOURCE) / "benchmark"))
 import build_artifacts  # noqa: E402
 import common  # noqa: E402
 import cudnn_compare  # noqa: E402
+import guard  # noqa: E402
 import problem  # noqa: E402
 
 
@@ -26,7 +27,7 @@ class WithoutGpu(unittest.TestCase):
     @unittest.skipIf(not common.why_no_gpu(), "there is a GPU")
     def test_says_so(self):
         for script in ("append", "cudnn_compare", "fa2_compare", "decode",
-                       "scaling", "verify_table"):
+                       "guard", "scaling", "verify_table"):
             result = subprocess.run(
                 [sys.executable, f"{SOURCE}/benchmark/{script}.py"], text=True,
                 capture_output=True)
@@ -287,6 +288,64 @@ class Compare(unittest.TestCase):
         with contextlib.redirect_stdout(out):
             self.assertEqual(cudnn_compare.main(["--list"], make_lab=None), 0)
         self.assertEqual(len(out.getvalue().splitlines()), 17)
+
+
+class Guard(unittest.TestCase):
+    """guard.py, with rows that know their ratios in advance."""
+
+    def run_(self, ratios, *arguments):
+        """Exit status; `ratios`: {row: what each measurement gives}."""
+        file = WORK / "guard.json"
+        WORK.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(
+            {"rows": {"slow": 1.0, "same": 1.0, "gone": 1.0, "wrong": 1.0}}))
+        turns = {name: iter(values) for name, values in ratios.items()}
+
+        class Rows:
+            def machine(self):
+                return {"gpu": "none"}
+
+            def rows(self):
+                return {name: lambda name=name: self.next(name) for name in turns}
+
+            def next(self, name):
+                value = next(turns[name])
+                if isinstance(value, str):
+                    raise RuntimeError(value)
+                return value
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = guard.main(["dir", "--against", str(file), *arguments],
+                                make_lab=lambda *_: Rows())
+        self.out = out.getvalue()
+        return status
+
+    def test_two_dozen_rows(self):
+        names = [r.name for r in (*guard.prefill_cases(), *guard.decode_cases(),
+                                  *guard.FEATURES)]
+        self.assertEqual(len(names), len(set(names)))
+        self.assertGreaterEqual(len(names), 24)
+        self.assertEqual(len(guard.decode_cases()), len(guard.DECODE))
+        for options, _ in guard.kernels().values():
+            problem.problem(**options)
+
+    def test_what_fell_is_measured_again_and_named(self):
+        self.assertEqual(self.run_({"same": [0.985], "slow": [0.97, 0.979]}), 1)
+        self.assertIn("slow: fell from 1.000 to 0.979", self.out)
+        self.assertIn("2 rows, 1 fell or did not run", self.out)
+        self.assertEqual(self.run_({"slow": [0.97, 0.99]}), 0)
+        self.assertEqual(self.run_({"slow": [0.97]}, "--tolerance=0.05"), 0)
+
+    def test_what_is_wrong_or_missing_is_no_ratio(self):
+        self.assertEqual(self.run_({"gone": [None]}), 1)
+        self.assertIn("gone: there is no kernel of it", self.out)
+        self.assertEqual(self.run_({"wrong": ["error 1"]}), 1)
+        self.assertIn("wrong: error 1", self.out)
+
+    def test_record(self):
+        file = WORK / "recorded.json"
+        self.assertEqual(self.run_({"new": [1.23456]}, "--record", str(file)), 0)
+        self.assertEqual(json.loads(file.read_text())["rows"], {"new": 1.2346})
 
 
 if __name__ == "__main__":
