@@ -195,6 +195,8 @@ struct TargetInfo {
   /// one warp that any number of them fills it; of longer heads blocks of
   /// several warps are taken where these come in whole turns, too.
   int64_t narrowHeadSize = 128;
+  /// Dies with an L2 each, which consecutive blocks go to in turn.
+  int64_t dies = 1;
   /// Query rows, of all heads that share a head of the cache, up to which keys
   /// are split over blocks unless somebody asks for another schedule.
   int64_t splitKeysRows = 32;
@@ -293,8 +295,8 @@ struct TargetInfo {
   // others (docs/tuning.md).
 
   /// Bytes of keys and values that the tiles of a group of heads may read: they
-  /// stay in L2, which holds 50 to 60 MB, while the group runs, beside its
-  /// queries and results and what the groups before and after it use.
+  /// stay in L2 (of an H200 50 to 60 MB; a die's own), while the group runs,
+  /// beside its queries and results and what the groups before and after it use.
   int64_t sharedReadBytes = 16 << 20;
   /// Tiles that are worked on at once, about one for each multiprocessor. A
   /// group has no more, where that is a head's or several heads': what others

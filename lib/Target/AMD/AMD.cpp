@@ -55,6 +55,11 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   // Compute units of MI300X and MI355X, each of 4 SIMDs with 8 waves.
   target.multiprocessors = cdna4 ? 256 : 304;
   target.residentThreads = 4 * 8 * 64;
+  // XCDs of both, each with an L2 of 4 MB (data sheets); workgroups go to them in
+  // turn (AMD's "MI300X workload optimization", Optimize GPU cache usage).
+  target.dies = 8;
+  target.sharedReadBytes = 3 << 20;
+  target.tilesAtOnce = target.multiprocessors;
   target.registersPerLane = 256;
   // Four SIMDs with 512 for each of 64 lanes.
   target.registersPerBlock = 4 * 512 * 64;
@@ -194,6 +199,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
       choice.vPath = Path::Registers;
     return choice;
   }
+  choice.xcds = target.dies;
   // A tile's fragments are in registers as a whole while waves take turns.
   choice.BN = widest > 192 ? 32 : 64;
   auto lds = [&, columns = depth + valueDepth] {

@@ -16,10 +16,10 @@
 // transposed, or goes through registers to be transposed on its way.
 // TILE950-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 64, WN = 64, BK = 32, num_threads = 512, depth = 128, kv_num_heads = 2, stages = 2, warp_size = 64>
 // TILE950-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [32, 32, 16], BN = 64, WN = 64, BK = 32, num_threads = 512, depth = 128, kv_num_heads = 2, stages = 2, warp_size = 64>
-// TILE950-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
+// TILE950-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, xcds = 8>
 // TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 8], swizzle = [2, 0, 3], BN = 64
 // TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [32, 32, 8], BN = 64
-// TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers>
+// TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers, xcds = 8>
 // TILE:      gpu.func @causal
 // TILE:        kvbuffer.work_item
 // Q goes to registers without LDS.
@@ -28,19 +28,16 @@
 // TILE-NEXT:   %[[QF:.*]] = kvbuffer.tile_fragment %[[QT]] : <256x128xbf16> -> <256x128xbf16, a>
 // TILE:        scf.for
 
-// Heads are the fastest dimension; a die gets a run of them. The size of the grid is
-// not known: tiles are counted from those of the sequence.
-// XCDS:        %[[X:.*]] = arith.remui %block_id_x, %c8
-// XCDS-DAG:    %[[DIE:.*]] = arith.remui %[[X]], %c2
-// XCDS-DAG:    %[[IN:.*]] = arith.divui %[[X]], %c2
-// XCDS-DAG:    %[[FIRST:.*]] = arith.muli %[[DIE]], %c{{[0-9]+}}
-// XCDS:        %[[HEAD:.*]] = arith.addi %[[FIRST]], %[[IN]]
+// A die gets a run of heads. The size of the grid is not known: tiles are counted
+// from those of the sequence.
+// XCDS:        kvbuffer.grid = [{product = [{ceildiv = ["seq_q", 256]}, 8, "batch"]}, 1, 1]
+// XCDS-DAG:    %[[DIE:.*]] = arith.remui %block_id_x, %c2
+// XCDS-DAG:    %[[IN:.*]] = arith.divui %block_id_x, %c2
 // XCDS-NOT:    gpu.grid_dim
-// XCDS:        %[[ALL:.*]] = arith.ceildivui %{{.*}}, %c256
-// XCDS:        %[[LAST:.*]] = arith.subi %[[ALL]], %c1
+// XCDS:        %[[LAST:.*]] = arith.subi %{{.*}}, %c1
 // XCDS:        %[[OWN:.*]] = arith.subi %[[LAST]], %{{.*}}
 // XCDS:        %[[ROW:.*]] = arith.muli %[[OWN]], %c256
-// XCDS:        kvbuffer.dram_tile %{{.*}}[%{{.*}}, %[[ROW]], %[[HEAD]]]
+// XCDS:        kvbuffer.dram_tile %{{.*}}[%{{.*}}, %[[ROW]], %{{.*}}]
 
 // Each product waits for its own operand. K's wait leaves V's load in flight,
 // V's both of the next tile; on gfx942 V's next registers are loaded once the

@@ -136,8 +136,8 @@ gpu.module @m {
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   gpu.func @dies(%o: memref<?x6xindex>) kernel attributes {kvbuffer.schedule = #dies} {
-    // expected-warning @below {{items are not dealt to 4 dies: along no coordinate, but where all items read the same, is their number fixed and divided by 4}}
-    %tile, %head, %batch = kvbuffer.work_item [<16, sharing = all>, <6, sharing = 2>, <"batch">]
+    // expected-warning @below {{items are not dealt to 4 dies: expected a first coordinate along which all read the same (sharing = all), or two, and one more}}
+    %tile, %head, %batch = kvbuffer.work_item [<16>, <6, sharing = 2>, <"batch">]
     memref.store %tile, %o[%batch, %head] : memref<?x6xindex>
     gpu.return
   }

@@ -100,27 +100,28 @@ gpu.module @m {
 
 // -----
 
-// A kernel that does not know its grid's size computes it; each of four dies gets a
-// run of heads, which read different keys.
+// A kernel that does not know its grid's size computes it. Consecutive blocks go to
+// four dies in turn, each of which has a run of four of the 16 heads' tiles
+// (assign-work-dies.py looks at every block).
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 32, warps = 4, mma_shape = [16, 16, 16], xcds = 4>
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   // CHECK-LABEL: gpu.func @dies
-  // CHECK-SAME:    kvbuffer.grid = [16, {ceildiv = ["rows", 64]}, {min = ["batch", 9]}]
-  // CHECK-NEXT:    %[[TILE:.*]] = gpu.block_id y
-  // CHECK-NEXT:    %[[ID:.*]] = gpu.block_id x
-  // CHECK-NEXT:    %[[DIES:.*]] = arith.constant 4
-  // CHECK-NEXT:    %[[DIE:.*]] = arith.remui %[[ID]], %[[DIES]]
-  // CHECK-NEXT:    %[[IN:.*]] = arith.divui %[[ID]], %[[DIES]]
-  // CHECK-NEXT:    %[[PART:.*]] = arith.constant 4
-  // CHECK-NEXT:    %[[FIRST:.*]] = arith.muli %[[DIE]], %[[PART]]
-  // CHECK-NEXT:    %[[HEAD:.*]] = arith.addi %[[FIRST]], %[[IN]]
-  // CHECK-NEXT:    %[[BATCH:.*]] = gpu.block_id z
-  // CHECK-NEXT:    %[[ROWS:.*]] = kvbuffer.launch_size "rows"
-  // CHECK-NEXT:    %[[BM:.*]] = arith.constant 64
-  // CHECK-NEXT:    %[[TILES:.*]] = arith.ceildivui %[[ROWS]], %[[BM]]
-  // CHECK-NEXT:    %[[ONE:.*]] = arith.constant 1
-  // CHECK-NEXT:    %[[LAST:.*]] = arith.subi %[[TILES]], %[[ONE]]
+  // CHECK-SAME:    kvbuffer.grid = [{product = [{ceildiv = ["rows", 64]}, 16, {min = ["batch", 9]}]}, 1, 1]
+  // CHECK:         %[[ROWS:.*]] = kvbuffer.launch_size "rows"
+  // CHECK:         %[[TILES:.*]] = arith.ceildivui %[[ROWS]], %{{.*}}
+  // CHECK:         %[[ID:.*]] = gpu.block_id x
+  // CHECK-NOT:     gpu.block_id
+  // CHECK:         %[[DIE:.*]] = arith.remui %[[ID]], %[[DIES:.*]] : index
+  // CHECK-NEXT:    %[[NUMBER:.*]] = arith.divui %[[ID]], %[[DIES]]
+  // CHECK-NEXT:    %[[EACH:.*]] = arith.divui %{{.*}}, %[[DIES]]
+  // CHECK:         %[[IN:.*]] = arith.divui %[[NUMBER]], %[[TILES]]
+  // CHECK-NEXT:    %[[TILE:.*]] = arith.remui %[[NUMBER]], %[[TILES]]
+  // CHECK-NEXT:    %[[FIRST:.*]] = arith.muli %[[DIE]], %[[EACH]]
+  // CHECK-NEXT:    %[[PLACE:.*]] = arith.addi %[[IN]], %[[FIRST]]
+  // CHECK:         %[[BATCH:.*]] = arith.divui %[[PLACE]], %[[HEADS:.*]] : index
+  // CHECK-NEXT:    %[[HEAD:.*]] = arith.remui %[[PLACE]], %[[HEADS]]
+  // CHECK:         %[[LAST:.*]] = arith.subi %[[TILES]], %{{.*}}
   // CHECK-NEXT:    %[[OWN:.*]] = arith.subi %[[LAST]], %[[TILE]]
   // CHECK-NEXT:    memref.store %[[OWN]], %{{.*}}[%[[BATCH]], %[[HEAD]]]
   gpu.func @dies(%o: memref<?x16xindex>) kernel attributes {kvbuffer.schedule = #schedule} {

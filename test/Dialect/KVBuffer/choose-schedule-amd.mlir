@@ -8,9 +8,9 @@
 // keys where the fragments of a tile fit into registers beside the accumulators.
 // 8 waves take turns, two to a SIMD. Products of 16 rows have rows of 64 elements in
 // LDS on gfx950, whose reads have no bank conflicts.
-// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
-// GFX950-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
-// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
+// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
+// GFX950-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, xcds = 8>
+// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
 // GFX950: @d64
 // GFX950:   {schedule = #[[D64]]}
 // GFX950: @d96
@@ -23,9 +23,9 @@
 // GFX950:   {schedule = #[[D64]], softcap
 // GFX950: @lse_window
 // GFX950:   {mask = #{{.*}}, schedule = #[[D64]]}
-// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
-// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers>
-// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, lazy_rescale = true, v_path = registers>
+// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers, xcds = 8>
+// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers, xcds = 8>
+// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, lazy_rescale = true, v_path = registers, xcds = 8>
 // GFX942: @d64
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d96
@@ -45,13 +45,13 @@
 // block by block; on gfx942 their tiles would not fit into LDS either.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=LARGE950
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 | FileCheck %s --check-prefix=LARGE942
-// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true>
-// LARGE950-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, full_kv = false>
+// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, xcds = 8>
+// LARGE950-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, full_kv = false, xcds = 8>
 // LARGE950: @d192
 // LARGE950:   {schedule = #[[D192]]}
 // LARGE950: @d512
 // LARGE950:   {schedule = #[[D512]]}
-// LARGE942-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, v_path = registers, full_kv = false>
+// LARGE942-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, v_path = registers, full_kv = false, xcds = 8>
 // LARGE942: @d512
 // LARGE942:   {schedule = #[[D512]]}
 
@@ -151,8 +151,8 @@ func.func @d512(%q: !qo512, %k: !kv512, %v: !kv512, %o: !qo512) {
 // Pages of which a tile has more than four are looked up by lanes, an iteration before
 // the loads, which leaves no turns. Those of 16 are copied directly.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=PAGES
-// PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true>
-// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, look_ahead = true>
+// PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
+// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, xcds = 8, look_ahead = true>
 // PAGES: @pages8
 // PAGES:   {schedule = #[[NONE]]}
 // PAGES: @pages16

@@ -110,9 +110,11 @@ public:
   LogicalResult assign();
 
 private:
-  /// Chooses the coordinate whose items, which read other bytes each, are dealt
-  /// to dies; none where there is one die.
+  /// Chooses the coordinate whose items read the same, and stay on one die;
+  /// none where there is one die.
   void chooseDies();
+  /// Gives blocks their items where there are dies.
+  LogicalResult assignOnDies();
   /// Says which coordinates stand along which dimension.
   void place();
   /// The numbers along coordinate `i`.
@@ -121,8 +123,6 @@ private:
   Value sizeOf(StringAttr name);
   /// The number of the block's item along coordinate `i`, read off its ids.
   Value number(unsigned i);
-  /// An id of a block as coordinate `i` of the die that has the block.
-  Value dealToDies(Value id, int64_t count);
   ArrayAttr grid();
 
   WorkItems &items;
@@ -130,7 +130,6 @@ private:
   ImplicitLocOpBuilder b;
   /// The coordinates along each dimension, the first fastest.
   std::array<SmallVector<unsigned>, 3> along;
-  std::optional<unsigned> dealt;
   /// Dies that items are dealt to.
   int64_t dies = 1;
   /// The numbers that have been read.
@@ -140,30 +139,25 @@ private:
 void BlockOfItem::chooseDies() {
   if (const auto *one = std::get_if<OneTile>(&items.work))
     dies = one->dies;
-  if (dies == 1)
+  if (dies == 1 || hasPlacesForDies(items))
     return;
-  for (unsigned i = 0; i < items.size(); ++i) {
-    CoordinateAttr coordinate = items.coordinate(i);
-    std::optional<int64_t> count = coordinate.getFixedCount();
-    if (coordinate.isShared() || !count || *count % dies)
-      continue;
-    dealt = i;
-    return;
-  }
   warnLost(items.op, DEBUG_TYPE, "dies",
            "items are not dealt to " + Twine(dies) +
-               " dies: along no coordinate, but where all items read the same, "
-               "is their number fixed and divided by " +
-               Twine(dies));
+               " dies: expected a first coordinate along which all read the "
+               "same (sharing = all), or two, and one more");
+  dies = 1;
 }
 
 void BlockOfItem::place() {
+  if (dies > 1) {
+    for (unsigned i = 0; i < items.size(); ++i)
+      along[0].push_back(i);
+    return;
+  }
   SmallVector<SmallVector<unsigned>> units;
-  if (dealt)
-    units.push_back({*dealt});
   std::optional<std::array<unsigned, 2>> strips = items.strips();
   for (unsigned i = 0; i < items.size(); ++i) {
-    if (i == dealt || (strips && i == (*strips)[1]))
+    if (strips && i == (*strips)[1])
       continue;
     units.push_back({i});
     if (strips && i == (*strips)[0])
@@ -215,17 +209,6 @@ Value BlockOfItem::count(unsigned i) {
                             [&](StringAttr name) { return sizeOf(name); });
 }
 
-Value BlockOfItem::dealToDies(Value id, int64_t count) {
-  // Consecutive blocks go to the dies in turn, and each die has a cache of its
-  // own: each takes a run of items, so that those which read the same are
-  // together.
-  Value all = constantIndex(b, dies);
-  Value die = arith::RemUIOp::create(b, id, all);
-  Value inDie = arith::DivUIOp::create(b, id, all);
-  return arith::AddIOp::create(
-      b, arith::MulIOp::create(b, die, constantIndex(b, count / dies)), inDie);
-}
-
 Value BlockOfItem::number(unsigned i) {
   if (numbers[i])
     return numbers[i];
@@ -262,15 +245,25 @@ Value BlockOfItem::number(unsigned i) {
       numbers[own[0]] = inside;
     }
   }
-  if (i == dealt)
-    numbers[i] = dealToDies(numbers[i], *items.coordinate(i).getFixedCount());
   return numbers[i];
+}
+
+LogicalResult BlockOfItem::assignOnDies() {
+  SmallVector<Value> counts;
+  for (unsigned i = 0; i < items.size(); ++i)
+    counts.push_back(count(i));
+  Value id = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  return replaceItem(
+      items, itemOnDie(b, items, counts, id, dies),
+      [&](unsigned i) { return counts[i]; }, /*number=*/Value());
 }
 
 LogicalResult BlockOfItem::assign() {
   chooseDies();
   place();
   items.kernel->setAttr(KVBufferDialect::kGridAttr, grid());
+  if (dies > 1)
+    return assignOnDies();
   std::optional<unsigned> growing = items.growing();
   if (!order || !growing) {
     for (unsigned i = 0; i < items.size(); ++i)

@@ -9,8 +9,9 @@
 /// \file
 /// AssignWork.cpp reads a kernel's items of work, gives each block one of them
 /// and replaces the ops; WorkClusters.cpp gives blocks of a cluster
-/// neighbouring items, WorkOrder.cpp orders them, WorkLoop.cpp lets blocks take
-/// several, and FoldGrid.cpp keeps the grid within what a launch takes.
+/// neighbouring items, WorkOrder.cpp orders them, WorkDies.cpp deals them to
+/// dies, WorkLoop.cpp lets blocks take several, and FoldGrid.cpp keeps the grid
+/// within what a launch takes.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -115,6 +116,21 @@ public:
   llvm::SmallVector<mlir::Value> itemAt(mlir::ImplicitLocOpBuilder &b,
                                         mlir::Value t);
 
+  /// A place along all coordinates but those along which items follow each
+  /// other (`inner`, or the two of strips), the first of them fastest, and the
+  /// item's number along these.
+  struct Place {
+    mlir::Value inner, place;
+  };
+  /// How many items a place has, and how many places there are.
+  mlir::Value getItems() const { return ofPlace; }
+  mlir::Value getPlaces() const { return places; }
+  /// That of item `t`.
+  Place placeAt(mlir::ImplicitLocOpBuilder &b, mlir::Value t);
+  /// The number along each coordinate of a place's item.
+  llvm::SmallVector<mlir::Value> itemOf(mlir::ImplicitLocOpBuilder &b,
+                                        Place place);
+
 private:
   /// The numbers along coordinates, the first fastest, of a number of all of
   /// them.
@@ -124,13 +140,31 @@ private:
 
   WorkItems &items;
   llvm::SmallVector<mlir::Value> counts;
-  /// The coordinate along which items follow each other, and the others.
+  /// The two coordinates whose items follow each other in strips, if there are;
+  /// else the coordinate along which they do; and the others.
+  std::optional<std::array<unsigned, 2>> strips;
   unsigned inner;
   llvm::SmallVector<unsigned> rest;
-  /// Places along all others; those of a full group and of all full groups,
-  /// null where there are no groups.
-  mlir::Value places, ofGroup, grouped;
+  /// Items of a place, and places along all others; places of a full group and
+  /// of all full groups, null where there are no groups.
+  mlir::Value ofPlace, places, ofGroup, grouped;
 };
+
+/// Whether there are items that read the same, along a coordinate or in strips
+/// of two, and several places of such items, which dies can share out.
+bool hasPlacesForDies(WorkItems &items);
+
+/// The numbers along each coordinate of block `id`'s item, one for each block
+/// and no block without one. Consecutive blocks go to the chip's `dies` in
+/// turn, which have a cache each: a die takes whole places, one after the
+/// other. Where items grow, those of its last places, twice as many as it works
+/// on at once, come together, the longest of all first, so that no long one
+/// ends late. Places that are left when all dies have as many are dealt item by
+/// item. `counts`: the numbers along each coordinate.
+llvm::SmallVector<mlir::Value> itemOnDie(mlir::ImplicitLocOpBuilder &b,
+                                         WorkItems &items,
+                                         llvm::ArrayRef<mlir::Value> counts,
+                                         mlir::Value id, int64_t dies);
 
 /// The items along two coordinates of number `t`: strips of the first one's,
 /// `strip` wide, one after the other along the second.

@@ -161,12 +161,6 @@ static LogicalResult checkKinds(AttentionOp op, ScheduleAttr schedule) {
            << "look_ahead = true looks up pages, which "
            << stringifyCacheKind(kind)
            << " caches do not have; expected look_ahead = false";
-  const auto *one = std::get_if<OneTile>(&schedule.getWork());
-  if (one && op.getHeads() % one->dies)
-    return op.emitOpError()
-           << "xcds = " << one->dies << " does not divide the " << op.getHeads()
-           << " heads, which are dealt to the dies; xcds = "
-           << std::gcd(op.getHeads(), one->dies) << " would fit";
   const MovingTeam *mover = schedule.getMovingTeam();
   if (mover && mover->stagesOutput && bytesOf(op.getOutElementType()) != 2)
     return op.emitOpError()

@@ -16,9 +16,16 @@ using namespace kvbuf;
 
 WorkOrder::WorkOrder(ImplicitLocOpBuilder &b, WorkItems &items,
                      ArrayRef<Value> counts)
-    : items(items), counts(counts), inner(items.growing().value_or(0)) {
+    : items(items), counts(counts), strips(items.strips()) {
+  inner = items.growing().value_or(0);
+  if (strips)
+    inner = strips->front();
+  ofPlace = counts[inner];
+  if (strips)
+    ofPlace = b.createOrFold<arith::MulIOp>(counts[strips->front()],
+                                            counts[strips->back()]);
   for (unsigned i = 0; i < items.size(); ++i)
-    if (i != inner)
+    if (i != inner && !(strips && i == strips->back()))
       rest.push_back(i);
   if (rest.empty()) {
     places = constantIndex(b, 1);
@@ -30,7 +37,7 @@ WorkOrder::WorkOrder(ImplicitLocOpBuilder &b, WorkItems &items,
 }
 
 Value WorkOrder::total(ImplicitLocOpBuilder &b) {
-  return b.createOrFold<arith::MulIOp>(counts[inner], places);
+  return b.createOrFold<arith::MulIOp>(ofPlace, places);
 }
 
 /// Whether an expression is 1 or more, whatever the launch's sizes are.
@@ -58,9 +65,9 @@ void WorkOrder::group(ImplicitLocOpBuilder &b, int64_t atOnce) {
   CoordinateAttr grows = items.coordinate(inner);
   // Items of one place: of the longest sequence, where they are numbered over
   // all.
-  Value ofPlace = counts[inner];
+  Value longest = ofPlace;
   if (grows.getLongest())
-    ofPlace = arith::CeilDivUIOp::create(
+    longest = arith::CeilDivUIOp::create(
         b, sizeInKernel(b, grows.getLongest()),
         constantIndex(b, grows.getStep() * items.together(inner)));
   if (!reads) {
@@ -82,7 +89,7 @@ void WorkOrder::group(ImplicitLocOpBuilder &b, int64_t atOnce) {
     sharing = std::max<int64_t>(1, items.coordinate(rest.front()).getSharing() /
                                        items.together(rest.front()));
   Value most = b.createOrFold<arith::DivUIOp>(
-      c(2 * atOnce), b.createOrFold<arith::MaxSIOp>(ofPlace, one));
+      c(2 * atOnce), b.createOrFold<arith::MaxSIOp>(longest, one));
   Value running = b.createOrFold<arith::DivUIOp>(most, c(2 * sharing));
   ofGroup = b.createOrFold<arith::MulIOp>(
       b.createOrFold<arith::MaxSIOp>(
@@ -106,58 +113,53 @@ void WorkOrder::spread(ImplicitLocOpBuilder &b, Value number,
   item[along.back()] = number;
 }
 
+SmallVector<Value> WorkOrder::itemAt(ImplicitLocOpBuilder &b, Value t) {
+  return itemOf(b, placeAt(b, t));
+}
+
 /// Groups of places follow each other; in a group of G places from place h on,
 /// number i is item i / G of place h + i % G. So the items that run together
 /// read little, and the longest items of each group come first. Without groups,
 /// place by place.
-SmallVector<Value> WorkOrder::itemAt(ImplicitLocOpBuilder &b, Value t) {
+WorkOrder::Place WorkOrder::placeAt(ImplicitLocOpBuilder &b, Value t) {
+  if (rest.empty())
+    return {t, Value()};
+  if (!ofGroup) {
+    Value place = b.createOrFold<arith::DivUIOp>(t, ofPlace);
+    return {b.createOrFold<arith::RemUIOp>(t, ofPlace), place};
+  }
+  Value groupedItems = arith::MulIOp::create(b, grouped, ofPlace);
+  Value inGroups =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, t, groupedItems);
+  Value size = arith::SelectOp::create(
+      b, inGroups, ofGroup, arith::SubIOp::create(b, places, grouped));
+  Value first =
+      arith::SelectOp::create(b, inGroups, constantIndex(b, 0), groupedItems);
+  Value number = arith::SubIOp::create(b, t, first);
+  Value all = arith::MulIOp::create(b, size, ofPlace);
+  Value group = arith::DivUIOp::create(b, number, all);
+  Value inside = arith::RemUIOp::create(b, number, all);
+  Value firstPlace = arith::SelectOp::create(
+      b, inGroups, arith::MulIOp::create(b, group, size).getResult(), grouped);
+  Value item = arith::DivUIOp::create(b, inside, size);
+  return {item, arith::AddIOp::create(
+                    b, firstPlace,
+                    arith::RemUIOp::create(b, inside, size).getResult())};
+}
+
+SmallVector<Value> WorkOrder::itemOf(ImplicitLocOpBuilder &b, Place place) {
   SmallVector<Value> item(items.size());
-  if (std::optional<std::array<unsigned, 2>> strips = items.strips()) {
+  if (strips) {
     auto [first, second] = *strips;
-    Value inside = t;
-    if (items.size() > 2) {
-      Value area = b.createOrFold<arith::MulIOp>(counts[first], counts[second]);
-      inside = b.createOrFold<arith::RemUIOp>(t, area);
-      SmallVector<unsigned> others;
-      for (unsigned i = 0; i < items.size(); ++i)
-        if (i != first && i != second)
-          others.push_back(i);
-      spread(b, b.createOrFold<arith::DivUIOp>(t, area), others, item);
-    }
     std::array<Value, 2> two = itemInStrips(
-        b, inside, counts[first], counts[second], items.target.stripItems);
+        b, place.inner, counts[first], counts[second], items.target.stripItems);
     item[first] = two[0];
     item[second] = two[1];
-    return item;
-  }
-  if (rest.empty()) {
-    item[inner] = t;
-    return item;
-  }
-  Value place;
-  if (!ofGroup) {
-    place = b.createOrFold<arith::DivUIOp>(t, counts[inner]);
-    item[inner] = b.createOrFold<arith::RemUIOp>(t, counts[inner]);
   } else {
-    Value groupedItems = arith::MulIOp::create(b, grouped, counts[inner]);
-    Value inGroups =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, t, groupedItems);
-    Value size = arith::SelectOp::create(
-        b, inGroups, ofGroup, arith::SubIOp::create(b, places, grouped));
-    Value first =
-        arith::SelectOp::create(b, inGroups, constantIndex(b, 0), groupedItems);
-    Value number = arith::SubIOp::create(b, t, first);
-    Value all = arith::MulIOp::create(b, size, counts[inner]);
-    Value group = arith::DivUIOp::create(b, number, all);
-    Value inside = arith::RemUIOp::create(b, number, all);
-    Value firstPlace = arith::SelectOp::create(
-        b, inGroups, arith::MulIOp::create(b, group, size).getResult(),
-        grouped);
-    item[inner] = arith::DivUIOp::create(b, inside, size);
-    place = arith::AddIOp::create(
-        b, firstPlace, arith::RemUIOp::create(b, inside, size).getResult());
+    item[inner] = place.inner;
   }
-  spread(b, place, rest, item);
+  if (!rest.empty())
+    spread(b, place.place, rest, item);
   return item;
 }
 

@@ -173,8 +173,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     `reg_chunk_depth` is how many columns of K's fragments are in registers at a
     time (0: as many as the head has); without `full_kv` a slot holds one block
     of BN x BK, and K and V come through LDS block by block; `xcds`
-    deals heads to so many dies of a chip, so that blocks of one head share a
-    cache; `split_keys`: for few query rows, the keys of a sequence are split over
+    deals heads to so many dies of a chip, which take a head's tiles one after
+    the other, so that blocks which run together read the same of a cache; `split_keys`: for few query rows, the keys of a sequence are split over
     blocks, and tiles have the query rows of all heads that share a head of the
     cache (at most BM in all), `split_size` is the keys of a split, 0 for a share
     that the launch chooses by the batch and the room of the cache,

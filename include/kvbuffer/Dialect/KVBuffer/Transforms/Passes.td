@@ -157,9 +157,13 @@ def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
     in strips of `stripItems` (target description) along the first. Else the first
     coordinate is the fastest.
 
-    **Dies.** With `xcds = n`, and a block for each item, a coordinate along which
-    items read other bytes each, with a fixed number of them that n divides, is
-    the fastest, and each die has a run of it.
+    **Dies.** With `xcds = n`, and a block for each item, consecutive blocks go to
+    n dies in turn, which have a cache each. *Places* are those along all
+    coordinates but the growing one, or else the first, along which all items read
+    the same (or but the first two, of which each item is in a strip). A die takes
+    whole places, one after the other; places that are left when all dies have as
+    many are dealt item by item. Where items grow, those of a die's last places,
+    twice as many as it works on at once, come together, the longest first.
 
     **Clusters.** With `cluster = n` the blocks of a cluster take n neighbouring
     items along a coordinate of which as many read the same whatever else
