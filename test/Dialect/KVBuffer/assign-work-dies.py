@@ -1,98 +1,33 @@
-# RUN: %python %s
+# RUN: %python %s %src
 """Which block has which item where a chip has several dies: the ids that
-kvbuf-assign-work computes, evaluated for every block of small launches."""
+kvbuf-assign-work computes, evaluated for every block of small launches; and what
+tools/die-cache.py makes of them."""
 
 import collections
+import importlib.util
 import itertools
-import re
+import json
+import pathlib
 import subprocess
+import sys
 import unittest
+
+TOOL = pathlib.Path(sys.argv.pop()) / "tools/die-cache.py"
+spec = importlib.util.spec_from_file_location("die_cache", TOOL)
+die_cache = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(die_cache)
 
 SCHEDULE = ("#kvbuffer.schedule<BM = 64, BN = 32, BK = 32, warps = 4, "
             "mma_shape = [16, 16, 16], xcds = {dies}>")
-MODULE = """
-module attributes {{kvbuffer.target = "gfx942"}} {{
-gpu.module @m {{
-  gpu.func @f(%o: memref<?x?x?xindex>) kernel attributes {{kvbuffer.schedule = {schedule}}} {{
-    %a, %b, %c = kvbuffer.work_item [{items}]
-    memref.store %a, %o[%a, %b, %c] : memref<?x?x?xindex>
-    gpu.return
-  }}
-}}
-}}
-"""
-
-#: What the ops compute. Values stay far from 2^63; those that unsigned ops read
-#: may be below 0, where nothing uses the result.
-WORD = 1 << 64
-OPS = {
-    "addi": lambda a, b: a + b, "subi": lambda a, b: a - b,
-    "muli": lambda a, b: a * b, "minsi": min, "maxsi": max,
-    "divui": lambda a, b: a % WORD // (b % WORD),
-    "remui": lambda a, b: a % WORD % (b % WORD),
-    "ceildivui": lambda a, b: -(-(a % WORD) // (b % WORD)),
-    "minui": lambda a, b: min(a % WORD, b % WORD),
-    "ori": lambda a, b: a or b,
-}
-
-
-PIPELINE = "builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))"
-
-
-def run(text):
-    return subprocess.run(
-        ["kvbuf-opt", "-", f"--pass-pipeline={PIPELINE}"], input=text, text=True,
-        capture_output=True, check=True).stdout
-
-
-class Kernel:
-    """The pass's result, to be evaluated."""
-
-    def __init__(self, text):
-        self.lines = [line.strip() for line in text.splitlines()]
-        self.grid = re.search(r"kvbuffer\.grid = \[(.*?, 1, 1)\]", text)
-
-    def item(self, block, sizes):
-        """The item of a block."""
-        values = {}
-        for line in self.lines:
-            if found := re.match(r"memref\.store %\S+, %\S+\[(.*?)\]", line):
-                return tuple(values[v.strip()] for v in found[1].split(","))
-            if found := re.match(r"(%\S+) = arith\.constant (\d+) : index", line):
-                values[found[1]] = int(found[2])
-            elif found := re.match(r"(%\S+) = gpu\.block_id  ?x", line):
-                values[found[1]] = block
-            elif found := re.match(r'(%\S+) = kvbuffer\.launch_size "(\w+)"', line):
-                values[found[1]] = sizes[found[2]]
-            elif found := re.match(
-                    r"(%\S+) = arith\.select (%\S+), (%\S+), (%\S+) :", line):
-                values[found[1]] = values[found[3] if values[found[2]]
-                                          else found[4]]
-            elif found := re.match(
-                    r"(%\S+) = arith\.cmpi uge, (%\S+), (%\S+) :", line):
-                values[found[1]] = values[found[2]] % WORD >= values[found[3]] % WORD
-            elif found := re.match(r"(%\S+) = arith\.(\w+) (%\S+), (%\S+) :", line):
-                values[found[1]] = self.apply(found[2], values[found[3]],
-                                              values[found[4]])
-            elif re.match(r"%\S+ =", line):
-                raise AssertionError(f"unknown op: {line}")
-        raise AssertionError("no store")
-
-    @staticmethod
-    def apply(name, a, b):
-        if name in ("divui", "remui", "ceildivui") and b == 0:
-            raise AssertionError("a division by 0")
-        return OPS[name](a, b)
 
 
 class Dies(unittest.TestCase):
     def items(self, dies, items, counts, sizes):
         """{die: its items, in the order of their blocks}; every item once."""
-        kernel = Kernel(run(MODULE.format(
-            schedule=SCHEDULE.format(dies=dies), items=items)))
-        self.assertTrue(kernel.grid, "blocks stand along x")
+        order = die_cache.Order("gfx942", SCHEDULE.format(dies=dies), items)
+        self.assertTrue(order.flat, "blocks stand along x")
         n = counts[0] * counts[1] * counts[2]
-        taken = [kernel.item(block, sizes) for block in range(n)]
+        taken = [order.item(block, sizes) for block in range(n)]
         self.assertEqual(sorted(taken), sorted(itertools.product(*map(range, counts))))
         result = collections.defaultdict(list)
         for block, item in enumerate(taken):
@@ -156,6 +91,41 @@ class Dies(unittest.TestCase):
         for items in found.values():
             self.assertEqual([k for k, _ in itertools.groupby(i[2] for i in items)],
                              sorted({i[2] for i in items}))
+
+
+class Cache(unittest.TestCase):
+    def run_(self, *options):
+        return json.loads(subprocess.run(
+            [sys.executable, TOOL, "--json", *options], check=True, text=True,
+            capture_output=True).stdout)
+
+    def test_one_head(self):
+        """Counted by hand: 16 blocks of 256 rows, two a die, that read 8 pieces of
+        512 keys side by side; a cache that holds them gives half."""
+        found = self.run_("--heads=1", "--rows=4096")
+        self.assertEqual(found["hits"], [0.5] * 8)
+        # Each die reads the head once.
+        self.assertEqual(found["behind"], 8 * found["least"])
+        self.assertEqual(found["least"], 2 * 2 * 4096 * 128)
+
+    def test_no_cache(self):
+        """One block at once, and a cache of one piece: all is read again."""
+        found = self.run_("--heads=1", "--rows=4096", "--units=1", "--cache-mb=0")
+        self.assertEqual(found["hits"], [0] * 8)
+
+    def test_order(self):
+        for mask in [], ["--causal"]:
+            before, after = (self.run_(
+                "--heads=16", "--rows=16384", "--keys=2048", f"--schedule=xcds={n}",
+                *mask) for n in (1, 8))
+            self.assertLess(2 * after["behind"], before["behind"])
+            self.assertGreater(min(after["hits"]), 0.9)
+            self.assertLess(after["longest"], 1.01)
+
+    def test_uneven(self):
+        """Twelve heads: four are dealt tile by tile."""
+        found = self.run_("--heads=12", "--rows=8192", "--causal", "--keys=2048")
+        self.assertLess(found["longest"], 1.05)
 
 
 if __name__ == "__main__":
