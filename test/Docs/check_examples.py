@@ -6,7 +6,7 @@
 # RUN:   %src/include/kvbuffer/Conversion/*.td \
 # RUN:   %src/include/kvbuffer/Pipelines/*.td \
 # RUN:   %src/include/kvbuffer/Target/AMD/*.td \
-# RUN:   %src/*.md %src/docs/*.md
+# RUN:   %src/*.md %src/docs/*.md %src/docs/design/*.md %src/docs/targets/*.md
 #
 # The checker is no yes-man: it accepts and refuses these.
 # RUN: not %python %s kvbuf-opt %S/Inputs/examples.md | FileCheck %s
