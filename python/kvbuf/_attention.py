@@ -242,12 +242,15 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
           bias=None, keep=None, k_descale=None, v_descale=None,
-          kv_dtype=None, tree=None, append=None):
+          kv_dtype=None, tree=None, append=None, regions=None, captured=()):
     """A Request of tensors in the kernels' layouts, checked.
 
     ``append``: (keys, values, (cosines, sines) or None, interleaved) of new
     tokens, one for each query row, that the kernel stores first. That they suit
     one, `fits_append` has found.
+
+    ``regions``: the Problem's fields ``score``, ``visible`` and ``captures``, whose
+    tensors are ``captured``.
 
     ``table`` and ``lengths`` are those of a cache: paged if ``table`` has two
     dimensions, continuous if it has one."""
@@ -363,7 +366,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of, v_scale=v_of,
         v_head_size=value_depth if value_depth != depth else 0,
         o_dtype=stored if stored != dtype else "",
-        **append_fields(ops, append))
+        **(regions or {}), **append_fields(ops, append))
 
     def operand(x, columns=depth):
         if k_kind and x is not q:
@@ -401,6 +404,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["keep"] = keep
     if tree is not None:
         tensors["tree"] = ops.contiguous(tree)
+    for i, x in enumerate(captured):
+        tensors[f"capture{i}"] = x
     plain = value_depth == value_size and ops.dtype(q) == dtype
     if plain and out is not None and ops.strides(out)[-1] == 1:
         request.out = out

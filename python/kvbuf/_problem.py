@@ -51,6 +51,11 @@ class Problem:
     ``v_head_size``: that of V and O, where it is not ``head_size``, that of Q and
     K; 0 where it is. ``o_dtype``: the type of O, "f32", "bf16" or "f16", where it
     is not ``dtype``; "" where it is.
+
+    ``score`` and ``visible``: the lines of regions of one's own, with what they
+    yield, on %s, %batch, %head, %row, %at (its position), %key and %capture0_,
+    %capture1_, ...: tensors whose ranks and types are ``captures``, "2:f32,1:i32".
+    They go with none of the tensors that give scores (alibi, bias, hidden, tree).
     """
 
     heads: int
@@ -84,6 +89,9 @@ class Problem:
     angles: str = "f32"
     v_head_size: int = 0
     o_dtype: str = ""
+    score: str = ""
+    visible: str = ""
+    captures: str = ""
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
@@ -134,6 +142,10 @@ class Problem:
                              "\"half\" or \"interleaved\"")
         if (self.cache == "paged") != (self.page_size > 0):
             raise ValueError("page_size goes with a paged cache")
+        if (self.score or self.visible) and (self.alibi or self.bias or self.hidden
+                                             or self.tree):
+            raise ValueError("score and visible go with none of alibi, bias, hidden "
+                             "and tree")
         for name in "scale", "softcap":
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
@@ -236,6 +248,8 @@ class Problem:
     def _own_scores(self):
         """Captured tensors, as name: (type, attributes), and the text after the
         problem's types: docs/scores.md."""
+        if self.score or self.visible:
+            return self._given_regions()
         captures = {}
 
         def shape(name, *dims):
@@ -340,6 +354,31 @@ class Problem:
                 result = "%all"
         if seen:
             text += region("visible", place, seen, f"{result} : i1")
+        return captures, text
+
+    def _given_regions(self):
+        """As `_own_scores`, of the lines that the problem has."""
+        captures = {}
+        for i, text in enumerate(filter(None, self.captures.split(","))):
+            rank, kind = text.split(":")
+            free = f", strided<[{'?, ' * (int(rank) - 1)}1]>" * (int(rank) > 1)
+            dims = ", ".join(f'"capture{i}_{n}"' for n in range(int(rank)))
+            captures[f"capture{i}"] = (
+                f"memref<{'?x' * int(rank)}{kind}{free}>",
+                f'kvbuffer.name = "capture{i}", kvbuffer.shape = [{dims}]')
+        text = ""
+        if captures:
+            text = f"\n    captures({', '.join('%' + n for n in captures)} : "
+            text += ", ".join(t for t, _ in captures.values()) + ")"
+        place = ", ".join(["%batch: index, %head: index, %row: index, %at: index, "
+                           "%key: index",
+                           *[f"%{n}_: {t}" for n, (t, _) in captures.items()]])
+        for name, lines in ("score", self.score), ("visible", self.visible):
+            if lines:
+                first = "%s: f32, " * (name == "score")
+                lines = lines.replace("\n", "\n      ")
+                text += (f"\n    {name} {{\n    ^bb0({first}{place}):\n"
+                         f"      {lines}\n    }}")
         return captures, text
 
     def to_dict(self) -> dict:

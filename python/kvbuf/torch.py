@@ -18,7 +18,6 @@ backward pass: see `configure`.
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import numbers
 import struct
@@ -32,8 +31,11 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 from . import (_attention, _calls, _flash, _kernels, _ops, _tensors,
                _torch_state)
 from ._attention import attention
+from ._flex_attention import flex_attention, flex_report
 from ._library import Error, check
 from ._operators import Operator
+from ._report import Record
+from ._settings import settings as _settings
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
                            is_before_dispatch, is_memory, is_operator, is_recorded,
                            is_traced_by_jit, level, speaker,
@@ -43,7 +45,7 @@ __all__ = ["attention", "configure", "flash_attn_func",
            "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
            "flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func",
            "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache",
-           "patch_sdpa", "scaled_dot_product_attention"]
+           "flex_attention", "flex_report", "patch_sdpa", "scaled_dot_product_attention"]
 
 _Tensor = torch.Tensor
 _empty_like = torch.empty_like
@@ -55,17 +57,6 @@ _grad_enabled = torch.is_grad_enabled
 #: The type of 16 bits that parts of complex tensors have, and so torch's negative
 #: bit: memory that holds what a tensor is not.
 _half = torch.float16
-
-
-class _Settings:
-    """What `configure` sets."""
-
-    def __init__(self):
-        self.gradients = "error"
-        self.float32 = None
-
-
-_settings = _Settings()
 
 
 def configure(
@@ -872,15 +863,12 @@ _attention.on_run = _see
 #===------------------------------------------------------------------------===#
 
 
-class Patch:
+class Patch(Record):
     """What `patch_sdpa` returns; as a context manager it ends with the block."""
 
     def __init__(self, emulate):
+        super().__init__()
         self.emulate = emulate
-        #: Calls that kvbuf computed.
-        self.taken = 0
-        #: Calls that torch computed, by the reason.
-        self.refused = collections.Counter()
         #: What is in the place of torch's function.
         self.function = None
         self._lifting, self._lifts = threading.Lock(), 0
@@ -915,13 +903,6 @@ class Patch:
                 if (self._lifts == 0 and self.function is not None and
                         functional.scaled_dot_product_attention is _torch_sdpa):
                     functional.scaled_dot_product_attention = self.function
-
-    def report(self) -> str:
-        """What was taken and what was not, one line each."""
-        lines = [f"{self.taken} calls by kvbuf, {sum(self.refused.values())} by "
-                 "torch"]
-        return "\n".join(lines + [f"{n} times: {why}" for why, n in
-                                  self.refused.most_common()])
 
 
 def _graph_takes(emulate, query, key, value, attn_mask, dropout_p, is_causal,

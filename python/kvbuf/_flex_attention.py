@@ -1,0 +1,143 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""torch.nn.attention.flex_attention's function of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.attention import flex_attention as _torch_flex
+
+from . import _attention, _flex, _ops
+from ._library import Error
+from ._report import Record
+from ._settings import settings
+from ._torch_state import speaker, transforms, wants_derivatives
+
+#: torch's. Its warning that it is not compiled is about calls that kvbuf refuses.
+_by_torch = _torch_flex.flex_attention
+
+#: Of all calls of `flex_attention`.
+record = Record()
+
+
+def _require_shapes(query, key, value, enable_gqa):
+    for name, x in ("query", query), ("key", key), ("value", value):
+        _attention.require_rank(name, x, 4, "(batch, heads, rows, head size)")
+    if query.shape[0] != key.shape[0]:
+        raise NotImplementedError(
+            f"query has a batch of {query.shape[0]}, and key of {key.shape[0]}; kvbuf "
+            "takes batches that agree")
+    if query.shape[1] != key.shape[1] and not enable_gqa:
+        raise ValueError(f"query has {query.shape[1]} heads, and key "
+                         f"{key.shape[1]}; expected as many, or enable_gqa")
+
+
+def _wanted(return_lse, return_aux):
+    """Whether log-sum-exps are wanted."""
+    if return_aux is not None and return_aux.max_scores:
+        raise NotImplementedError("return_aux asks for max_scores, which no kernel "
+                                  "returns")
+    return bool(return_lse or (return_aux is not None and return_aux.lse))
+
+
+def _mask_of(block_mask, query, key):
+    """A BlockMask's function, or None. Its lists of tiles follow from that, which
+    makes them a matter of speed, unless there is none."""
+    if block_mask is None:
+        return None
+    rows, keys = block_mask.seq_lengths
+    if rows < query.shape[2] or keys < key.shape[2]:
+        raise ValueError(f"block_mask is of {rows} rows and {keys} keys; expected "
+                         f"those of the call, {query.shape[2]} and {key.shape[2]}")
+    if block_mask.mask_mod not in (None, _torch_flex.noop_mask):
+        return block_mask.mask_mod
+    if (rows, keys) == (1, 1):  # torch's, for a call without a mask
+        return None
+    # Made of lists alone.
+    lists = block_mask.to_dense().to(torch.int32).expand(
+        query.shape[0], query.shape[1], -1, -1)
+    tall, wide = block_mask.BLOCK_SIZE
+
+    def by_lists(batch, head, row, key):
+        return lists[batch, head, row // tall, key // wide] != 0
+
+    return by_lists
+
+
+def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want,
+               convert):
+    """(out, lse or None) of a kernel."""
+    others = speaker(query, key, value)
+    if others:
+        raise NotImplementedError(f"{others} is torch's to ask")
+    if transforms():
+        raise NotImplementedError("the call is under a transform of torch.func's")
+    _require_shapes(query, key, value, enable_gqa)
+    traced, given = _flex.traced(score_mod, _mask_of(block_mask, query, key),
+                                 query.device)
+    lost = wants_derivatives(query, key, value, *given)
+    if lost:
+        raise NotImplementedError(f"flex_attention {lost.partition(';')[0]}")
+    rows, keys = query.shape[2], key.shape[2]
+    regions = traced.regions(rows == keys)
+    captured, fields = [], {}
+    if regions.score or regions.visible:
+        captured = traced.captures.tensors(given, query.device)
+        traced.require_sizes(captured, {
+            "batch": query.shape[0], "head": query.shape[1], "row": rows,
+            "key": keys})
+        fields = {"score": regions.score, "visible": regions.visible,
+                  "captures": regions.captures}
+    ops = _ops.of(query)
+    q, k, v = (x.transpose(1, 2) for x in (query, key, value))
+    # In memory as torch has it: rows of a head lie together.
+    out = torch.empty((*query.shape[:-1], value.shape[-1]), dtype=query.dtype,
+                      device=query.device).transpose(1, 2)
+    request = _attention.build(
+        ops, q, k, v, scale=scale, causal=regions.causal, left=regions.left,
+        right=regions.right, softcap=regions.softcap, out=out, want_lse=want,
+        convert=convert, regions=fields, captured=captured)
+    out, lse = _attention.run(ops, request, q)
+    return out.transpose(1, 2), lse
+
+
+@torch.compiler.disable
+def flex_attention(
+        query: Tensor, key: Tensor, value: Tensor,
+        score_mod: Callable | None = None,
+        block_mask: _torch_flex.BlockMask | None = None,
+        scale: float | None = None, enable_gqa: bool = False,
+        return_lse: bool = False, kernel_options: dict | None = None, *,
+        return_aux: _torch_flex.AuxRequest | None = None
+        ) -> Tensor | tuple[Tensor, ...]:
+    """torch.nn.attention.flex_attention's function of that name: query (batch,
+    heads, rows, head size), key and value (batch, KV heads, keys, head size).
+
+    ``score_mod(score, batch, head, row, key)`` and the mask function of
+    ``block_mask`` are traced once, and are regions of the kernel; windows and causal
+    masks about as many rows as keys, and soft caps, are what kernels have for
+    these. Tensors that they capture are read at each call. A row that sees no key
+    is 0. ``kernel_options`` are hints to torch's kernels, and are not used.
+
+    What kvbuf does not take goes to torch: `flex_report` says what and why."""
+    try:
+        want = _wanted(return_lse, return_aux)
+        out, lse = _by_kernel(query, key, value, score_mod, block_mask, scale,
+                              enable_gqa, want, settings.float32)
+    except (NotImplementedError, ValueError, Error) as why:
+        record.refused[str(why)] += 1
+        return _by_torch(query, key, value, score_mod, block_mask, scale, enable_gqa,
+                         return_lse, kernel_options, return_aux=return_aux)
+    record.taken += 1
+    if return_aux is not None:
+        return out, _torch_flex.AuxOutput(lse=lse)
+    return (out, lse) if return_lse else out
+
+
+def flex_report() -> str:
+    """Which calls of `flex_attention` kvbuf took, and why torch had the others."""
+    return record.report()

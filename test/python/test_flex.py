@@ -1,0 +1,336 @@
+# REQUIRES: torch
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+"""kvbuf.torch.flex_attention on the emulator, on the masks and scores that are
+published for FlexAttention, beside torch's own in float64; what kernels get of them;
+what goes to torch. Needs torch, and is skipped without."""
+
+import functools
+import math
+import unittest
+import warnings
+from unittest import mock
+
+import torch
+from torch.nn.attention import flex_attention as theirs
+
+import kvbuf.torch as kt
+from kvbuf import _attention, _flex, _flex_attention
+
+warnings.simplefilter("ignore")
+BATCH, HEADS, SIZE, N = 2, 4, 32, 44
+torch.manual_seed(5)
+SLOPES = torch.rand(HEADS)
+TABLE = torch.randn(HEADS, 31).bfloat16()
+DOCUMENT = torch.sort(torch.randint(0, 4, (BATCH, N)), dim=1)[0]
+OFFSETS = torch.tensor([0, 7, 7, 30, N])
+OF_ROW = torch.searchsorted(OFFSETS, torch.arange(N), right=True) - 1
+PREFIX = torch.tensor([9, 0], dtype=torch.int32)
+KEPT = torch.rand(BATCH, HEADS, N, N) < 0.5
+CAP = torch.tensor(8.0)
+
+
+def causal(b, h, q, k):
+    return q >= k
+
+
+def window(b, h, q, k):
+    return (q >= k) & (q - k <= 5)
+
+
+def around(b, h, q, k):
+    return (q - k).abs() <= 6
+
+
+def prefix_lm(b, h, q, k):
+    return (k < PREFIX[b]) | (q >= k)
+
+
+def documents(b, h, q, k):
+    return (DOCUMENT[b, q] == DOCUMENT[b, k]) & causal(b, h, q, k)
+
+
+def jagged(b, h, q, k):
+    """Sequences in one row, each with a window of its own places."""
+    q_at, k_at = q - OFFSETS[OF_ROW[q]], k - OFFSETS[OF_ROW[k]]
+    return (OF_ROW[q] == OF_ROW[k]) & (q_at >= k_at) & (q_at - k_at < 4)
+
+
+def natten(b, h, q, k, width=11, kernel=3):
+    """Neighbours of a place of a canvas, as torch's examples have them."""
+    q_x, q_y, k_x, k_y = q // width, q % width, k // width, k % width
+    middle = q_x.clamp(kernel // 2, N // width - 1 - kernel // 2)
+    beside = q_y.clamp(kernel // 2, width - 1 - kernel // 2)
+    return ((middle - k_x).abs() <= kernel // 2) & (
+        (beside - k_y).abs() <= kernel // 2)
+
+
+def booleans(b, h, q, k):
+    return KEPT[b][h, q, k]
+
+
+def alibi(s, b, h, q, k):
+    return s + SLOPES[h] * (k - q)
+
+
+def alibi_of_heads(s, b, h, q, k):
+    return s + torch.exp2(-((h + 1) * 8.0 / HEADS)) * (k - q)
+
+
+def relative(s, b, h, q, k):
+    return s + TABLE[h, torch.clamp(k - q, -15, 15) + 15]
+
+
+def from_the_end(s, b, h, q, k):
+    """Indices below 0 count from the end."""
+    return s + TABLE[h, (k - q) % 31 - 31]
+
+
+def capped(s, b, h, q, k):
+    return 20 * torch.tanh(s / 20)
+
+
+def capped_by_tensor(s, b, h, q, k):
+    return CAP * torch.tanh(s / CAP)
+
+
+def hidden(s, b, h, q, k):
+    return torch.where(q >= k, s, -float("inf"))
+
+
+def hidden_by_score(s, b, h, q, k):
+    return torch.where((s < 0.5) & (q != 3), s, float("-inf"))
+
+
+def numbers(s, b, h, q, k):
+    """Many operators."""
+    x = (q * 3 - k) // 4 + (k - q) % 5 - torch.fmod(k - 2 * q, 7)
+    y = torch.sigmoid(s) + (s * s + 1).sqrt() - s.abs().log1p() + torch.sign(s)
+    z = torch.maximum(s, y.floor()) + torch.where(x.bool(), (s % 0.7), -s)
+    far = torch.bitwise_and(x, 3).to(torch.bfloat16) / 3
+    return y * 0.25 + z * 0.125 + x / 8 + far + (k << 1) * 0.01 + h ** 2
+
+
+def by_torch(q, k, v, score_mod=None, block_mask=None, **more):
+    return theirs.flex_attention(q.double(), k.double(), v.double(), score_mod,
+                                 block_mask, return_lse=True, **more)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        _flex_attention.record.__init__()
+
+    def operands(self, kv_heads=HEADS, rows=N):
+        return (torch.randn(BATCH, h, n, SIZE).bfloat16()
+                for h, n in ((HEADS, rows), (kv_heads, N), (kv_heads, N)))
+
+    def mask(self, mask_mod, rows=N):
+        return mask_mod and theirs.create_block_mask(
+            mask_mod, BATCH, HEADS, rows, N, device="cpu")
+
+    def check(self, score_mod=None, mask_mod=None, flex=kt.flex_attention, rows=N,
+              kv_heads=HEADS, atol=2e-2, **more):
+        q, k, v = self.operands(kv_heads, rows)
+        block_mask = self.mask(mask_mod, rows)
+        if kv_heads != HEADS:
+            more["enable_gqa"] = True
+        out, lse = flex(q, k, v, score_mod, block_mask, return_lse=True, **more)
+        exact, exact_lse = by_torch(q, k, v, score_mod, block_mask, **more)
+        torch.testing.assert_close(out.double(), exact, rtol=0, atol=atol)
+        torch.testing.assert_close(lse.double(), exact_lse.double(), rtol=0,
+                                   atol=2e-5)
+        self.assertEqual((out.dtype, out.stride()), (q.dtype, q.stride()))
+        self.assertFalse(_flex_attention.record.refused)
+        self.assertEqual(_flex_attention.record.taken, 1)
+
+
+class Kinds(Case):
+    def test_masks(self):
+        for mask_mod in (causal, window, around, prefix_lm, documents, jagged, natten,
+                         booleans):
+            with self.subTest(mask_mod.__name__):
+                self.setUp()
+                self.check(None, mask_mod)
+
+    def test_scores(self):
+        for score_mod in (alibi, alibi_of_heads, relative, from_the_end, capped,
+                          capped_by_tensor, hidden, hidden_by_score):
+            with self.subTest(score_mod.__name__):
+                self.setUp()
+                self.check(score_mod)
+
+    def test_many_operators(self):
+        self.check(numbers)
+
+    def test_both(self):
+        both = theirs.and_masks(theirs.or_masks(causal, documents), around)
+        self.check(alibi, both, kv_heads=2, scale=0.25)
+
+    def test_few_rows(self):
+        """Fewer rows than keys: a row's number is not its place."""
+        self.check(alibi, window, rows=3)
+
+    def test_rows_without_keys(self):
+        self.check(None, lambda b, h, q, k: (k > q + 3) & (q != 5))
+
+
+class Kernels(Case):
+    """What kernels get: regions only where they have nothing else."""
+
+    def fields(self, score_mod=None, mask_mod=None, square=True):
+        traced, _ = _flex.traced(score_mod, mask_mod, torch.device("cpu"))
+        r = traced.regions(square)
+        return (r.causal, r.left, r.right, r.softcap, bool(r.score),
+                bool(r.visible))
+
+    def test_windows(self):
+        self.assertEqual(self.fields(None, causal),
+                         (True, -1, -1, 0, False, False))
+        self.assertEqual(self.fields(hidden), (True, -1, -1, 0, False, False))
+        self.assertEqual(self.fields(None, window), (True, 5, -1, 0, False, False))
+        self.assertEqual(self.fields(None, around), (False, 6, 6, 0, False, False))
+        self.assertEqual(self.fields(None, documents),
+                         (True, -1, -1, 0, False, True))
+        self.assertEqual(
+            self.fields(None, lambda b, h, q, k: (k - 2 < q) & (q < k + 9)),
+            (False, 8, 1, 0, False, False))
+        # Not about a row's own place: the region says it.
+        self.assertEqual(self.fields(None, lambda b, h, q, k: k < q),
+                         (False, -1, -1, 0, False, True))
+        self.assertEqual(self.fields(None, window, square=False),
+                         (False, -1, -1, 0, False, True))
+
+    def test_softcap(self):
+        self.assertEqual(self.fields(capped), (False, -1, -1, 20, False, False))
+        self.assertEqual(self.fields(capped_by_tensor)[3:], (0, True, False))
+
+    def test_traced_once(self):
+        """Other tensors of the same kind are the same kernel and the same trace;
+        numbers are not."""
+        def made(tensor, number):
+            return lambda s, b, h, q, k: s + tensor[h] * number
+
+        q, k, v = self.operands()
+        traced = _flex_attention._flex.traced
+        seen = []
+        with mock.patch.object(_flex_attention._flex, "traced", side_effect=lambda
+                               *a: seen.append(traced(*a)[0]) or traced(*a)):
+            results = []
+            for tensor, number in ((SLOPES, 2), (SLOPES.flip(0), 2), (SLOPES, 3)):
+                mod = made(tensor, number)
+                results.append(kt.flex_attention(q, k, v, mod, return_lse=True)[1])
+                torch.testing.assert_close(
+                    results[-1], by_torch(q, k, v, mod)[1].float(), rtol=0,
+                    atol=2e-5)
+        self.assertIs(seen[0], seen[1])
+        self.assertIsNot(seen[0], seen[2])
+
+    def test_tensors_are_read_at_each_call(self):
+        slopes = SLOPES.clone()
+        mod = lambda s, b, h, q, k: s + (slopes * 2)[h]  # noqa: E731
+        q, k, v = self.operands()
+        for _ in range(2):
+            lse = kt.flex_attention(q, k, v, mod, return_lse=True)[1]
+            torch.testing.assert_close(lse, by_torch(q, k, v, mod)[1].float(),
+                                       rtol=0, atol=2e-5)
+            slopes += 1
+
+    def test_globals_are_read_at_each_call(self):
+        q, k, v = self.operands()
+        for shift in 1, 2:
+            with mock.patch.dict(globals(), SHIFT=shift):
+                lse = kt.flex_attention(q, k, v, shifted, return_lse=True)[1]
+            plain = by_torch(q, k, v)[1].float()
+            torch.testing.assert_close(lse, plain + shift, rtol=0, atol=2e-5)
+
+
+def shifted(s, b, h, q, k):
+    return s + SHIFT  # noqa: F821
+
+
+class Calls(Case):
+    def test_compiled(self):
+        def model(q, k, v, block_mask):
+            return kt.flex_attention(q * 1, k, v, alibi, block_mask).float()
+
+        block_mask = self.mask(documents)
+        q, k, v = self.operands()
+        out = torch.compile(model, backend="eager")(q, k, v, block_mask)
+        torch.testing.assert_close(
+            out.double(), by_torch(q, k, v, alibi, block_mask)[0], rtol=0, atol=2e-2)
+        self.assertEqual(_flex_attention.record.taken, 1)
+
+    def test_partial(self):
+        self.check(None, functools.partial(natten, width=4))
+
+    def test_lists_alone(self):
+        """A BlockMask without a function is what its lists say."""
+        lists = torch.tensor([[[[0, 1], [1, 0]]]]).expand(BATCH, 1, 2, 2)
+        count = torch.tensor([[[1, 1]]]).expand(BATCH, 1, 2)
+        block_mask = theirs.BlockMask.from_kv_blocks(
+            count, lists, BLOCK_SIZE=22, seq_lengths=(N, N))
+        q, k, v = self.operands()
+        out = kt.flex_attention(q, k, v, None, block_mask)
+        tiles = torch.arange(N) // 22
+        s = (q.double() @ k.double().transpose(2, 3) * SIZE ** -0.5).masked_fill(
+            tiles[:, None] != tiles, -math.inf)
+        torch.testing.assert_close(out.double(), s.softmax(-1) @ v.double(),
+                                   rtol=0, atol=2e-2)
+
+    def test_aux(self):
+        q, k, v = self.operands()
+        out, aux = kt.flex_attention(q, k, v, alibi, return_aux=theirs.AuxRequest(
+            lse=True))
+        torch.testing.assert_close(aux.lse, by_torch(q, k, v, alibi)[1].float(),
+                                   rtol=0, atol=2e-5)
+
+    def refused(self, words, *call, **more):
+        """The call is torch's, with a reason."""
+        with mock.patch.object(_flex_attention, "_by_torch",
+                               return_value="torch's") as called:
+            self.assertEqual(kt.flex_attention(*call, **more), "torch's")
+        self.assertEqual(called.call_args.args[:len(call)], call)
+        self.assertIn(f"1 times: {words}", kt.flex_report())
+        self.setUp()
+
+    def test_refused(self):
+        q, k, v = self.operands()
+        self.refused("aten.lgamma.default is no operator that kvbuf has as a "
+                     "region", q, k, v,
+                     lambda s, b, h, q, k: s + torch.special.gammaln(q + 1.0))
+        self.refused("branching is not traced: ", q, k, v, branching)
+        self.refused("a captured tensor of shape (3,) is indexed by the head in "
+                     "dimension 0; expected 4 elements or more", q, k, v,
+                     lambda s, b, h, q, k: s + SLOPES[:3][h])
+        self.refused("aten.mul.Tensor computes a tensor that depends on a place; "
+                     "kvbuf computes numbers", q, k, v, lambda s, b, h, q, k: s + (SLOPES * q).sum())
+        self.refused("a number of type torch.float64 is computed", q, k, v,
+                     lambda s, b, h, q, k: s + SLOPES.double()[h])
+        self.refused("flex_attention has no backward pass, and a tensor requires "
+                     "gradients", q, k, v,
+                     functools.partial(with_bias, SLOPES.clone().requires_grad_()))
+        self.refused("q has type float32; expected float16 or bfloat16",
+                     q.float(), k.float(), v.float())
+        self.refused("return_aux asks for max_scores", q, k, v,
+                     return_aux=theirs.AuxRequest(max_scores=True))
+        self.refused("query has 4 heads, and key 2; expected as many, or enable_gqa",
+                     q, k[:, :2], v[:, :2])
+
+    def test_float32(self):
+        with kt.configure(float32="bfloat16"):
+            q, k, v = (x.float() for x in self.operands())
+            out = kt.flex_attention(q, k, v, None, self.mask(causal))
+        self.assertEqual(out.dtype, torch.float32)
+        torch.testing.assert_close(out.double(), by_torch(
+            q, k, v, None, self.mask(causal))[0], rtol=0, atol=2e-2)
+
+
+def branching(s, b, h, q, k):
+    return s + 1 if h == 0 else s
+
+
+def with_bias(bias, s, b, h, q, k):
+    return s + bias[h]
+
+
+if __name__ == "__main__":
+    unittest.main()
