@@ -1,0 +1,122 @@
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+"""kvbuf.merge_states on the emulator against float64: any number of parts, without
+keys too, of every type; what is refused."""
+
+import itertools
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+RNG = np.random.default_rng()
+TO = {"f32": np.float32, "f16": np.float16, "bf16": kvbuf.to_bf16}
+
+
+def wide(x):
+    return (kvbuf.from_bf16(x) if x.dtype == np.uint16 else x).astype(np.float64)
+
+
+def exact(outs, lses):
+    """The merge in float64."""
+    outs, lses = wide(outs), lses.astype(np.float64)
+    top = lses.max(0, initial=-np.inf)
+    top = np.where(np.isneginf(top), 0, top)
+    weights = np.exp(lses - top)
+    sums = weights.sum(0)
+    with np.errstate(divide="ignore"):
+        lse = np.log(sums) + top
+    weights = np.where(sums > 0, weights / np.where(sums > 0, sums, 1), 0)
+    weights = np.swapaxes(weights, -1, -2)[..., None]
+    return (np.where(weights > 0, outs, 0) * weights).sum(0), lse
+
+
+class Merge(unittest.TestCase):
+    def parts(self, count, lead=(2,), rows=5, heads=3, size=40, kind="f32"):
+        outs = TO[kind](RNG.standard_normal((count, *lead, rows, heads, size)))
+        lses = (RNG.standard_normal((count, *lead, heads, rows)) * 4).astype(
+            np.float32)
+        return outs, lses
+
+    def check(self, outs, lses, out=None, atol=2e-6):
+        result, lse = kvbuf.merge_states(outs, lses, out=out)
+        if out is not None:
+            self.assertIs(result, out)
+        else:
+            self.assertEqual(result.dtype, outs.dtype)
+        want, want_lse = exact(outs, lses)
+        np.testing.assert_allclose(wide(result), want, rtol=0, atol=atol)
+        np.testing.assert_allclose(lse, want_lse, rtol=1e-6, atol=2e-6)
+
+    def test_types(self):
+        """A rounding to the result's type, of numbers below 8."""
+        errors = {"f32": 2e-6, "f16": 4 * 2 ** -11, "bf16": 4 * 2 ** -8}
+        for kind, to in itertools.product(TO, TO):
+            with self.subTest(kind=kind, to=to):
+                outs, lses = self.parts(3, kind=kind)
+                self.check(outs, lses, TO[to](np.zeros(outs.shape[1:])),
+                           atol=errors[to])
+
+    def test_counts(self):
+        for count in 0, 1, 2, 9:
+            with self.subTest(count):
+                self.check(*self.parts(count))
+
+    def test_sizes(self):
+        """Head sizes that lanes do not divide, a long one, ragged rows."""
+        for size in 1, 7, 64, 512:
+            with self.subTest(size):
+                self.check(*self.parts(2, lead=(), rows=70, size=size))
+
+    def test_parts_without_keys(self):
+        outs, lses = self.parts(3)
+        lses[0, 0] = lses[:, 1, 2] = lses[1:, 1, 0] = -np.inf
+        outs[0, 0] = np.nan
+        outs[:, 1, :, 2] = np.inf
+        self.check(outs, lses)
+
+    def test_large_log_sums(self):
+        outs, lses = self.parts(2)
+        self.check(outs, lses + np.float32(3e4), atol=2e-6)
+
+    def test_strides(self):
+        outs, lses = self.parts(4, rows=12)
+        self.check(outs[::2, :, 1::3], lses[::2, :, :, 1::3])
+        self.check(outs.swapaxes(1, 2)[:, :2], np.ascontiguousarray(
+            self.parts(4, lead=(2,), rows=2)[1]))
+
+    def test_lists(self):
+        outs, lses = self.parts(2)
+        result, _ = kvbuf.merge_states(list(outs), list(lses))
+        np.testing.assert_allclose(result, exact(outs, lses)[0], rtol=0, atol=2e-6)
+
+    def test_parts_of_attention(self):
+        """Keys in two halves are all keys."""
+        q, k, v = (kvbuf.to_bf16(RNG.standard_normal((1, n, 2, 64)))
+                   for n in (5, 30, 30))
+        whole, lse = kvbuf.attention(q, k, v, return_lse=True)
+        parts = [kvbuf.attention(q, k[:, a:b], v[:, a:b], return_lse=True,
+                                 out=np.empty(q.shape, np.float32))
+                 for a, b in ((0, 13), (13, 30))]
+        both, total = kvbuf.merge_states(*zip(*parts))
+        np.testing.assert_allclose(both, wide(whole), rtol=0, atol=2e-2)
+        np.testing.assert_allclose(total, lse, rtol=0, atol=1e-5)
+
+    def test_refused(self):
+        outs, lses = self.parts(2)
+        for words, call in (
+                ("lses has shape (2, 2, 5, 3); expected (2, 2, 3, 5), those of outs, "
+                 "heads before rows",
+                 lambda: kvbuf.merge_states(outs, lses.swapaxes(-1, -2))),
+                ("lses has type float64; expected float32",
+                 lambda: kvbuf.merge_states(outs, lses.astype(np.float64))),
+                ("outs is empty", lambda: kvbuf.merge_states([], [])),
+                ("outs has 3 dimensions; expected 5",
+                 lambda: kvbuf.merge_states(outs[0, 0], lses))):
+            with self.subTest(words), self.assertRaises(ValueError) as caught:
+                call()
+            self.assertIn(words, str(caught.exception))
+
+
+if __name__ == "__main__":
+    unittest.main()
