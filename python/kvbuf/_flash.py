@@ -49,6 +49,8 @@ def options(softmax_scale, causal, window_size, softcap, dropout_p):
 def bound(name, value, q):
     """The length that no sequence exceeds: q's rows where it is in a device's
     memory, which is not read, as no call waits."""
+    if value is None:
+        return shape_of(q)[0]
     try:
         require_readable(name, value, "")
     except ValueError:
@@ -64,12 +66,13 @@ def results(ops, out, lse, return_attn_probs, return_lse):
 
 
 def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
-          alibi_slopes, return_attn_probs, return_lse, out, sink, convert):
+          alibi_slopes, return_attn_probs, return_lse, out, sink, convert,
+          k_descale=None, v_descale=None):
     """flash_attn_func."""
     ops = _ops.of(q)
     request = build(ops, q, k, v, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
-                    alibi=alibi_slopes,
+                    alibi=alibi_slopes, k_descale=k_descale, v_descale=v_descale,
                     **options(softmax_scale, causal, window_size, softcap,
                               dropout_p))
     out, lse = run(ops, request, q)
@@ -79,7 +82,7 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
 def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
            dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
            return_attn_probs, block_table, seqused_k, return_lse, out, sink,
-           convert):
+           convert, k_descale=None, v_descale=None):
     """flash_attn_varlen_func."""
     ops = _ops.of(q)
     max_seqlen_q = bound("max_seqlen_q", max_seqlen_q, q)
@@ -105,7 +108,7 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
     request = build(ops, q, k, v, q_offsets=cu_seqlens_q, longest=max_seqlen_q,
                     **keys, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
-                    alibi=alibi_slopes,
+                    alibi=alibi_slopes, k_descale=k_descale, v_descale=v_descale,
                     **options(softmax_scale, causal, window_size, softcap,
                               dropout_p))
     out, lse = run(ops, request, q)

@@ -19,37 +19,37 @@ backward pass: see `configure`.
 from __future__ import annotations
 
 import contextlib
-import numbers
-import struct
 import threading
-import warnings
 
 import torch
 from torch import Tensor
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
-from . import (_attention, _calls, _flash, _kernels, _ops, _tensors,
-               _torch_state)
+from . import _attention, _calls, _flash, _flash_arguments
 from ._attention import attention
+from ._flash_arguments import get_scheduler_metadata
 from ._flex_attention import flex_attention, flex_report
-from ._library import Error, check
+from ._merge import flash_attn_combine, merge_states
 from ._operators import Operator
-from ._report import Record
+from ._patch import Patch, patch_sdpa
+from ._plain import (_by_torch, _no_slopes, _plainly, _torch_sdpa,
+                     _varlen_plainly, _warned)
+from ._plans import (_calls_by_options, _forget, _keep, _laid_out_like, _plans,
+                     _remember)
 from ._settings import settings as _settings
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
-                           is_before_dispatch, is_memory, is_operator, is_recorded,
-                           is_traced_by_jit, level, speaker,
-                           wants_derivatives)
+                           is_before_dispatch, is_operator, is_recorded,
+                           is_traced_by_jit, level, wants_derivatives)
 
-__all__ = ["attention", "configure", "flash_attn_func",
-           "flash_attn_kvpacked_func", "flash_attn_qkvpacked_func",
-           "flash_attn_varlen_func", "flash_attn_varlen_kvpacked_func",
-           "flash_attn_varlen_qkvpacked_func", "flash_attn_with_kvcache",
-           "flex_attention", "flex_report", "patch_sdpa", "scaled_dot_product_attention"]
+__all__ = ["Patch", "attention", "configure", "flash_attn_combine",
+           "flash_attn_func", "flash_attn_kvpacked_func",
+           "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
+           "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func",
+           "flash_attn_with_kvcache", "flex_attention", "flex_report",
+           "get_scheduler_metadata", "merge_states", "patch_sdpa",
+           "scaled_dot_product_attention"]
 
 _Tensor = torch.Tensor
-_empty_like = torch.empty_like
-_torch_sdpa = torch.nn.functional.scaled_dot_product_attention
 _is_compiling = torch.compiler.is_compiling
 #: Enough where tensors' types are asked for too, and half the time.
 _is_traced = getattr(torch.compiler, "is_dynamo_compiling", _is_compiling)
@@ -97,210 +97,6 @@ def configure(
 
 
 #===------------------------------------------------------------------------===#
-# Calls that were made before
-#===------------------------------------------------------------------------===#
-
-#: Launches by what they follow from; addresses alone are open.
-_plans: dict = {}
-_MOST_PLANS = 4096
-#: The same on GPUs, where torch describes its tensors to C: functions of a
-#: _calls.Calls by what a call says besides its tensors. Each returns what the
-#: call does, or None for one that was not made before.
-_calls_by_options: dict = {}
-
-
-def _forget():
-    """Every plan."""
-    _plans.clear()
-    _calls_by_options.clear()
-
-
-class _Plan:
-    """A launch on tensors that differ from the first call's in their addresses
-    alone. Its output is like the query. `run` takes as few steps as it can:
-    whoever calls it pays for each."""
-
-    __slots__ = ("plan", "launch", "handle", "stream", "lse", "order", "pack",
-                 "emulated")
-
-    def __init__(self, request, like, order):
-        name = _ops.of(like).device_name(like)
-        self.emulated = emulated = name == "emulator"
-        kernel = _kernels.find(request.problem, _kernels.chip_on(name), None,
-                               emulated)
-        self.plan = kernel.plan(request.arguments(_ops.of(like)),
-                                request.sizes_of(kernel))
-        self.launch, self.handle = self.plan.launch, self.plan.handle
-        self.stream = _tensors.stream_getter(
-            like, "host" if emulated else name)
-        #: Which of the call's tensors each of the kernel's is.
-        self.order = tuple(order)
-        #: A tensor that empty_like makes log-sum-exps of, None without.
-        self.lse = None
-        if request.problem.lse:
-            self.lse = torch.empty(1, dtype=torch.float32, device=like.device
-                                   ).expand(request.lse.shape)
-        count = len(order) + 1 + (self.lse is not None)
-        #: The addresses, as an array of C.
-        self.pack = struct.Struct(f"{count}Q").pack
-
-    def run(self, q, data):
-        """The output; `data` are the addresses of the call's tensors."""
-        out = _empty_like(q)
-        status = self.launch(
-            self.handle, self.pack(*[data[i] for i in self.order],
-                                   out.data_ptr()), self.stream())
-        if status:
-            check(status)
-        return out
-
-    def run_lse(self, q, data):
-        """(output, log-sum-exp)."""
-        out, lse = _empty_like(q), _empty_like(self.lse)
-        status = self.launch(
-            self.handle, self.pack(*[data[i] for i in self.order],
-                                   out.data_ptr(), lse.data_ptr()),
-            self.stream())
-        if status:
-            check(status)
-        return out, lse
-
-
-def _laid_out_like(out, q):
-    """Whether torch.empty_like(q) is laid out as `out` is. The stride of one
-    element moves nothing."""
-    like = torch.empty_like(q)
-    return out.shape == q.shape and all(
-        n == 1 or a == b
-        for n, a, b in zip(out.shape, out.stride(), like.stride()))
-
-
-def _keep(key, options, request, tensors, result, order):
-    """Keeps a launch whose tensors are the call's, those of `order`, and
-    `result`. What it is found by must not change under its hands."""
-    if not _is_value(options) or not is_memory(*tensors):
-        return
-    if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
-        _forget()
-    plan = _Plan(request, tensors[0], order)
-    outputs = (result, request.lse) if request.problem.lse else (result,)
-    if (plan.emulated or len(tensors) > _calls.MOST_INPUTS
-            or not _calls.supported(tensors[0])):
-        _plans[key] = plan
-        return
-    function = _calls_by_options.get(options)
-    if function is None or len(function.__self__.plans) >= _MOST_PLANS:
-        calls = _calls.Calls(_Tensor, len(tensors), len(outputs))
-        if not calls:  # another DLPack
-            _plans[key] = plan
-            return
-        function = _calls_by_options[options] = calls.function
-    # Outputs are as their first ones, of which log-sum-exps take no memory.
-    function.__self__.add(
-        plan.plan, [*order, *(len(tensors) + i for i in range(len(outputs)))],
-        tensors, [(_empty_like, like, quick, (tuple(x.shape), x.stride(), x.dtype))
-                  for x, like in zip(outputs, (None, plan.lse))
-                  for quick in [_quick_empty(x)]])
-
-
-def _is_value(options):
-    """Whether these are equal only if they mean the same: a tensor is equal to
-    itself, whatever it holds."""
-    return all(_is_value(x) if isinstance(x, tuple)
-               else x is None or isinstance(x, (numbers.Number, str))
-               for x in options)
-
-
-def _quick_empty(x):
-    """A function of (shape, strides, type) that allocates on the thread's device
-    in less time than torch.empty_like does: what torch's own compiler calls. None
-    if there is none."""
-    try:
-        return getattr(torch._C._dynamo.guards,
-                       f"_empty_strided_{x.device.type}")
-    except AttributeError:  # another torch
-        return None
-
-
-def _remember(key, options, request, tensors):
-    """Keeps a plan if the kernel took these tensors as they are."""
-    if key is None or request.finish or request.empty:
-        return
-    own = list(request.tensors.values())
-    if not _laid_out_like(request.out, tensors[0]):
-        return
-    order = []
-    for x in own:
-        at = next((i for i, t in enumerate(tensors) if t is x), None)
-        if at is None:
-            return
-        order.append(at)
-    if order[0] != 0:
-        return
-    _keep(key, options, request, tensors, request.out, order)
-
-
-#===------------------------------------------------------------------------===#
-# Gradients
-#===------------------------------------------------------------------------===#
-
-_warned: set = set()
-
-
-def _by_torch(name, *tensors):
-    """Whether torch itself has to compute this call."""
-    lost = wants_derivatives(*tensors)
-    if not lost:
-        return False
-    if _settings.gradients != "torch":
-        raise NotImplementedError(
-            f"{name} {lost}, or let torch compute such calls: "
-            "kvbuf.torch.configure(gradients=\"torch\")")
-    if name not in _warned:
-        _warned.add(name)
-        why = lost.partition(", and ")[2].partition(";")[0]
-        warnings.warn(f"{name}: {why}, so torch computes this call and those like "
-                      "it", stacklevel=3)
-    return True
-
-
-def _no_slopes(alibi_slopes):
-    _flash.refuse("alibi_slopes", alibi_slopes, None, why=" with gradients")
-
-
-def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
-    """Attention of torch's operators, with a backward pass: (out, lse) on
-    [batch, rows, heads, columns]; bottom-right masks."""
-    group = q.shape[2] // k.shape[2]
-    k, v = (x.repeat_interleave(group, 2) for x in (k, v))
-    scale = q.shape[-1] ** -0.5 if scale is None else scale
-    s = torch.einsum("bihd,bjhd->bhij", q.float(), k.float()) * scale
-    if softcap > 0:
-        s = softcap * torch.tanh(s / softcap)
-    rows, keys = s.shape[-2:]
-    at = torch.arange(rows, device=q.device)[:, None] + keys - rows
-    j = torch.arange(keys, device=q.device)[None]
-    hidden = torch.zeros((rows, keys), dtype=torch.bool, device=q.device)
-    if causal:
-        hidden |= j > at
-    if left >= 0:
-        hidden |= j < at - left
-    if right >= 0:
-        hidden |= j > at + right
-    s = s.masked_fill(hidden, float("-inf"))
-    if sink is not None:
-        s = torch.cat([s, sink.float()[None, :, None, None].expand(
-            s.shape[0], -1, rows, 1)], -1)
-    lse = torch.logsumexp(s, -1)
-    # A row without a key: zeros, and no NaN in a gradient.
-    empty = torch.isneginf(lse)[..., None]
-    p = torch.exp(s.masked_fill(empty, 0) - lse[..., None].masked_fill(empty, 0))
-    p = p.masked_fill(empty, 0)[..., :keys]
-    out = torch.einsum("bhij,bjhd->bihd", p, v.float())
-    return out.to(q.dtype), lse
-
-
-#===------------------------------------------------------------------------===#
 # The functions
 #===------------------------------------------------------------------------===#
 
@@ -311,7 +107,8 @@ def flash_attn_func(
         window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
         alibi_slopes: Tensor | None = None, deterministic: bool = False,
         return_attn_probs: bool = False, *, return_lse: bool = False,
-        out: Tensor | None = None, sink: Tensor | None = None
+        out: Tensor | None = None, sink: Tensor | None = None,
+        k_descale: Tensor | None = None, v_descale: Tensor | None = None, **more
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention of q (batch, rows, heads, head size) over k and v (batch, keys,
     KV heads, head size): flash-attn's function of that name.
@@ -328,13 +125,24 @@ def flash_attn_func(
 
     NotImplementedError: ``dropout_p`` other than 0, tensors that require
     gradients. kvbuf's own: ``out`` is written in place of a new
-    tensor; ``sink`` (heads), float32, joins each row's denominator."""
+    tensor; ``sink`` (heads), float32, joins each row's denominator; ``k_descale``
+    and ``v_descale`` of k and v of 8-bit floats, as `kvbuf.attention` has them.
+    ``more``: arguments of flash-attn 3 and 4, and of vLLM's (docs/engines.md)."""
+    if more:
+        return flash_attn_func(
+            q, k, v, dropout_p, softmax_scale, causal, alibi_slopes=alibi_slopes,
+            softcap=softcap, deterministic=deterministic,
+            return_attn_probs=return_attn_probs, out=out, k_descale=k_descale,
+            v_descale=v_descale, **_flash_arguments.resolve(
+                "flash_attn_func", more, window_size=window_size, sink=sink,
+                return_lse=return_lse))
     want = True if return_attn_probs or return_lse else False
     key = options = None
     if type(window_size) is not tuple:
         window_size = _attention.check_window("window_size", window_size)
     if (type(q) is type(k) is type(v) is _Tensor and alibi_slopes is None
-            and out is None and sink is None and not _is_traced()
+            and out is None and sink is None and k_descale is None
+            and v_descale is None and not _is_traced()
             and not dispatch_modes() and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
@@ -367,9 +175,10 @@ def flash_attn_func(
                 return *both, q.new_empty((0,))
             return both
     elif isinstance(q, _Tensor):
-        by_torch = _by_torch("flash_attn_func", q, k, v, alibi_slopes, sink, out)
+        by_torch = _by_torch("flash_attn_func", q, k, v, alibi_slopes, sink, out,
+                             k_descale, v_descale)
         if by_torch or is_operator("flash_attn_func", q, k, v, alibi_slopes,
-                                   sink, out):
+                                   sink, out, k_descale, v_descale):
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
@@ -378,13 +187,14 @@ def flash_attn_func(
             else:
                 result, lse = _flash_attn(
                     q=q, k=k, v=v, **_said(opts), alibi_slopes=alibi_slopes,
-                    sink=sink, out_type=_type_of(out), return_lse=want)
+                    sink=sink, k_descale=k_descale, v_descale=v_descale,
+                    out_type=_type_of(out), return_lse=want)
             return _given(result, lse, out, return_attn_probs, return_lse)
     with _watched() as requests:
         result = _flash.dense(
             q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
             alibi_slopes, return_attn_probs, return_lse, out, sink,
-            _settings.float32)
+            _settings.float32, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests[-1], (q, k, v))
     return result
@@ -414,14 +224,16 @@ def _given(result, lse, out, return_attn_probs, return_lse):
 
 def flash_attn_varlen_func(
         q: Tensor, k: Tensor, v: Tensor,
-        cu_seqlens_q: Tensor, cu_seqlens_k: Tensor | None, max_seqlen_q: int,
-        max_seqlen_k: int, dropout_p: float = 0.0,
+        cu_seqlens_q: Tensor, cu_seqlens_k: Tensor | None = None,
+        max_seqlen_q: int | None = None, max_seqlen_k: int | None = None,
+        dropout_p: float = 0.0,
         softmax_scale: float | None = None, causal: bool = False,
         window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
         alibi_slopes: Tensor | None = None, deterministic: bool = False,
         return_attn_probs: bool = False, block_table: Tensor | None = None, *,
         seqused_k: Tensor | None = None, return_lse: bool = False,
-        out: Tensor | None = None, sink: Tensor | None = None
+        out: Tensor | None = None, sink: Tensor | None = None,
+        k_descale: Tensor | None = None, v_descale: Tensor | None = None, **more
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention of a ragged batch: flash-attn's function of that name.
 
@@ -430,12 +242,21 @@ def flash_attn_varlen_func(
     likewise. Offsets are int32 (int64 is taken too) and stay on the device;
     ``max_seqlen_q`` bounds the longest query, for a better order of work, and
     kernels of few rows where it is small; a tensor of a GPU is not read, which would
-    wait: then that bound is q's rows. With ``block_table`` (batch,
+    wait: then, as without it, that bound is q's rows. With ``block_table`` (batch,
     pages), k and v are pages (pages, page size, KV heads, head size), and a
     sequence's keys are the difference of cu_seqlens_k, or, where that is None,
     ``seqused_k`` (batch). softmax_lse is (heads, all queries).
 
     The rest is as for `flash_attn_func`."""
+    if more:
+        return flash_attn_varlen_func(
+            q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+            dropout_p, softmax_scale, causal, softcap=softcap,
+            alibi_slopes=alibi_slopes, deterministic=deterministic,
+            return_attn_probs=return_attn_probs, seqused_k=seqused_k, out=out,
+            k_descale=k_descale, v_descale=v_descale, **_flash_arguments.resolve(
+                "flash_attn_varlen_func", more, window_size=window_size, sink=sink,
+                block_table=block_table, return_lse=return_lse))
     want = True if return_attn_probs or return_lse else False
     key = options = None
     if type(window_size) is not tuple:
@@ -446,7 +267,7 @@ def flash_attn_varlen_func(
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
             and out is None and sink is None and block_table is None
-            and not _is_traced() and not dispatch_modes()
+            and k_descale is None and v_descale is None and not _is_traced() and not dispatch_modes()
             and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
@@ -484,10 +305,11 @@ def flash_attn_varlen_func(
             return both
     elif isinstance(q, _Tensor):
         by_torch = _by_torch("flash_attn_varlen_func", q, k, v, alibi_slopes,
-                             sink, out)
+                             sink, out, k_descale, v_descale)
         if by_torch or is_operator(
                 "flash_attn_varlen_func", q, k, v, cu_seqlens_q, cu_seqlens_k,
-                alibi_slopes, block_table, seqused_k, sink, out):
+                alibi_slopes, block_table, seqused_k, sink, out, k_descale,
+                v_descale):
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
@@ -504,7 +326,8 @@ def flash_attn_varlen_func(
                     cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
                     max_seqlen_k=max_seqlen_k, **_said(opts),
                     alibi_slopes=alibi_slopes, block_table=block_table,
-                    seqused_k=seqused_k, sink=sink, out_type=_type_of(out),
+                    seqused_k=seqused_k, sink=sink, k_descale=k_descale,
+                    v_descale=v_descale, out_type=_type_of(out),
                     return_lse=want)
             return _given(result, lse, out, return_attn_probs, return_lse)
     with _watched() as requests:
@@ -512,7 +335,7 @@ def flash_attn_varlen_func(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
             dropout_p, softmax_scale, causal, window_size, softcap,
             alibi_slopes, return_attn_probs, block_table, seqused_k, return_lse,
-            out, sink, _settings.float32)
+            out, sink, _settings.float32, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests[-1],
                   (q, k, v, cu_seqlens_q, cu_seqlens_k))
@@ -522,18 +345,9 @@ def flash_attn_varlen_func(
 def _bound(name, length, q):
     """A length that no sequence exceeds, as a number: q's rows where a tensor
     cannot be read now."""
-    if isinstance(length, _Tensor) and is_recorded():
+    if length is None or (isinstance(length, _Tensor) and is_recorded()):
         return q.shape[0]
     return _flash.bound(name, length, q)
-
-
-def _varlen_plainly(q, k, v, cu_q, cu_k, opts, sink):
-    at_q, at_k = cu_q.tolist(), cu_k.tolist()
-    parts = [_plainly(q[a:b][None], k[c:d][None], v[c:d][None], *opts.values(),
-                      sink)
-             for a, b, c, d in zip(at_q, at_q[1:], at_k, at_k[1:])]
-    return (torch.cat([out[0] for out, _ in parts]),
-            torch.cat([lse[0] for _, lse in parts], 1))
 
 
 def flash_attn_with_kvcache(
@@ -550,7 +364,7 @@ def flash_attn_with_kvcache(
         return_softmax_lse: bool = False, *,
         cu_seqlens_q: Tensor | None = None, max_seqlen_q: int | None = None,
         out: Tensor | None = None, sink: Tensor | None = None,
-        k_descale: Tensor | None = None, v_descale: Tensor | None = None
+        k_descale: Tensor | None = None, v_descale: Tensor | None = None, **more
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention over a cache: flash-attn's function of that name.
 
@@ -578,7 +392,17 @@ def flash_attn_with_kvcache(
 
     kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
     (all queries, heads, head size); ``out`` and ``sink`` as for
-    `flash_attn_func`."""
+    `flash_attn_func`, and so are ``more``."""
+    if more:
+        return flash_attn_with_kvcache(
+            q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
+            cache_batch_idx, cache_leftpad, softmax_scale=softmax_scale,
+            causal=causal, softcap=softcap, rotary_interleaved=rotary_interleaved,
+            alibi_slopes=alibi_slopes, num_splits=num_splits,
+            cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, out=out,
+            k_descale=k_descale, v_descale=v_descale, **_flash_arguments.resolve(
+                "flash_attn_with_kvcache", more, window_size=window_size, sink=sink,
+                block_table=block_table, return_softmax_lse=return_softmax_lse))
     descaled = k_descale is not None or v_descale is not None
     key = options = None
     if type(window_size) is not tuple:
@@ -859,128 +683,11 @@ _attention.on_run = _see
 
 
 #===------------------------------------------------------------------------===#
-# Existing models
-#===------------------------------------------------------------------------===#
-
-
-class Patch(Record):
-    """What `patch_sdpa` returns; as a context manager it ends with the block."""
-
-    def __init__(self, emulate):
-        super().__init__()
-        self.emulate = emulate
-        #: What is in the place of torch's function.
-        self.function = None
-        self._lifting, self._lifts = threading.Lock(), 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.remove()
-
-    def remove(self):
-        """Torch's own function again."""
-        with self._lifting:
-            if torch.nn.functional.scaled_dot_product_attention is self.function:
-                torch.nn.functional.scaled_dot_product_attention = _torch_sdpa
-            self.function = None
-
-    @contextlib.contextmanager
-    def _lifted(self):
-        """Torch's own function in its place: classes of tensors know it by what
-        they find there. Other threads' calls are torch's, too, so long."""
-        functional = torch.nn.functional
-        with self._lifting:
-            self._lifts += 1
-            if functional.scaled_dot_product_attention is self.function:
-                functional.scaled_dot_product_attention = _torch_sdpa
-        try:
-            yield
-        finally:
-            with self._lifting:
-                self._lifts -= 1
-                if (self._lifts == 0 and self.function is not None and
-                        functional.scaled_dot_product_attention is _torch_sdpa):
-                    functional.scaled_dot_product_attention = self.function
-
-
-def _graph_takes(emulate, query, key, value, attn_mask, dropout_p, is_causal,
-                 enable_gqa):
-    """Whether kvbuf's operator takes a call that is traced: what it refuses, a
-    graph cannot give to torch."""
-    return (dropout_p == 0.0 and (emulate or query.device.type != "cpu")
-            and query.dtype in (torch.float16, torch.bfloat16)
-            and key.dtype == query.dtype and value.dtype == query.dtype
-            and (attn_mask is None or attn_mask.dtype in (
-                torch.bool, torch.float32, query.dtype))
-            and not _flash.sdpa_refusal(
-                query.shape, key.shape, value.shape,
-                None if attn_mask is None else attn_mask.shape, is_causal,
-                enable_gqa)
-            and not wants_derivatives(query, key, value, attn_mask))
-
-
-def patch_sdpa(*, emulate: bool = False) -> Patch:
-    """Routes torch.nn.functional.scaled_dot_product_attention to kvbuf, for all
-    code that looks it up there, and what kvbuf does not take to torch.
-
-    Calls with ``attn_mask`` are taken, booleans and floats alike, and torch's causal
-    biases; a row that sees no key is 0. Returns a Patch, whose `report` says what was
-    not taken and why, and whose `remove` undoes it. Tensors of the host go to torch,
-    unless ``emulate``, and so do those whose class, or a mode, has torch's functions
-    in its own hands. Under torch.compile calls are not counted."""
-    patch = Patch(emulate)
-
-    def scaled_dot_product_attention_by_kvbuf(
-            query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False,
-            scale=None, enable_gqa=False):
-        if _is_compiling():
-            if isinstance(attn_mask, CausalBias):
-                attn_mask, is_causal = _triangle(attn_mask, query, is_causal)
-            call = (scaled_dot_product_attention if _graph_takes(
-                emulate, query, key, value, attn_mask, dropout_p, is_causal,
-                enable_gqa) else _torch_sdpa)
-            return call(query, key, value, attn_mask, dropout_p, is_causal,
-                        scale=scale, enable_gqa=enable_gqa)
-        others = ""
-        try:
-            if (type(query) is not _Tensor or type(key) is not _Tensor
-                    or type(value) is not _Tensor or function_modes()
-                    or (attn_mask is not None
-                        and type(attn_mask) is not _Tensor)):
-                others = speaker(query, key, value, None if isinstance(
-                    attn_mask, CausalBias) else attn_mask)
-                if others:
-                    raise NotImplementedError(f"{others} is torch's to ask")
-            if query.device.type == "cpu" and not emulate:
-                raise NotImplementedError("the tensors are in host memory")
-            if _settings.gradients == "torch":
-                lost = wants_derivatives(query, key, value, attn_mask)
-                if lost:
-                    raise NotImplementedError(lost.partition(";")[0])
-            result = scaled_dot_product_attention(
-                query, key, value, attn_mask, dropout_p, is_causal, scale,
-                enable_gqa)
-            patch.taken += 1
-            return result
-        except (NotImplementedError, ValueError, Error) as why:
-            patch.refused[str(why)] += 1
-        with (patch._lifted() if others or isinstance(attn_mask, CausalBias)
-              else contextlib.nullcontext()):
-            return _torch_sdpa(query, key, value, attn_mask, dropout_p, is_causal,
-                               scale=scale, enable_gqa=enable_gqa)
-
-    patch.function = scaled_dot_product_attention_by_kvbuf
-    torch.nn.functional.scaled_dot_product_attention = patch.function
-    return patch
-
-
-#===------------------------------------------------------------------------===#
 # Operators
 #===------------------------------------------------------------------------===#
 
-_LEFT = {"dropout_p": "refused unless it is 0", "out": "copied to"}
+_MORE = {"more": "other libraries' arguments, resolved"}
+_LEFT = {"dropout_p": "refused unless it is 0", "out": "copied to", **_MORE}
 _RESULTS = {"deterministic": "changes nothing",
             "return_attn_probs": "adds an empty tensor"}
 
@@ -990,7 +697,8 @@ _flash_attn_varlen = Operator(
     "flash_attn_varlen", flash_attn_varlen_func, left={**_LEFT, **_RESULTS},
     window="window_size", lse="return_lse", offsets="cu_seqlens_q")
 _flash_attn_kvcache = Operator(
-    "flash_attn_kvcache", flash_attn_with_kvcache, left={"out": _LEFT["out"]},
+    "flash_attn_kvcache", flash_attn_with_kvcache,
+    left={"out": _LEFT["out"], **_MORE},
     window="window_size", lse="return_softmax_lse", v="v_cache",
     written=("k_cache", "v_cache", "k_descale", "v_descale"),
     offsets="cu_seqlens_q")

@@ -1,0 +1,157 @@
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Launches on torch's tensors that were made before: see docs/python.md."""
+
+from __future__ import annotations
+
+import numbers
+import struct
+
+import torch
+
+from . import _calls, _kernels, _ops, _tensors
+from ._library import check
+from ._torch_state import is_memory
+
+_Tensor = torch.Tensor
+_empty_like = torch.empty_like
+
+#: Launches by what they follow from; addresses alone are open.
+_plans: dict = {}
+_MOST_PLANS = 4096
+#: The same on GPUs, where torch describes its tensors to C: functions of a
+#: _calls.Calls by what a call says besides its tensors. Each returns what the
+#: call does, or None for one that was not made before.
+_calls_by_options: dict = {}
+
+
+def _forget():
+    """Every plan."""
+    _plans.clear()
+    _calls_by_options.clear()
+
+
+class _Plan:
+    """A launch on tensors that differ from the first call's in their addresses
+    alone. Its output is like the query. `run` takes as few steps as it can:
+    whoever calls it pays for each."""
+
+    __slots__ = ("plan", "launch", "handle", "stream", "lse", "order", "pack",
+                 "emulated")
+
+    def __init__(self, request, like, order):
+        name = _ops.of(like).device_name(like)
+        self.emulated = emulated = name == "emulator"
+        kernel = _kernels.find(request.problem, _kernels.chip_on(name), None,
+                               emulated)
+        self.plan = kernel.plan(request.arguments(_ops.of(like)),
+                                request.sizes_of(kernel))
+        self.launch, self.handle = self.plan.launch, self.plan.handle
+        self.stream = _tensors.stream_getter(
+            like, "host" if emulated else name)
+        #: Which of the call's tensors each of the kernel's is.
+        self.order = tuple(order)
+        #: A tensor that empty_like makes log-sum-exps of, None without.
+        self.lse = None
+        if request.problem.lse:
+            self.lse = torch.empty(1, dtype=torch.float32, device=like.device
+                                   ).expand(request.lse.shape)
+        count = len(order) + 1 + (self.lse is not None)
+        #: The addresses, as an array of C.
+        self.pack = struct.Struct(f"{count}Q").pack
+
+    def run(self, q, data):
+        """The output; `data` are the addresses of the call's tensors."""
+        out = _empty_like(q)
+        status = self.launch(
+            self.handle, self.pack(*[data[i] for i in self.order],
+                                   out.data_ptr()), self.stream())
+        if status:
+            check(status)
+        return out
+
+    def run_lse(self, q, data):
+        """(output, log-sum-exp)."""
+        out, lse = _empty_like(q), _empty_like(self.lse)
+        status = self.launch(
+            self.handle, self.pack(*[data[i] for i in self.order],
+                                   out.data_ptr(), lse.data_ptr()),
+            self.stream())
+        if status:
+            check(status)
+        return out, lse
+
+
+def _laid_out_like(out, q):
+    """Whether torch.empty_like(q) is laid out as `out` is. The stride of one
+    element moves nothing."""
+    like = torch.empty_like(q)
+    return out.shape == q.shape and all(
+        n == 1 or a == b
+        for n, a, b in zip(out.shape, out.stride(), like.stride()))
+
+
+def _keep(key, options, request, tensors, result, order):
+    """Keeps a launch whose tensors are the call's, those of `order`, and
+    `result`. What it is found by must not change under its hands."""
+    if not _is_value(options) or not is_memory(*tensors):
+        return
+    if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
+        _forget()
+    plan = _Plan(request, tensors[0], order)
+    outputs = (result, request.lse) if request.problem.lse else (result,)
+    if (plan.emulated or len(tensors) > _calls.MOST_INPUTS
+            or not _calls.supported(tensors[0])):
+        _plans[key] = plan
+        return
+    function = _calls_by_options.get(options)
+    if function is None or len(function.__self__.plans) >= _MOST_PLANS:
+        calls = _calls.Calls(_Tensor, len(tensors), len(outputs))
+        if not calls:  # another DLPack
+            _plans[key] = plan
+            return
+        function = _calls_by_options[options] = calls.function
+    # Outputs are as their first ones, of which log-sum-exps take no memory.
+    function.__self__.add(
+        plan.plan, [*order, *(len(tensors) + i for i in range(len(outputs)))],
+        tensors, [(_empty_like, like, quick, (tuple(x.shape), x.stride(), x.dtype))
+                  for x, like in zip(outputs, (None, plan.lse))
+                  for quick in [_quick_empty(x)]])
+
+
+def _is_value(options):
+    """Whether these are equal only if they mean the same: a tensor is equal to
+    itself, whatever it holds."""
+    return all(_is_value(x) if isinstance(x, tuple)
+               else x is None or isinstance(x, (numbers.Number, str))
+               for x in options)
+
+
+def _quick_empty(x):
+    """A function of (shape, strides, type) that allocates on the thread's device
+    in less time than torch.empty_like does: what torch's own compiler calls. None
+    if there is none."""
+    try:
+        return getattr(torch._C._dynamo.guards,
+                       f"_empty_strided_{x.device.type}")
+    except AttributeError:  # another torch
+        return None
+
+
+def _remember(key, options, request, tensors):
+    """Keeps a plan if the kernel took these tensors as they are."""
+    if key is None or request.finish or request.empty:
+        return
+    own = list(request.tensors.values())
+    if not _laid_out_like(request.out, tensors[0]):
+        return
+    order = []
+    for x in own:
+        at = next((i for i, t in enumerate(tensors) if t is x), None)
+        if at is None:
+            return
+        order.append(at)
+    if order[0] != 0:
+        return
+    _keep(key, options, request, tensors, request.out, order)
