@@ -791,3 +791,36 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+#one = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 1>
+#two = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
+!tile = !kvbuffer.tile<16x16xbf16>
+gpu.module @m {
+  // A loop whose own load has one slot asks for no prefetch, though the first loads of
+  // the loop in it come to stand in its body (no warning).
+  // CHECK-LABEL: gpu.func @queries_around
+  // CHECK: scf.for
+  // CHECK:   kvbuffer.dram_load %{{.*}} into %qbuf :
+  // CHECK:   kvbuffer.dram_load %{{.*}} into %kbuf if
+  // CHECK:   scf.for
+  // REMARK: [Passed] prefetch{{.*}}loads run
+  // REMARK: [Missed] prefetch{{.*}}a buffer of one slot cannot be loaded while it is read
+  gpu.func @queries_around(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %q = kvbuffer.alloc : !kvbuffer.buffer<#one>
+    %k = kvbuffer.alloc : !kvbuffer.buffer<#two>
+    scf.for %i = %c0 to %n step %c1 {
+      kvbuffer.meet
+      %t = kvbuffer.dram_load %tile into %q : !tile, !kvbuffer.buffer<#one>
+      %s = kvbuffer.lds_stage %t : !kvbuffer.token<#one>
+      scf.for %j = %c0 to %n step %c1 {
+        %u = kvbuffer.dram_load %tile into %k : !tile, !kvbuffer.buffer<#two>
+        %v = kvbuffer.lds_stage %u : !kvbuffer.token<#two>
+      }
+    }
+    gpu.return
+  }
+}

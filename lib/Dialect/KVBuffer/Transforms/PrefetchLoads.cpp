@@ -259,7 +259,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     return merged;
   }
 
-  LogicalResult pipeline(scf::ForOp loop) {
+  /// `asks`: whether a load of the loop's own has a buffer of several slots;
+  /// buffers of one slot ask for no prefetch.
+  LogicalResult pipeline(scf::ForOp loop, bool asks) {
     Block *body = loop.getBody();
     SmallVector<DramLoadOp> loads(body->getOps<DramLoadOp>());
     SmallVector<LdsStageOp> stages(body->getOps<LdsStageOp>());
@@ -280,10 +282,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
           std::min(slots, load.getBuffer().getType().getParams().getStages());
     if (StringRef obstacle = findObstacle(loop, loads, stages, slots);
         !obstacle.empty()) {
-      // Buffers of one slot ask for no prefetch.
-      if (llvm::all_of(loads, [](DramLoadOp load) {
-            return load.getBuffer().getType().getParams().getStages() < 2;
-          }))
+      if (!asks)
         remark::missed(
             loop.getLoc(),
             remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
@@ -494,12 +493,17 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         schedule ? std::get_if<LoadsAhead>(&schedule.getAhead()) : nullptr;
     looksAhead = loads && loads->pages;
     warps = schedule ? schedule.getWarps() : 0;
-    SmallVector<scf::ForOp> loops;
+    SmallVector<std::pair<scf::ForOp, bool>> loops;
     // The first loads of a loop that runs ahead stand in the loop around it,
     // which asks for nothing by them.
     getOperation().walk([&](scf::ForOp loop) {
-      if (!loop.getBody()->getOps<DramLoadOp>().empty())
-        loops.push_back(loop);
+      auto loads = loop.getBody()->getOps<DramLoadOp>();
+      if (loads.empty())
+        return;
+      loops.push_back(
+          {loop, llvm::any_of(loads, [](DramLoadOp load) {
+             return load.getBuffer().getType().getParams().getStages() > 1;
+           })});
     });
     getOperation().walk([&](DramLoadOp load) {
       auto loop = load->getParentOfType<LoopLikeOpInterface>();
@@ -512,8 +516,8 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
                    ? "not prefetched: a load stands inside of a branch"
                    : "not prefetched: only loads of scf.for are");
     });
-    for (scf::ForOp loop : loops)
-      if (failed(pipeline(loop)))
+    for (auto [loop, asks] : loops)
+      if (failed(pipeline(loop, asks)))
         return signalPassFailure();
   }
 };
