@@ -18,6 +18,20 @@ endfunction()
 
 kvbuf_add_doc(Dialect.md Dialect/KVBuffer/IR/KVBuffer.td
   -gen-dialect-doc -dialect=kvbuffer)
+# What `Arg` and `Res` say of operands, which mlir-tblgen's tables leave out.
+find_program(KVBUF_LLVM_TBLGEN NAMES llvm-tblgen llvm-tblgen-22
+  HINTS "${LLVM_TOOLS_BINARY_DIR}")
+find_package(Python3 COMPONENTS Interpreter)
+if(KVBUF_LLVM_TBLGEN AND Python3_FOUND)
+  set(source "${PROJECT_SOURCE_DIR}/include/kvbuffer/Dialect/KVBuffer/IR/KVBuffer.td")
+  add_custom_command(OUTPUT "${KVBUF_DOCS_DIR}/Dialect.md" APPEND
+    COMMAND "${KVBUF_LLVM_TBLGEN}" --dump-json "${source}"
+      -o "${KVBUF_DOCS_DIR}/Dialect.json"
+      -I "${PROJECT_SOURCE_DIR}/include" -I "${MLIR_INCLUDE_DIRS}"
+    COMMAND "${Python3_EXECUTABLE}"
+      "${PROJECT_SOURCE_DIR}/tools/describe-operands.py"
+      "${KVBUF_DOCS_DIR}/Dialect.json" --into "${KVBUF_DOCS_DIR}/Dialect.md")
+endif()
 kvbuf_add_doc(Passes.md Dialect/KVBuffer/Transforms/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Conversions.md Conversion/Passes.td -gen-pass-doc)
 kvbuf_add_doc(AMDPasses.md Target/AMD/Passes.td -gen-pass-doc)

@@ -56,7 +56,7 @@ public:
               llvm::function_ref<mlir::Value(mlir::Value element,
                                              const LaneElement &at)>
                   fn) = 0;
-  /// What depends on the lane of its elements' rows and columns; i32.
+  /// The lane-dependent part of an element's row and column; i32.
   virtual mlir::Value laneRow(FragmentType type) = 0;
   virtual mlir::Value laneCol(FragmentType type) = 0;
   /// The sum or the maximum of the values that lanes have for a row of a

@@ -59,7 +59,7 @@ def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
     Arg<Optional<KVBuffer_CachePart>, "scales of a quantized cache">:$scales,
     Arg<Optional<Index>, "most new tokens of a sequence">:$max_prompt,
     Arg<Optional<Index>, "most tokens of a sequence">:$max_context);
-  let results = (outs KVBuffer_AnyCache:$cache);
+  let results = (outs Res<KVBuffer_AnyCache, "the cache of these parts">:$cache);
   let assemblyFormat = [{
     $data (`indices` `(` $indices^ `:` type($indices) `)`)?
     (`scales` `(` $scales^ `:` type($scales) `)`)?
@@ -102,9 +102,11 @@ def KVBuffer_CacheTensorOp : KVBuffer_Op<"cache_tensor", [
     }
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, AnyRankedTensor:$into,
-                       UnitAttr:$scales);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "a cache made of tensors">:$cache,
+      Arg<AnyRankedTensor, "the tensor that it was made of, as a destination">:$into,
+      Arg<UnitAttr, "the scales, not the data">:$scales);
+  let results = (outs Res<AnyRankedTensor, "its contents after all that was stored">:$result);
   let assemblyFormat = [{
     $cache (`scales` $scales^)? `into` `(` $into `)` attr-dict `:` type($cache) `->` type($result)
   }];
@@ -126,8 +128,11 @@ def KVBuffer_CacheLengthOp : KVBuffer_Op<"cache.cache_length", [
     %n = kvbuffer.cache.cache_length %cache[%batch] : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch);
-  let results = (outs Index:$length);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch);
+  let results = (outs
+      Res<Index, "tokens, without the new ones where lengths exclude them">:$length);
   let assemblyFormat = [{
     $cache `[` $batch `]` attr-dict `:` type($cache)
   }];
@@ -145,8 +150,8 @@ def KVBuffer_EmptyCacheOp : KVBuffer_Op<"cache.empty_cache", [
     %none = kvbuffer.cache.empty_cache %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache);
-  let results = (outs I1:$empty);
+  let arguments = (ins Arg<KVBuffer_AnyCache, "the cache">:$cache);
+  let results = (outs Res<I1, "whether no sequence has a token">:$empty);
   let assemblyFormat = [{
     $cache attr-dict `:` type($cache)
   }];
@@ -165,8 +170,8 @@ def KVBuffer_MaxPromptLengthOp : KVBuffer_Op<"cache.max_prompt_length", [
     %n = kvbuffer.cache.max_prompt_length %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache);
-  let results = (outs Index:$length);
+  let arguments = (ins Arg<KVBuffer_AnyCache, "the cache">:$cache);
+  let results = (outs Res<Index, "the most new tokens of a sequence">:$length);
   let assemblyFormat = [{
     $cache attr-dict `:` type($cache)
   }];
@@ -185,8 +190,8 @@ def KVBuffer_MaxContextLengthOp : KVBuffer_Op<"cache.max_context_length", [
     %n = kvbuffer.cache.max_context_length %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache);
-  let results = (outs Index:$length);
+  let arguments = (ins Arg<KVBuffer_AnyCache, "the cache">:$cache);
+  let results = (outs Res<Index, "the most tokens of a sequence">:$length);
   let assemblyFormat = [{
     $cache attr-dict `:` type($cache)
   }];
@@ -208,8 +213,11 @@ def KVBuffer_RowIdxOp : KVBuffer_Op<"cache.row_idx", [
     %row = kvbuffer.cache.row_idx %cache[%batch, %token] : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$start_tok);
-  let results = (outs Index:$row);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the first token's position">:$start_tok);
+  let results = (outs Res<Index, "the row; -1 where the token has none">:$row);
   let assemblyFormat = [{
     $cache `[` $batch `,` $start_tok `]` attr-dict `:` type($cache)
   }];
@@ -228,8 +236,8 @@ def KVBuffer_NumKVRowsOp : KVBuffer_Op<"cache.num_kv_rows", [
     %n = kvbuffer.cache.num_kv_rows %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache);
-  let results = (outs Index:$rows);
+  let arguments = (ins Arg<KVBuffer_AnyCache, "the cache">:$cache);
+  let results = (outs Res<Index, "rows of the memory, seen as a matrix">:$rows);
   let assemblyFormat = [{
     $cache attr-dict `:` type($cache)
   }];
@@ -248,8 +256,10 @@ def KVBuffer_GetTmaRowOp : KVBuffer_Op<"cache.get_tma_row", [
     %row = kvbuffer.cache.get_tma_row %cache[%encoded] : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$encoded);
-  let results = (outs Index:$row);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "block * page_size + offset; of caches without pages the row">:$encoded);
+  let results = (outs Res<Index, "the row of the memory, seen as a matrix">:$row);
   let assemblyFormat = [{
     $cache `[` $encoded `]` attr-dict `:` type($cache)
   }];
@@ -268,8 +278,8 @@ def KVBuffer_MaxTileSizeOp : KVBuffer_Op<"cache.max_tile_size", [
     %n = kvbuffer.cache.max_tile_size %cache : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache);
-  let results = (outs Index:$rows);
+  let arguments = (ins Arg<KVBuffer_AnyCache, "the cache">:$cache);
+  let results = (outs Res<Index, "tokens whose rows lie together">:$rows);
   let assemblyFormat = [{
     $cache attr-dict `:` type($cache)
   }];
@@ -292,8 +302,13 @@ def KVBuffer_BlockPagedPtrOp : KVBuffer_Op<"cache.block_paged_ptr", [
         -> memref<64x128xbf16, strided<[?, 1], offset: ?>>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$start_tok, Index:$head, Index:$head_dim);
-  let results = (outs AnyMemRef:$tile);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the first token's position">:$start_tok,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the first element of the head">:$head_dim);
+  let results = (outs Res<AnyMemRef, "a view of the tile's rows and columns">:$tile);
   let assemblyFormat = [{
     $cache `[` $batch `,` $start_tok `,` $head `,` $head_dim `]` attr-dict
     `:` type($cache) `->` type($tile)
@@ -318,8 +333,17 @@ def KVBuffer_CacheLoadOp : KVBuffer_Op<"cache.load", [
       : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64> -> vector<8xf32>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, OptionalAttr<I64Attr>:$alignment, UnitAttr:$in_bounds);
-  let results = (outs VectorOfRankAndType<[1], [AnyFloat]>:$result);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the token's position in its sequence">:$token,
+      Arg<Index, "the first element of the head">:$head_dim,
+      Arg<OptionalAttr<I64Attr>, "bytes that the address is known to be a multiple of">:$alignment,
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+  let results = (outs
+      Res<VectorOfRankAndType<[1], [AnyFloat]>,
+          "the elements, converted, times their scales">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($cache) `->` type($result)
   }];
@@ -343,7 +367,15 @@ def KVBuffer_CacheStoreOp : KVBuffer_Op<"cache.store", [
       : vector<8xbf16>, !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins VectorOfRankAndType<[1], [AnyFloat]>:$value, KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, OptionalAttr<I64Attr>:$alignment, UnitAttr:$in_bounds);
+  let arguments = (ins
+      Arg<VectorOfRankAndType<[1], [AnyFloat]>, "elements of the cache's type">:$value,
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the token's position in its sequence">:$token,
+      Arg<Index, "the first element of the head">:$head_dim,
+      Arg<OptionalAttr<I64Attr>, "bytes that the address is known to be a multiple of">:$alignment,
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($value) `,` type($cache)
   }];
@@ -363,8 +395,16 @@ def KVBuffer_LoadQuantizedOp : KVBuffer_Op<"cache.load_quantized", [
       : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32> -> vector<16xf8E4M3FN>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, OptionalAttr<I64Attr>:$alignment, UnitAttr:$in_bounds);
-  let results = (outs VectorOfRankAndType<[1], [AnyFloat]>:$result);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the token's position in its sequence">:$token,
+      Arg<Index, "the first element of the head">:$head_dim,
+      Arg<OptionalAttr<I64Attr>, "bytes that the address is known to be a multiple of">:$alignment,
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+  let results = (outs
+      Res<VectorOfRankAndType<[1], [AnyFloat]>, "the elements as they are stored">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($cache) `->` type($result)
   }];
@@ -385,8 +425,15 @@ def KVBuffer_LoadScaleOp : KVBuffer_Op<"cache.load_scale", [
       : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32> -> vector<1xf32>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, UnitAttr:$in_bounds);
-  let results = (outs VectorOfRankAndType<[1], [AnyFloat]>:$result);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the token's position in its sequence">:$token,
+      Arg<Index, "the first element of the head">:$head_dim,
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+  let results = (outs
+      Res<VectorOfRankAndType<[1], [AnyFloat]>, "scales of neighbouring groups">:$result);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($cache) `->` type($result)
   }];
@@ -407,7 +454,14 @@ def KVBuffer_StoreScaleOp : KVBuffer_Op<"cache.store_scale", [
       : vector<1xf32>, !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32>
     ```
   }];
-  let arguments = (ins VectorOfRankAndType<[1], [AnyFloat]>:$value, KVBuffer_AnyCache:$cache, Index:$batch, Index:$head, Index:$token, Index:$head_dim, UnitAttr:$in_bounds);
+  let arguments = (ins
+      Arg<VectorOfRankAndType<[1], [AnyFloat]>, "scales of neighbouring groups">:$value,
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the token's position in its sequence">:$token,
+      Arg<Index, "the first element of the head">:$head_dim,
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($value) `,` type($cache)
   }];
@@ -429,8 +483,14 @@ def KVBuffer_ScalesBlockPagedPtrOp : KVBuffer_Op<"cache.scales_block_paged_ptr",
         -> memref<64x4xf32, strided<[?, 1], offset: ?>>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, Index:$batch, Index:$start_tok, Index:$head, Index:$head_dim);
-  let results = (outs AnyMemRef:$tile);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the first token's position">:$start_tok,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the first element of the head">:$head_dim);
+  let results = (outs
+      Res<AnyMemRef, "a view of the tile's scales: a row a token, a column a group">:$tile);
   let assemblyFormat = [{
     $cache `[` $batch `,` $start_tok `,` $head `,` $head_dim `]` attr-dict
     `:` type($cache) `->` type($tile)
@@ -451,8 +511,8 @@ def KVBuffer_ScalesRawPtrOp : KVBuffer_Op<"cache.scales_raw_ptr", [
       : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = 32> -> memref<f32, strided<[], offset: ?>>
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache);
-  let results = (outs AnyMemRef:$scales);
+  let arguments = (ins Arg<KVBuffer_AnyCache, "the cache">:$cache);
+  let results = (outs Res<AnyMemRef, "the first scale">:$scales);
   let assemblyFormat = [{
     $cache attr-dict `:` type($cache) `->` type($scales)
   }];
@@ -505,7 +565,8 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [KVBuffer_Problem]> {
     }
     ```
   }];
-  let arguments = (ins Arg<KVBuffer_Shaped, "new keys">:$k,
+  let arguments = (ins
+      Arg<KVBuffer_Shaped, "new keys">:$k,
       Arg<Optional<KVBuffer_Shaped>, "new values">:$v,
       Arg<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>,
           "where keys go">:$k_cache,
@@ -516,8 +577,9 @@ def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [KVBuffer_Problem]> {
           "positions of first tokens">:$at,
       Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "cosines">:$cos,
       Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "sines">:$sin,
-      UnitAttr:$interleaved);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
+      Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
+  let results = (outs
+      Res<Variadic<AnyRankedTensor>, "the caches that are tensors, with the new rows">:$results);
   let assemblyFormat = [{
     `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
     (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?

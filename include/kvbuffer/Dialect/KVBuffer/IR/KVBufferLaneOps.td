@@ -31,8 +31,11 @@ def KVBuffer_DramRangeOp : KVBuffer_Op<"dram_range", [KVBuffer_NamedResults, Pur
     %range = kvbuffer.dram_range %k[%base] bytes(%n) : memref<bf16>
     ```
   }];
-  let arguments = (ins AnyMemRef:$data, Index:$offset, I32:$bytes);
-  let results = (outs KVBuffer_RangeType:$range);
+  let arguments = (ins
+      Arg<AnyMemRef, "the memory">:$data,
+      Arg<Index, "the first element">:$offset,
+      Arg<I32, "how many bytes there are; the same in all lanes">:$bytes);
+  let results = (outs Res<KVBuffer_RangeType, "the range">:$range);
   let assemblyFormat = [{
     $data `[` $offset `]` `bytes` `(` $bytes `)` attr-dict `:` type($data)
   }];
@@ -50,8 +53,10 @@ def KVBuffer_RangeLoadOp : KVBuffer_Op<"range_load", [MemoryEffects<[MemRead]>]>
     %x = kvbuffer.range_load %range[%offset] : vector<8xbf16>
     ```
   }];
-  let arguments = (ins KVBuffer_RangeType:$range, I32:$offset);
-  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let arguments = (ins
+      Arg<KVBuffer_RangeType, "what is read">:$range,
+      Arg<I32, "the lane's byte in the range">:$offset);
+  let results = (outs Res<AnyVectorOfNonZeroRank, "the vector there; zero past the end">:$result);
   let assemblyFormat = "$range `[` $offset `]` attr-dict `:` type($result)";
 }
 
@@ -72,9 +77,13 @@ def KVBuffer_RangeCopyOp : KVBuffer_Op<"range_copy", [
       : memref<?xi8, #gpu.address_space<workgroup>>
     ```
   }];
-  let arguments = (ins KVBuffer_RangeType:$range, I32:$offset, AnyMemRef:$lds,
-                       Index:$at, I64Attr:$bytes,
-                       DefaultValuedAttr<I64Attr, "0">:$skip);
+  let arguments = (ins
+      Arg<KVBuffer_RangeType, "what is read">:$range,
+      Arg<I32, "the lane's byte in the range">:$offset,
+      Arg<AnyMemRef, "the memory of the block">:$lds,
+      Arg<Index, "the byte of lane 0 in it; the same in all lanes">:$at,
+      Arg<I64Attr, "of the vector of a lane">:$bytes,
+      Arg<DefaultValuedAttr<I64Attr, "0">, "bytes added to every offset">:$skip);
   let assemblyFormat = [{
     $range `[` $offset `]` `to` $lds `[` $at `]` attr-dict `:` type($lds)
   }];
@@ -109,8 +118,8 @@ def KVBuffer_LaneAnyOp : KVBuffer_Op<"lane_any"> {
     %any = kvbuffer.lane_any %mine
     ```
   }];
-  let arguments = (ins I1:$condition);
-  let results = (outs I1:$any);
+  let arguments = (ins Arg<I1, "the lane's own">:$condition);
+  let results = (outs Res<I1, "whether it holds in any lane">:$any);
   let assemblyFormat = "$condition attr-dict";
 }
 
@@ -125,8 +134,8 @@ def KVBuffer_LaneCountOp : KVBuffer_Op<"lane_count"> {
     %count = kvbuffer.lane_count %mine
     ```
   }];
-  let arguments = (ins I1:$condition);
-  let results = (outs I32:$count);
+  let arguments = (ins Arg<I1, "the lane's own">:$condition);
+  let results = (outs Res<I32, "in how many lanes it holds">:$count);
   let assemblyFormat = "$condition attr-dict";
 }
 
@@ -142,9 +151,11 @@ def KVBuffer_BarrierAnyOp : KVBuffer_Op<"barrier_any"> {
     %any = kvbuffer.barrier_any %mine at %id {threads = 128 : i64}
     ```
   }];
-  let arguments = (ins I1:$condition, I32:$id,
-                       Arg<I64Attr, "how many threads meet">:$threads);
-  let results = (outs I1:$any);
+  let arguments = (ins
+      Arg<I1, "the thread's own">:$condition,
+      Arg<I32, "the block's barrier">:$id,
+      Arg<I64Attr, "how many threads meet">:$threads);
+  let results = (outs Res<I1, "whether it holds in any thread">:$any);
   let assemblyFormat = "$condition `at` $id attr-dict";
 }
 
@@ -188,11 +199,12 @@ def KVBuffer_LaneMmaOp : KVBuffer_Op<"lane_mma", [
     ```
   }];
   // c first: the inferred result type reads it at a fixed position.
-  let arguments = (ins AnyVectorOfNonZeroRank:$c,
-                       Variadic<AnyVectorOfNonZeroRank>:$a,
-                       Variadic<AnyVectorOfNonZeroRank>:$b,
-                       DenseI64ArrayAttr:$shape);
-  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let arguments = (ins
+      Arg<AnyVectorOfNonZeroRank, "the lane's accumulators">:$c,
+      Arg<Variadic<AnyVectorOfNonZeroRank>, "words of operand a, in register order">:$a,
+      Arg<Variadic<AnyVectorOfNonZeroRank>, "words of operand b, in register order">:$b,
+      Arg<DenseI64ArrayAttr, "M, N and K of the instruction">:$shape);
+  let results = (outs Res<AnyVectorOfNonZeroRank, "accumulators with the product added">:$result);
   let assemblyFormat = [{
     `a` `(` $a `:` type($a) `)` `b` `(` $b `:` type($b) `)`
     `c` `(` $c `:` type($c) `)` attr-dict

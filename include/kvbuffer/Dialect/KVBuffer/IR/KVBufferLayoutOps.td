@@ -53,7 +53,8 @@ def KVBuffer_RowReduceOp
       : !kvbuffer.fragment<64x64xf32, acc> -> !kvbuffer.fragment<64x1xf32, row>
     ```
   }];
-  let arguments = (ins KVBuffer_ReductionAttr:$kind,
+  let arguments = (ins
+      Arg<KVBuffer_ReductionAttr, "maximum or sum">:$kind,
       Arg<KVBuffer_FragmentType, "accumulators">:$source);
   let results = (outs Res<KVBuffer_FragmentType, "a value for each row">:$row);
   let assemblyFormat =

@@ -49,7 +49,7 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
     Arg<Variadic<KVBuffer_FragmentType>, "accumulators of one shape">:$inputs,
     Arg<Optional<Index>, "the first row's coordinate">:$row,
     Arg<Optional<Index>, "the first column's coordinate">:$col);
-  let results = (outs KVBuffer_FragmentType:$result);
+  let results = (outs Res<KVBuffer_FragmentType, "accumulators of the same shape">:$result);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $inputs (`at` `(` $row^ `,` $col `)`)? attr-dict
@@ -67,7 +67,7 @@ def KVBuffer_YieldOp : KVBuffer_Op<"yield", [
     visible, of a `kvbuffer.attention`; the units of an item of a
     `kvbuffer.share_work`.
   }];
-  let arguments = (ins AnyType:$value);
+  let arguments = (ins Arg<AnyType, "what the region computes">:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 

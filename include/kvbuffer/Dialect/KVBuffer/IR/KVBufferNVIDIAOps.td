@@ -42,12 +42,22 @@ def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
       : vector<4xf32>, vector<4xf32>
     ```
   }];
-  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$c,
-                       Variadic<AnyVectorOfNonZeroRank>:$a,
-                       Optional<I64>:$a_desc, I64:$b_desc,
-                       DenseI64ArrayAttr:$a_steps, DenseI64ArrayAttr:$b_steps,
-                       TypeAttr:$element, I64Attr:$n, UnitAttr:$transpose_b);
-  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
+  let arguments = (ins
+      Arg<Variadic<AnyVectorOfNonZeroRank>, "the lane's accumulators, vectors of 4; none: zero">:$c,
+      Arg<Variadic<AnyVectorOfNonZeroRank>,
+          "words of operand a, 4 a step, if it is in registers">:$a,
+      Arg<Optional<I64>, "descriptor of operand a, if it is in LDS">:$a_desc,
+      Arg<I64, "descriptor of operand b">:$b_desc,
+      Arg<DenseI64ArrayAttr,
+          "what each instruction adds to `a_desc`, in units of 16 bytes">:$a_steps,
+      Arg<DenseI64ArrayAttr,
+          "what each instruction adds to `b_desc`, in units of 16 bytes">:$b_steps,
+      Arg<TypeAttr, "the type of the operands">:$element,
+      Arg<I64Attr, "columns of the product">:$n,
+      Arg<UnitAttr, "b's rows in memory are contracted">:$transpose_b);
+  let results = (outs
+      Res<Variadic<AnyVectorOfNonZeroRank>,
+          "accumulators, not to be touched before the wait">:$results);
   let assemblyFormat = [{
     (`c` `(` $c^ `:` type($c) `)`)? (`a` `(` $a^ `:` type($a) `)`)?
     (`a_desc` `(` $a_desc^ `)`)? `b` `(` $b_desc `)` attr-dict `:` type($results)
@@ -68,8 +78,11 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
     %r:2 = kvbuffer.wgmma_wait %s0, %s1 {pending = 1 : i64} : vector<4xf32>, vector<4xf32>
     ```
   }];
-  let arguments = (ins Variadic<AnyVectorOfNonZeroRank>:$values, I64Attr:$pending);
-  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$results);
+  let arguments = (ins
+      Arg<Variadic<AnyVectorOfNonZeroRank>, "accumulators of groups in flight">:$values,
+      Arg<I64Attr, "groups that may still be in flight">:$pending);
+  let results = (outs
+      Res<Variadic<AnyVectorOfNonZeroRank>, "the accumulators of those that have finished">:$results);
   let assemblyFormat = "$values attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
@@ -90,7 +103,10 @@ def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {
     kvbuffer.cluster_arrive %barrier in %rank if %first : !llvm.ptr<3>
     ```
   }];
-  let arguments = (ins AnyType:$barrier, I32:$rank, I1:$predicate);
+  let arguments = (ins
+      Arg<AnyType, "the mbarrier's place in this block">:$barrier,
+      Arg<I32, "the block of the cluster">:$rank,
+      Arg<I1, "whether to arrive">:$predicate);
   let assemblyFormat = [{
     $barrier `in` $rank `if` $predicate attr-dict `:` type($barrier)
   }];
@@ -111,8 +127,11 @@ def KVBuffer_ClusterStoreOp : KVBuffer_Op<"cluster_store", [
     kvbuffer.cluster_store %value to %address completes %barrier in %rank : !llvm.ptr<3>
     ```
   }];
-  let arguments = (ins I32:$value, AnyType:$address, AnyType:$barrier,
-                       I32:$rank);
+  let arguments = (ins
+      Arg<I32, "the word">:$value,
+      Arg<AnyType, "where it lies in this block">:$address,
+      Arg<AnyType, "the mbarrier that counts its bytes, at its place in this block">:$barrier,
+      Arg<I32, "the block of the cluster">:$rank);
   let assemblyFormat = [{
     $value `to` $address `completes` $barrier `in` $rank attr-dict
     `:` type($address)

@@ -108,16 +108,24 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     }
     ```
   }];
-  let arguments = (ins KVBuffer_Shaped:$q,
-      AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>:$keys,
-      AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>:$values,
-      Optional<KVBuffer_ShapedOf<[I32, I64], 1>>:$offsets,
-      Optional<KVBuffer_ShapedOf<[F32], 1>>:$sink,
-      Variadic<KVBuffer_Shaped>:$captures, KVBuffer_Shaped:$out,
-      Optional<KVBuffer_Shaped>:$lse, OptionalAttr<KVBuffer_MaskAttr>:$mask,
-      OptionalAttr<F32Attr>:$scale, OptionalAttr<F32Attr>:$softcap,
-      UnitAttr:$batch_invariant, OptionalAttr<KVBuffer_ScheduleAttr>:$schedule);
-  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let arguments = (ins
+      Arg<KVBuffer_Shaped, "queries">:$q,
+      Arg<AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>, "the cache of keys, or a tensor">:$keys,
+      Arg<AnyTypeOf<[KVBuffer_CacheType, AnyRankedTensor]>,
+          "the cache of values, or a tensor">:$values,
+      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>, "prefix sums of the query lengths">:$offsets,
+      Arg<Optional<KVBuffer_ShapedOf<[F32], 1>>,
+          "a score for each head that joins the denominator">:$sink,
+      Arg<Variadic<KVBuffer_Shaped>, "tensors that the regions read">:$captures,
+      Arg<KVBuffer_Shaped, "the output, a destination on tensors">:$out,
+      Arg<Optional<KVBuffer_Shaped>, "log-sum-exp of the scores, a destination on tensors">:$lse,
+      Arg<OptionalAttr<KVBuffer_MaskAttr>, "which keys a query sees">:$mask,
+      Arg<OptionalAttr<F32Attr>, "what scores are multiplied by; 1 / sqrt(head_size) without it">:$scale,
+      Arg<OptionalAttr<F32Attr>, "the cap of scores; none without it">:$softcap,
+      Arg<UnitAttr, "a row's bits depend on no other row">:$batch_invariant,
+      Arg<OptionalAttr<KVBuffer_ScheduleAttr>, "parameters that the default gives way to">:$schedule);
+  let results = (outs
+      Res<Variadic<AnyRankedTensor>, "on tensors the output and the log-sum-exp">:$results);
   let regions = (region MaxSizedRegion<1>:$score, MaxSizedRegion<1>:$visible);
   let assemblyFormat = [{
     `q` `(` $q `)` `k` `(` $keys `)` `v` `(` $values `)` `out` `(` $out `)`
@@ -215,8 +223,11 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResul
       : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
     ```
   }];
-  let arguments = (ins KVBuffer_CacheType:$cache, Index:$batch, Index:$newTokens);
-  let results = (outs Index:$keys);
+  let arguments = (ins
+      Arg<KVBuffer_CacheType, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "new tokens, whose rows are stored already">:$newTokens);
+  let results = (outs Res<Index, "keys of the sequence">:$keys);
   let assemblyFormat = [{
     $cache `[` $batch `]` `new` `(` $newTokens `)` attr-dict `:` type($cache)
   }];
@@ -239,9 +250,13 @@ def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>
       : !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 64, scale = f32, granularity = tensor>
     ```
   }];
-  let arguments = (ins KVBuffer_CacheType:$cache, Index:$batch, Index:$head,
-    Index:$token, Index:$headDim);
-  let results = (outs F32:$scale);
+  let arguments = (ins
+      Arg<KVBuffer_CacheType, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the token's position in its sequence">:$token,
+      Arg<Index, "the element of the head">:$headDim);
+  let results = (outs Res<F32, "what the element is multiplied by">:$scale);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $token `,` $headDim `]` attr-dict `:` type($cache)
   }];
@@ -265,9 +280,15 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
       : !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128> -> !kvbuffer.tile<64x128xbf16>
     ```
   }];
-  let arguments = (ins KVBuffer_CacheType:$cache, Index:$batch, Index:$head,
-    Index:$start, Index:$from, Index:$upto, Optional<I1>:$pred);
-  let results = (outs KVBuffer_TileType:$tile);
+  let arguments = (ins
+      Arg<KVBuffer_CacheType, "the cache">:$cache,
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the tile's first key">:$start,
+      Arg<Index, "the first valid key">:$from,
+      Arg<Index, "one past the last valid key">:$upto,
+      Arg<Optional<I1>, "false: the tile is not looked up">:$pred);
+  let results = (outs Res<KVBuffer_TileType, "the tile">:$tile);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $start `]` `from` $from `upto` $upto
     (`if` $pred^)? attr-dict `:` type($cache) `->` type($tile)
@@ -315,15 +336,15 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
     ```
   }];
   let arguments = (ins
-    Arg<AnyMemRef, "the tensor that the tile is a part of">:$tensor,
-    Arg<Variadic<Index>, "where row 0 and column 0 lie in it">:$indices,
-    Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "numbers of rows, side by side">:$numbers,
-    Arg<Optional<Index>, "the place of row 0's number">:$first,
-    Arg<Index, "how many rows there are">:$valid,
-    Arg<Optional<Index>, "how many columns there are">:$valid_cols,
-    OptionalAttr<I64Attr>:$row_dim,
-    DefaultValuedAttr<I64Attr, "1">:$group);
-  let results = (outs KVBuffer_TileType:$tile);
+      Arg<AnyMemRef, "the tensor that the tile is a part of">:$tensor,
+      Arg<Variadic<Index>, "where row 0 and column 0 lie in it">:$indices,
+      Arg<Optional<MemRefRankOf<[I32, I64], [1]>>, "numbers of rows, side by side">:$numbers,
+      Arg<Optional<Index>, "the place of row 0's number">:$first,
+      Arg<Index, "how many rows there are">:$valid,
+      Arg<Optional<Index>, "how many columns there are">:$valid_cols,
+      Arg<OptionalAttr<I64Attr>, "the dimension of its rows; the last but one without it">:$row_dim,
+      Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are heads of one row of the tensor">:$group);
+  let results = (outs Res<KVBuffer_TileType, "the tile">:$tile);
   let assemblyFormat = [{
     $tensor `[` $indices `]` (`gather` `(` $numbers^ `[` $first `]` `)`)?
     `valid` `(` $valid (`,` $valid_cols^)? `)` attr-dict
@@ -363,10 +384,9 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
     `lo`, each once; each buffer of keys is filled once a tile; and a tile that no
     row of a group of warps sees leaves what that group holds as it is.
     `kvbuf-assign-teams` then lets each group of consumers begin at the first tile
-    that it sees. With `per_group` the BM rows are those of the executing block, and
-    the range is that of the rows which the executing group of a team owns,
-    BM / groups of them; it may be read as that of all rows, as the tile interpreter
-    does, which executes groups as one.
+    that it sees. With `per_group` each warp group gets the range of its own
+    BM / groups rows. Using the range of all BM rows instead is also correct, and
+    slower; the tile interpreter does, which executes groups as one.
 
     Example:
 
@@ -375,11 +395,20 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
       {BM = 128, mask = #kvbuffer.mask<causal = true>}
     ```
   }];
-  let arguments = (ins Index:$row, Index:$queries, Index:$keys,
-                       I64Attr:$BM, KVBuffer_MaskAttr:$mask,
-                       DefaultValuedAttr<I64Attr, "1">:$group,
-                       UnitAttr:$descending, UnitAttr:$per_group);
-  let results = (outs Index:$lo, Index:$hi, Index:$fullLo, Index:$fullHi);
+  let arguments = (ins
+      Arg<Index, "the first query">:$row,
+      Arg<Index, "queries of the sequence">:$queries,
+      Arg<Index, "keys of the sequence">:$keys,
+      Arg<I64Attr, "rows of the tile">:$BM,
+      Arg<KVBuffer_MaskAttr, "which keys a query sees">:$mask,
+      Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are one query">:$group,
+      Arg<UnitAttr, "the program visits tiles from the last one, each once">:$descending,
+      Arg<UnitAttr, "each warp group may have the range of its own rows">:$per_group);
+  let results = (outs
+      Res<Index, "the first key that a row sees">:$lo,
+      Res<Index, "one past the last key that a row sees">:$hi,
+      Res<Index, "the first key from which on every row sees every key">:$fullLo,
+      Res<Index, "one past the last such key">:$fullHi);
   let builders = [OpBuilder<(ins "::mlir::Value":$row, "::mlir::Value":$queries,
       "::mlir::Value":$keys, "int64_t":$BM, "MaskAttr":$mask,
       CArg<"int64_t", "1">:$group)>];
@@ -412,8 +441,10 @@ def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, stages = 2>>
     ```
   }];
-  let arguments = (ins OptionalAttr<I64Attr>:$offset);
-  let results = (outs KVBuffer_BufferType:$buffer);
+  let arguments = (ins
+      Arg<OptionalAttr<I64Attr>,
+          "the first byte in the block's LDS; chosen by `kvbuf-allocate-lds` without it">:$offset);
+  let results = (outs Res<KVBuffer_BufferType, "the buffer">:$buffer);
   let builders = [OpBuilder<(ins "::mlir::Type":$type), [{
     build($_builder, $_state, type, ::mlir::IntegerAttr());
   }]>];
@@ -451,11 +482,15 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#kbuf>
     ```
   }];
-  let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_BufferType:$buffer,
-                       Optional<Index>:$slot, Optional<I1>:$pred,
-                       UnitAttr:$whole,
-                       DefaultValuedAttr<I64Attr, "0">:$block);
-  let results = (outs KVBuffer_TokenType:$token);
+  let arguments = (ins
+      Arg<KVBuffer_TileType, "what is loaded">:$tile,
+      Arg<KVBuffer_BufferType, "where it goes">:$buffer,
+      Arg<Optional<Index>, "the slot that is filled; the next one without it">:$slot,
+      Arg<Optional<I1>, "false: nothing is loaded">:$pred,
+      Arg<UnitAttr, "every row of the tile is valid">:$whole,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "the block of columns, of buffers without `full_kv`">:$block);
+  let results = (outs Res<KVBuffer_TokenType, "the data on its way">:$token);
   let assemblyFormat = [{
     $tile `into` $buffer (`[` $slot^ `]`)? (`if` $pred^)? attr-dict
     `:` type($tile) `,` type($buffer)
@@ -483,9 +518,10 @@ def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [KVBuffer_NamedResults,
       : !kvbuffer.token<#kbuf>, !kvbuffer.token<#vbuf>
     ```
   }];
-  let arguments = (ins Variadic<KVBuffer_TokenType>:$tokens,
-                       OptionalAttr<I64Attr>:$younger);
-  let results = (outs Variadic<KVBuffer_StagedType>:$staged);
+  let arguments = (ins
+      Arg<Variadic<KVBuffer_TokenType>, "loads to wait for">:$tokens,
+      Arg<OptionalAttr<I64Attr>, "later loads that may stay in flight">:$younger);
+  let results = (outs Res<Variadic<KVBuffer_StagedType>, "what they have loaded">:$staged);
   let assemblyFormat = "$tokens attr-dict `:` type($tokens)";
   let hasVerifier = 1;
 }
@@ -515,9 +551,12 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
       : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.fragment<64x128xbf16, b>
     ```
   }];
-  let arguments = (ins KVBuffer_StagedType:$staged, I64Attr:$row, I64Attr:$col,
-                       OptionalAttr<KVBuffer_DimensionAttr>:$contracted);
-  let results = (outs KVBuffer_FragmentType:$fragment);
+  let arguments = (ins
+      Arg<KVBuffer_StagedType, "the slot, or a view of it">:$staged,
+      Arg<I64Attr, "the first row">:$row,
+      Arg<I64Attr, "the first column">:$col,
+      Arg<OptionalAttr<KVBuffer_DimensionAttr>, "the dimension that products contract">:$contracted);
+  let results = (outs Res<KVBuffer_FragmentType, "the operand">:$fragment);
   let builders = [OpBuilder<(ins "::mlir::Type":$type, "::mlir::Value":$staged,
                                  "int64_t":$row, "int64_t":$col), [{
     build($_builder, $_state, type, staged, row, col, DimensionAttr());
@@ -556,8 +595,11 @@ def KVBuffer_StagedViewOp : KVBuffer_Op<"staged_view", [KVBuffer_NamedResults, P
       : !kvbuffer.staged<#kbuf> -> !kvbuffer.staged<#kbuf, 64x64 at [0, 64]>
     ```
   }];
-  let arguments = (ins KVBuffer_StagedType:$source, I64Attr:$row, I64Attr:$col);
-  let results = (outs KVBuffer_StagedType:$view);
+  let arguments = (ins
+      Arg<KVBuffer_StagedType, "a slot, or a view">:$source,
+      Arg<I64Attr, "the first row">:$row,
+      Arg<I64Attr, "the first column">:$col);
+  let results = (outs Res<KVBuffer_StagedType, "the part">:$view);
   let assemblyFormat = [{
     $source `[` $row `,` $col `]` attr-dict `:` type($source) `->` type($view)
   }];
@@ -580,8 +622,8 @@ def KVBuffer_TileFragmentOp : KVBuffer_Op<"tile_fragment", [KVBuffer_NamedResult
       : !kvbuffer.tile<256x80xbf16> -> !kvbuffer.fragment<256x96xbf16, a>
     ```
   }];
-  let arguments = (ins KVBuffer_TileType:$tile);
-  let results = (outs KVBuffer_FragmentType:$fragment);
+  let arguments = (ins Arg<KVBuffer_TileType, "what is loaded">:$tile);
+  let results = (outs Res<KVBuffer_FragmentType, "the operand">:$fragment);
   let assemblyFormat = "$tile attr-dict `:` type($tile) `->` type($fragment)";
   let hasVerifier = 1;
 }
@@ -601,8 +643,10 @@ def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
       : !kvbuffer.fragment<128x128xbf16, acc>, !kvbuffer.tile<128x128xbf16>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$fragment, KVBuffer_TileType:$tile,
-                       Optional<KVBuffer_BufferType>:$via);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "what is stored">:$fragment,
+      Arg<KVBuffer_TileType, "where it goes">:$tile,
+      Arg<Optional<KVBuffer_BufferType>, "a buffer that a whole tile may go through">:$via);
   let assemblyFormat = [{
     $fragment `,` $tile (`via` $via^ `:` type($via))? attr-dict
     `:` type($fragment) `,` type($tile)
@@ -625,9 +669,12 @@ def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
       : !kvbuffer.fragment<128x1xf32, row>, memref<?x16x?xf32>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$fragment, AnyMemRef:$tensor,
-                       Variadic<Index>:$indices, Index:$valid,
-                       DefaultValuedAttr<I64Attr, "1">:$group);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "a value for each row">:$fragment,
+      Arg<AnyMemRef, "where they go">:$tensor,
+      Arg<Variadic<Index>, "the place of row 0">:$indices,
+      Arg<Index, "rows that exist">:$valid,
+      Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are heads of one row of the tensor">:$group);
   let assemblyFormat = [{
     $fragment `,` $tensor `[` $indices `]` `valid` `(` $valid `)` attr-dict
     `:` type($fragment) `,` type($tensor)
@@ -648,8 +695,8 @@ def KVBuffer_FragmentFillOp : KVBuffer_Op<"fragment_fill", [KVBuffer_NamedResult
     %zero = kvbuffer.fragment_fill 0.000000e+00 : !kvbuffer.fragment<128x64xf32, acc>
     ```
   }];
-  let arguments = (ins F32Attr:$value);
-  let results = (outs KVBuffer_FragmentType:$fragment);
+  let arguments = (ins Arg<F32Attr, "of every element">:$value);
+  let results = (outs Res<KVBuffer_FragmentType, "the fragment">:$fragment);
   let assemblyFormat = "$value attr-dict `:` type($fragment)";
 }
 
@@ -665,8 +712,11 @@ def KVBuffer_FragmentSliceOp : KVBuffer_Op<"fragment_slice", [KVBuffer_NamedResu
       : !kvbuffer.fragment<128x64xbf16, a> -> !kvbuffer.fragment<128x16xbf16, a>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$source, I64Attr:$row, I64Attr:$col);
-  let results = (outs KVBuffer_FragmentType:$fragment);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "the whole">:$source,
+      Arg<I64Attr, "the first row">:$row,
+      Arg<I64Attr, "the first column">:$col);
+  let results = (outs Res<KVBuffer_FragmentType, "the part">:$fragment);
   let assemblyFormat = [{
     $source `[` $row `,` $col `]` attr-dict `:` type($source) `->` type($fragment)
   }];
@@ -691,10 +741,13 @@ def KVBuffer_MmaOp : KVBuffer_Op<"mma", [KVBuffer_NamedResults,
         !kvbuffer.fragment<128x64xf32, acc>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$a, KVBuffer_FragmentType:$b,
-                       KVBuffer_FragmentType:$acc, UnitAttr:$transpose_b,
-                       DefaultValuedAttr<I64Attr, "0">:$column);
-  let results = (outs KVBuffer_FragmentType:$result);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "rows of the product">:$a,
+      Arg<KVBuffer_FragmentType, "columns of the product">:$b,
+      Arg<KVBuffer_FragmentType, "what the product is added to">:$acc,
+      Arg<UnitAttr, "b's rows are the product's columns">:$transpose_b,
+      Arg<DefaultValuedAttr<I64Attr, "0">, "the accumulator's first column">:$column);
+  let results = (outs Res<KVBuffer_FragmentType, "acc + a * b">:$result);
   let assemblyFormat = [{
     $a `,` $b `,` $acc attr-dict `:` type($a) `,` type($b) `,` type($acc)
   }];
@@ -714,8 +767,9 @@ def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [KVBuffer_Named
       : !kvbuffer.fragment<128x128xf32, acc> -> !kvbuffer.fragment<128x128xbf16, acc>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$source);
-  let results = (outs KVBuffer_FragmentType:$fragment);
+  let arguments = (ins Arg<KVBuffer_FragmentType, "what is rounded">:$source);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the same values in another type or role">:$fragment);
   let assemblyFormat = "$source attr-dict `:` type($source) `->` type($fragment)";
   let hasVerifier = 1;
 }
@@ -735,8 +789,11 @@ def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [KVBuffer_NamedResults,
       : !kvbuffer.fragment<128x64xf32, acc>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$scores, F32Attr:$scale, F32Attr:$cap);
-  let results = (outs KVBuffer_FragmentType:$result);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "accumulators: a row a query, a column a key">:$scores,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<F32Attr, "what no score exceeds">:$cap);
+  let results = (outs Res<KVBuffer_FragmentType, "capped scores">:$result);
   let assemblyFormat = "$scores attr-dict `:` type($scores)";
   let hasVerifier = 1;
 }
@@ -755,8 +812,10 @@ def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [KVBuffer_NamedResu
       : !kvbuffer.fragment<128x64xf32, acc>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$source, F32Attr:$factor);
-  let results = (outs KVBuffer_FragmentType:$result);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "a fragment">:$source,
+      Arg<F32Attr, "the number">:$factor);
+  let results = (outs Res<KVBuffer_FragmentType, "the product">:$result);
   let assemblyFormat = "$source attr-dict `:` type($source)";
   let hasVerifier = 1;
 }
@@ -776,10 +835,15 @@ def KVBuffer_MaskOp : KVBuffer_Op<"mask", [KVBuffer_NamedResults,
       {mask = #kvbuffer.mask<causal = true>} : !kvbuffer.fragment<128x64xf32, acc>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$scores, Index:$row, Index:$queries,
-                       Index:$key, Index:$keys, KVBuffer_MaskAttr:$mask,
-                       DefaultValuedAttr<I64Attr, "1">:$group);
-  let results = (outs KVBuffer_FragmentType:$result);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "accumulators: a row a query, a column a key">:$scores,
+      Arg<Index, "the first query">:$row,
+      Arg<Index, "queries of the sequence">:$queries,
+      Arg<Index, "the first key">:$key,
+      Arg<Index, "keys of the sequence">:$keys,
+      Arg<KVBuffer_MaskAttr, "which keys a query sees">:$mask,
+      Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are one query">:$group);
+  let results = (outs Res<KVBuffer_FragmentType, "scores, -inf where hidden">:$result);
   let assemblyFormat = [{
     $scores `rows` `(` $row `,` $queries `)` `keys` `(` $key `,` $keys `)`
     attr-dict `:` type($scores)
@@ -823,14 +887,21 @@ def KVBuffer_OnlineSoftmaxOp
         -> !kvbuffer.fragment<128x64xbf16, a>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$scores,
-      KVBuffer_FragmentType:$max, KVBuffer_FragmentType:$sum, F32Attr:$scale,
-      UnitAttr:$masked,
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "accumulators: a row a query, a column a key">:$scores,
+      Arg<KVBuffer_FragmentType, "each row's largest score so far">:$max,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<UnitAttr, "scores may be -inf">:$masked,
       Arg<Optional<KVBuffer_FragmentType>,
           "the largest score of each row">:$row_max,
-      UnitAttr:$not_negative, UnitAttr:$unbounded);
-  let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newMax,
-                      KVBuffer_FragmentType:$newSum, KVBuffer_FragmentType:$rescale);
+      Arg<UnitAttr, "no row's maximum has its sign bit set">:$not_negative,
+      Arg<UnitAttr, "scores may be of any size">:$unbounded);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "weights, in the type of the operand that they become">:$p,
+      Res<KVBuffer_FragmentType, "each row's largest score, these included">:$newMax,
+      Res<KVBuffer_FragmentType, "each row's sum, these weights included">:$newSum,
+      Res<KVBuffer_FragmentType, "what accumulated rows are multiplied by">:$rescale);
   let builders = [
       // Of a step that finds the largest scores itself.
       OpBuilder<(ins "::mlir::Type":$p, "::mlir::Type":$newMax,
@@ -862,8 +933,10 @@ def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [KVBuffer_NamedResults,
       : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$factor);
-  let results = (outs KVBuffer_FragmentType:$result);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "an accumulator">:$acc,
+      Arg<KVBuffer_FragmentType, "a value for each row">:$factor);
+  let results = (outs Res<KVBuffer_FragmentType, "the product">:$result);
   let assemblyFormat = "$acc `,` $factor attr-dict `:` type($acc) `,` type($factor)";
   let hasVerifier = 1;
 }
@@ -888,12 +961,17 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_Op<"softmax_finish", [
       : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
-                       KVBuffer_FragmentType:$sum,
-                       Optional<KVBuffer_FragmentType>:$excess,
-                       Optional<F32>:$sink, F32Attr:$scale,
-                       UnitAttr:$unbounded);
-  let results = (outs KVBuffer_FragmentType:$result, KVBuffer_FragmentType:$lse);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
+      Arg<KVBuffer_FragmentType, "each row's largest score">:$max,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights">:$sum,
+      Arg<Optional<KVBuffer_FragmentType>, "what rounding has added to the weights">:$excess,
+      Arg<Optional<F32>, "a score that joins the denominator">:$sink,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the normalized output">:$result,
+      Res<KVBuffer_FragmentType, "each row's log-sum-exp">:$lse);
   let assemblyFormat = [{
     $acc `,` $max `,` $sum (`excess` `(` $excess^ `)`)?
     (`sink` `(` $sink^ `)`)? attr-dict `:` type($acc) `,` type($max)

@@ -43,10 +43,15 @@ def KVBuffer_RaiseMaxOp : KVBuffer_Op<"raise_max", [
       : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
-                       Optional<I1>:$exact, F32Attr:$scale);
-  let results = (outs KVBuffer_FragmentType:$newMax, KVBuffer_FragmentType:$factor,
-                      I1:$raised);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "accumulators: a row a query, a column a key">:$scores,
+      Arg<KVBuffer_FragmentType, "each row's largest score so far">:$max,
+      Arg<Optional<I1>, "whether any larger score raises">:$exact,
+      Arg<F32Attr, "what scores are multiplied by">:$scale);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the maxima that weights are relative to">:$newMax,
+      Res<KVBuffer_FragmentType, "what accumulated rows are multiplied by">:$factor,
+      Res<I1, "whether a row of the group was raised">:$raised);
   let assemblyFormat = [{
     $scores `,` $max (`exact` `(` $exact^ `)`)? attr-dict
     `:` type($scores) `,` type($max)
@@ -69,9 +74,14 @@ def KVBuffer_ApplyRaiseOp : KVBuffer_Op<"apply_raise", [
       : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
-  let arguments = (ins I1:$raised, KVBuffer_FragmentType:$factor,
-                       KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$sum);
-  let results = (outs KVBuffer_FragmentType:$newAcc, KVBuffer_FragmentType:$newSum);
+  let arguments = (ins
+      Arg<I1, "whether anything is to be done">:$raised,
+      Arg<KVBuffer_FragmentType, "a value for each row">:$factor,
+      Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "rescaled">:$newAcc,
+      Res<KVBuffer_FragmentType, "rescaled">:$newSum);
   let assemblyFormat = [{
     $raised `,` $factor `,` $acc `,` $sum attr-dict
     `:` type($acc) `,` type($sum)
@@ -102,11 +112,15 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_Op<"softmax_head", [
       : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$scores, KVBuffer_FragmentType:$max,
-                       F32Attr:$scale, TypeAttrOf<AnyTypeOf<[BF16, F16]>>:$operand,
-                       UnitAttr:$masked);
-  let results = (outs KVBuffer_FragmentType:$exponents,
-                      KVBuffer_FragmentType:$excess);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "accumulators: a row a query, a column a key">:$scores,
+      Arg<KVBuffer_FragmentType, "what weights are relative to">:$max,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<TypeAttrOf<AnyTypeOf<[BF16, F16]>>, "the type that weights are rounded to">:$operand,
+      Arg<UnitAttr, "a row may have no key yet">:$masked);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "exponents, and weights of the first half of columns">:$exponents,
+      Res<KVBuffer_FragmentType, "what rounding adds to the largest weights">:$excess);
   let assemblyFormat = [{
     $scores `,` $max attr-dict `:` type($scores) `,` type($max)
   }];
@@ -131,10 +145,13 @@ def KVBuffer_SoftmaxTailOp : KVBuffer_Op<"softmax_tail", [
         -> !kvbuffer.fragment<128x64xbf16, a>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$exponents,
-                       KVBuffer_FragmentType:$sum,
-                       Optional<KVBuffer_FragmentType>:$excess);
-  let results = (outs KVBuffer_FragmentType:$p, KVBuffer_FragmentType:$newSum);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "what `kvbuffer.softmax_head` has left">:$exponents,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum,
+      Arg<Optional<KVBuffer_FragmentType>, "joins the sum">:$excess);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "weights, in the type of the operand that they become">:$p,
+      Res<KVBuffer_FragmentType, "each row's sum, these weights included">:$newSum);
   let assemblyFormat = [{
     $exponents `,` $sum (`excess` `(` $excess^ `)`)? attr-dict
     `:` type($exponents) `,` type($sum) `->` type($p)
@@ -156,10 +173,11 @@ def KVBuffer_CarryExcessOp : KVBuffer_Op<"carry_excess", [
     %c1 = kvbuffer.carry_excess %c, %f, %e : !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
-  let arguments = (ins KVBuffer_FragmentType:$carried,
-                       KVBuffer_FragmentType:$factor,
-                       KVBuffer_FragmentType:$excess);
-  let results = (outs KVBuffer_FragmentType:$newCarried);
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "the excess so far">:$carried,
+      Arg<KVBuffer_FragmentType, "what rows were rescaled by">:$factor,
+      Arg<KVBuffer_FragmentType, "that of this tile">:$excess);
+  let results = (outs Res<KVBuffer_FragmentType, "carried * factor + excess">:$newCarried);
   let assemblyFormat = [{
     $carried `,` $factor `,` $excess attr-dict `:` type($carried)
   }];
@@ -203,7 +221,7 @@ def KVBuffer_StaggerOp : KVBuffer_Op<"stagger", [
     kvbuffer.stagger {end}
     ```
   }];
-  let arguments = (ins UnitAttr:$end);
+  let arguments = (ins Arg<UnitAttr, "the halves become level again">:$end);
   let assemblyFormat = "attr-dict";
 }
 
@@ -226,7 +244,7 @@ def KVBuffer_AnyNegativeOp : KVBuffer_Op<"any_negative", [KVBuffer_Together]> {
   }];
   let arguments = (ins Arg<KVBuffer_FragmentType,
                            "a value for each row, f32">:$rows);
-  let results = (outs I1:$any);
+  let results = (outs Res<I1, "whether a value has its sign bit set">:$any);
   let assemblyFormat = "$rows attr-dict `:` type($rows)";
   let hasVerifier = 1;
 }

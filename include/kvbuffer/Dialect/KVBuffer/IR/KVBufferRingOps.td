@@ -45,12 +45,12 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
     ```
   }];
   let arguments = (ins
-    KVBuffer_BufferType:$buffer,
-    Arg<FlatSymbolRefAttr, "the team that fills">:$from,
-    Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
-        "the teams that read">:$to,
-    Arg<UnitAttr, "whether a cluster's blocks fill it for each other">:$shared);
-  let results = (outs KVBuffer_RingType:$ring);
+      Arg<KVBuffer_BufferType, "whose slots they are">:$buffer,
+      Arg<FlatSymbolRefAttr, "the team that fills">:$from,
+      Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
+          "the teams that read">:$to,
+      Arg<UnitAttr, "whether a cluster's blocks fill it for each other">:$shared);
+  let results = (outs Res<KVBuffer_RingType, "the ring">:$ring);
   let assemblyFormat = [{
     $buffer `from` $from `to` $to attr-dict `:` type($buffer)
   }];
@@ -74,8 +74,11 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
     ```
   }];
-  let arguments = (ins KVBuffer_TileType:$tile, KVBuffer_RingType:$ring,
-                       Index:$fill, UnitAttr:$whole);
+  let arguments = (ins
+      Arg<KVBuffer_TileType, "what is loaded">:$tile,
+      Arg<KVBuffer_RingType, "the ring">:$ring,
+      Arg<Index, "the filling's number">:$fill,
+      Arg<UnitAttr, "every row of the tile is valid">:$whole);
   let assemblyFormat = [{
     $tile `into` $ring `[` $fill `]` attr-dict `:` type($tile) `,` type($ring)
   }];
@@ -95,8 +98,11 @@ def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_TakesFromChannel, K
     %ks = kvbuffer.ring_wait %kring[%fill] : !kvbuffer.ring<#kbuf>
     ```
   }];
-  let arguments = (ins KVBuffer_RingType:$ring, Index:$fill);
-  let results = (outs KVBuffer_StagedType:$staged);
+  let arguments = (ins
+      Arg<KVBuffer_RingType, "the ring">:$ring,
+      Arg<Index, "the filling's number">:$fill);
+  let results = (outs
+      Res<KVBuffer_StagedType, "the slot, which may be read until it is released">:$staged);
   let assemblyFormat = "$ring `[` $fill `]` attr-dict `:` type($ring)";
 }
 
@@ -114,7 +120,9 @@ def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
     kvbuffer.ring_release %kring[%fill] : !kvbuffer.ring<#kbuf>
     ```
   }];
-  let arguments = (ins KVBuffer_RingType:$ring, Index:$fill);
+  let arguments = (ins
+      Arg<KVBuffer_RingType, "the ring">:$ring,
+      Arg<Index, "the filling's number">:$fill);
   let assemblyFormat = "$ring `[` $fill `]` attr-dict `:` type($ring)";
 }
 
@@ -147,7 +155,7 @@ def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
         "the teams that take">:$to,
     Arg<I64Attr, "numbers that wait at most">:$slots,
     Arg<UnitAttr, "whether a cluster's boxes receive the same numbers">:$shared);
-  let results = (outs KVBuffer_MailboxType:$box);
+  let results = (outs Res<KVBuffer_MailboxType, "the mailbox">:$box);
   let assemblyFormat = "`from` $from `to` $to attr-dict";
   let hasVerifier = 1;
 }
@@ -163,7 +171,10 @@ def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
     kvbuffer.mailbox_post %tile to %box[%n]
     ```
   }];
-  let arguments = (ins Index:$value, KVBuffer_MailboxType:$box, Index:$number);
+  let arguments = (ins
+      Arg<Index, "the number to post">:$value,
+      Arg<KVBuffer_MailboxType, "the mailbox">:$box,
+      Arg<Index, "the filling's number">:$number);
   let assemblyFormat = "$value `to` $box `[` $number `]` attr-dict";
 }
 
@@ -178,8 +189,10 @@ def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
     %tile = kvbuffer.mailbox_take %box[%n]
     ```
   }];
-  let arguments = (ins KVBuffer_MailboxType:$box, Index:$number);
-  let results = (outs Index:$value);
+  let arguments = (ins
+      Arg<KVBuffer_MailboxType, "the mailbox">:$box,
+      Arg<Index, "the filling's number">:$number);
+  let results = (outs Res<Index, "the number that was posted">:$value);
   let assemblyFormat = "$box `[` $number `]` attr-dict";
 }
 
@@ -200,8 +213,8 @@ def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
     %batch = kvbuffer.launch_size "batch"
     ```
   }];
-  let arguments = (ins StrAttr:$name);
-  let results = (outs Index:$size);
+  let arguments = (ins Arg<StrAttr, "what the size is called">:$name);
+  let results = (outs Res<Index, "the size">:$size);
   let assemblyFormat = "$name attr-dict";
   let hasVerifier = 1;
 }
@@ -235,15 +248,21 @@ def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [
       : memref<?xi32>
     ```
   }];
-  let arguments = (ins Index:$number, MemRefRankOf<[I32, I64], [1]>:$offsets,
-                       Index:$sequences, Index:$rows,
-                       Optional<MemRefRankOf<[I32], [2]>>:$numbers,
-                       Optional<Index>:$block,
-                       ConfinedAttr<I64Attr, [IntPositive]>:$BM,
-                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>,
-                                         "0">:$over,
-                       UnitAttr:$from_end);
-  let results = (outs Index:$sequence, Index:$tile);
+  let arguments = (ins
+      Arg<Index, "which tile">:$number,
+      Arg<MemRefRankOf<[I32, I64], [1]>, "prefix sums of the sequences' rows">:$offsets,
+      Arg<Index, "how many there are">:$sequences,
+      Arg<Index, "rows of the tensor">:$rows,
+      Arg<Optional<MemRefRankOf<[I32], [2]>>,
+          "each sequence's first number, of `kvbuffer.number_tiles`">:$numbers,
+      Arg<Optional<Index>, "the row of `numbers`">:$block,
+      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of a tile">:$BM,
+      Arg<DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">,
+          "sequences of no more rows have no tile">:$over,
+      Arg<UnitAttr, "tiles count from the sequence's end">:$from_end);
+  let results = (outs
+      Res<Index, "the sequence">:$sequence,
+      Res<Index, "the tile in it">:$tile);
   let assemblyFormat = [{
     $number `in` $offsets `of` $sequences `upto` $rows `by` $BM
     (`numbered` $numbers^ `[` $block `]`)? attr-dict
@@ -280,13 +299,16 @@ def KVBuffer_NumberTilesOp : KVBuffer_Op<"number_tiles", [
       : memref<?xi32>, memref<?x?xi32>
     ```
   }];
-  let arguments = (ins MemRefRankOf<[I32, I64], [1]>:$offsets,
-                       Index:$sequences, Index:$rows,
-                       MemRefRankOf<[I32], [2]>:$numbers, Index:$block,
-                       ConfinedAttr<I64Attr, [IntPositive]>:$BM,
-                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>,
-                                         "0">:$over);
-  let results = (outs Index:$tiles);
+  let arguments = (ins
+      Arg<MemRefRankOf<[I32, I64], [1]>, "prefix sums of the sequences' rows">:$offsets,
+      Arg<Index, "how many there are">:$sequences,
+      Arg<Index, "rows of the tensor">:$rows,
+      Arg<MemRefRankOf<[I32], [2]>, "where the numbers go">:$numbers,
+      Arg<Index, "the row of `numbers`">:$block,
+      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of a tile">:$BM,
+      Arg<DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">,
+          "sequences of no more rows have no tile">:$over);
+  let results = (outs Res<Index, "tiles of all sequences">:$tiles);
   let assemblyFormat = [{
     $offsets `of` $sequences `upto` $rows `by` $BM `into` $numbers `[` $block `]`
     attr-dict `:` type($offsets) `,` type($numbers)
@@ -310,8 +332,8 @@ def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
     %tile = kvbuffer.next_tile of %total
     ```
   }];
-  let arguments = (ins Index:$total);
-  let results = (outs Index:$tile);
+  let arguments = (ins Arg<Index, "numbers that stand for work">:$total);
+  let results = (outs Res<Index, "the next number">:$tile);
   let assemblyFormat = "`of` $total attr-dict";
 }
 
@@ -336,11 +358,13 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_Together, KVBuffer_
       : !kvbuffer.fragment<128x128xbf16, a>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<128x64xf32>
     ```
   }];
-  let arguments = (ins AnyTypeOf<[KVBuffer_FragmentType, KVBuffer_StagedType]>:$a,
-                       KVBuffer_StagedType:$b,
-                       Optional<KVBuffer_FragmentType>:$acc,
-                       UnitAttr:$transpose_b);
-  let results = (outs KVBuffer_PendingType:$result);
+  let arguments = (ins
+      Arg<AnyTypeOf<[KVBuffer_FragmentType, KVBuffer_StagedType]>,
+          "rows of the product, in registers or in a slot">:$a,
+      Arg<KVBuffer_StagedType, "columns of the product, a slot">:$b,
+      Arg<Optional<KVBuffer_FragmentType>, "what the product is added to; zero without it">:$acc,
+      Arg<UnitAttr, "b's rows are the product's columns">:$transpose_b);
+  let results = (outs Res<KVBuffer_PendingType, "the product in flight">:$result);
   let assemblyFormat = [{
     $a `,` $b (`,` $acc^ `:` type($acc))? attr-dict
     `:` type($a) `,` type($b) `->` type($result)
@@ -361,8 +385,10 @@ def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_Together, KVBuffer_Na
     %s = kvbuffer.mma_wait %pending {younger = 1 : i64} : !kvbuffer.pending<128x64xf32>
     ```
   }];
-  let arguments = (ins KVBuffer_PendingType:$pending, I64Attr:$younger);
-  let results = (outs KVBuffer_FragmentType:$acc);
+  let arguments = (ins
+      Arg<KVBuffer_PendingType, "the product in flight">:$pending,
+      Arg<I64Attr, "later groups that may still run">:$younger);
+  let results = (outs Res<KVBuffer_FragmentType, "the product">:$acc);
   let assemblyFormat = "$pending attr-dict `:` type($pending)";
   let hasVerifier = 1;
 }

@@ -169,7 +169,7 @@ def KVBuffer_QueueOp : KVBuffer_Op<"queue", [KVBuffer_NamedResults,
     Arg<FlatSymbolRefAttr, "the team that puts">:$from,
     Arg<TypedArrayAttrBase<FlatSymbolRefAttr, "names of teams">,
         "the teams that take">:$to);
-  let results = (outs KVBuffer_QueueType:$queue);
+  let results = (outs Res<KVBuffer_QueueType, "the queue">:$queue);
   let assemblyFormat = [{
     `slots` `(` $slots `)` `from` $from `to` $to attr-dict `:` type($queue)
   }];
@@ -202,9 +202,9 @@ def KVBuffer_QueuePutOp : KVBuffer_Op<"queue_put", [
     ```
   }];
   let arguments = (ins
-    Arg<Variadic<KVBuffer_FragmentType>, "a fragment of each type">:$values,
-    KVBuffer_QueueType:$queue,
-    Arg<Index, "the entry's number">:$number);
+      Arg<Variadic<KVBuffer_FragmentType>, "a fragment of each type">:$values,
+      Arg<KVBuffer_QueueType, "the queue">:$queue,
+      Arg<Index, "the entry's number">:$number);
   let assemblyFormat = [{
     $values `to` $queue `[` $number `]` attr-dict
     `:` custom<QueueTypes>(type($values), type($queue))
@@ -239,9 +239,10 @@ def KVBuffer_QueueTakeOp : KVBuffer_Op<"queue_take", [
     }
     ```
   }];
-  let arguments = (ins KVBuffer_QueueType:$queue,
-                       Arg<Index, "the entry's number">:$number);
-  let results = (outs Variadic<KVBuffer_FragmentType>:$values);
+  let arguments = (ins
+      Arg<KVBuffer_QueueType, "the queue">:$queue,
+      Arg<Index, "the entry's number">:$number);
+  let results = (outs Res<Variadic<KVBuffer_FragmentType>, "the fragments of the entry">:$values);
   let assemblyFormat = "$queue `[` $number `]` attr-dict `:` type($queue)";
   let hasVerifier = 1;
 }
@@ -267,7 +268,7 @@ def KVBuffer_ShelfOp : KVBuffer_Op<"shelf", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins Arg<I64Attr, "how many entries it holds">:$slots);
-  let results = (outs KVBuffer_ShelfType:$shelf);
+  let results = (outs Res<KVBuffer_ShelfType, "the shelf">:$shelf);
   let assemblyFormat = "`slots` `(` $slots `)` attr-dict `:` type($shelf)";
   let hasVerifier = 1;
 }
@@ -301,8 +302,9 @@ def KVBuffer_ShelfPutOp : KVBuffer_Op<"shelf_put", [
     ```
   }];
   let arguments = (ins
-    Arg<Variadic<KVBuffer_FragmentType>, "a fragment of each type">:$values,
-    KVBuffer_ShelfType:$shelf, Arg<Index, "which slot">:$slot);
+      Arg<Variadic<KVBuffer_FragmentType>, "a fragment of each type">:$values,
+      Arg<KVBuffer_ShelfType, "the shelf">:$shelf,
+      Arg<Index, "which slot">:$slot);
   let assemblyFormat = [{
     $values `to` $shelf `[` $slot `]` attr-dict
     `:` custom<ShelfTypes>(type($values), type($shelf))
@@ -329,8 +331,10 @@ def KVBuffer_ShelfGetOp : KVBuffer_Op<"shelf_get", [
     }
     ```
   }];
-  let arguments = (ins KVBuffer_ShelfType:$shelf, Arg<Index, "which slot">:$slot);
-  let results = (outs Variadic<KVBuffer_FragmentType>:$values);
+  let arguments = (ins
+      Arg<KVBuffer_ShelfType, "the shelf">:$shelf,
+      Arg<Index, "which slot">:$slot);
+  let results = (outs Res<Variadic<KVBuffer_FragmentType>, "the fragments of the slot">:$values);
   let assemblyFormat = "$shelf `[` $slot `]` attr-dict `:` type($shelf)";
   let hasVerifier = 1;
 }

@@ -41,9 +41,13 @@ def KVBuffer_CreateTmaTileOp : KVBuffer_TmaTileMaker<"cache.create_tma_tile"> {
       : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64> -> !llvm.ptr
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, I64Attr:$BN,
-                       OptionalAttr<I64Attr>:$BK,
-                       DefaultValuedAttr<I64Attr, "0">:$swizzle);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<I64Attr, "rows of a box">:$BN,
+      Arg<OptionalAttr<I64Attr>,
+          "columns; the head size, rounded up to whole boxes, without it">:$BK,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that a swizzle spans: 0 (none), 32, 64 or 128">:$swizzle);
 }
 
 def KVBuffer_CreateRaggedTmaTileOp
@@ -62,9 +66,13 @@ def KVBuffer_CreateRaggedTmaTileOp
       : !kvbuffer.cache<ragged, bf16, heads = 8, head_size = 128> -> !llvm.ptr
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, I64Attr:$BN,
-                       OptionalAttr<I64Attr>:$BK,
-                       DefaultValuedAttr<I64Attr, "0">:$swizzle);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<I64Attr, "rows of a box">:$BN,
+      Arg<OptionalAttr<I64Attr>,
+          "columns; the head size, rounded up to whole boxes, without it">:$BK,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that a swizzle spans: 0 (none), 32, 64 or 128">:$swizzle);
 }
 
 def KVBuffer_CreateRopeTmaTileOp : KVBuffer_TmaTileMaker<"cache.create_rope_tma_tile"> {
@@ -81,9 +89,13 @@ def KVBuffer_CreateRopeTmaTileOp : KVBuffer_TmaTileMaker<"cache.create_rope_tma_
       : !kvbuffer.cache<paged, f8E4M3FN, heads = 1, head_size = 512, cache_depth = 640, page_size = 64> -> !llvm.ptr
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache, I64Attr:$BN, I64Attr:$BK,
-                       I64Attr:$padded_depth,
-                       DefaultValuedAttr<I64Attr, "0">:$swizzle);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<I64Attr, "rows of a box">:$BN,
+      Arg<I64Attr, "elements of bf16 in the rotated part">:$BK,
+      Arg<I64Attr, "bytes of a row before it">:$padded_depth,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that a swizzle spans: 0 (none), 32, 64 or 128">:$swizzle);
 }
 
 def KVBuffer_CreateGather4TmaTileOp
@@ -105,12 +117,17 @@ def KVBuffer_CreateGather4TmaTileOp
       : !kvbuffer.cache<paged, bf16, heads = 1, head_size = 128, page_size = 64> -> !llvm.ptr
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache,
-                       DefaultValuedAttr<I64Attr, "4">:$tile_height,
-                       I64Attr:$tile_width, OptionalAttr<I64Attr>:$tile_stride,
-                       DefaultValuedAttr<I64Attr, "0">:$swizzle,
-                       OptionalAttr<TypeAttr>:$tma_dtype,
-                       DefaultValuedAttr<I64Attr, "0">:$l2_promotion);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<DefaultValuedAttr<I64Attr, "4">,
+          "rows that the program makes of copies of four">:$tile_height,
+      Arg<I64Attr, "columns of a tile">:$tile_width,
+      Arg<OptionalAttr<I64Attr>, "elements from row to row; the tensor's without it">:$tile_stride,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that a swizzle spans: 0 (none), 32, 64 or 128">:$swizzle,
+      Arg<OptionalAttr<TypeAttr>, "the map's elements; the cache's without it">:$tma_dtype,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that the L2 fetches at once: 0 (none), 64, 128 or 256">:$l2_promotion);
 }
 
 def KVBuffer_CreateRopeGather4TmaTileOp
@@ -127,11 +144,16 @@ def KVBuffer_CreateRopeGather4TmaTileOp
       : !kvbuffer.cache<paged, f8E4M3FN, heads = 1, head_size = 512, cache_depth = 640, page_size = 64> -> !llvm.ptr
     ```
   }];
-  let arguments = (ins KVBuffer_AnyCache:$cache,
-                       DefaultValuedAttr<I64Attr, "4">:$tile_height,
-                       I64Attr:$tile_width, I64Attr:$padded_depth,
-                       DefaultValuedAttr<I64Attr, "0">:$swizzle,
-                       DefaultValuedAttr<I64Attr, "0">:$l2_promotion);
+  let arguments = (ins
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
+      Arg<DefaultValuedAttr<I64Attr, "4">,
+          "rows that the program makes of copies of four">:$tile_height,
+      Arg<I64Attr, "elements of bf16 in the rotated part">:$tile_width,
+      Arg<I64Attr, "bytes of a row before it">:$padded_depth,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that a swizzle spans: 0 (none), 32, 64 or 128">:$swizzle,
+      Arg<DefaultValuedAttr<I64Attr, "0">,
+          "bytes that the L2 fetches at once: 0 (none), 64, 128 or 256">:$l2_promotion);
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTMAOPS_TD

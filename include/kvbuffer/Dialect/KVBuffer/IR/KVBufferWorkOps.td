@@ -53,9 +53,10 @@ def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins
-    TypedArrayAttrBase<KVBuffer_CoordinateAttr, "coordinates">:$coordinates,
-    OptionalAttr<AnyAttr>:$reads);
-  let results = (outs Variadic<Index>:$items);
+      Arg<TypedArrayAttrBase<KVBuffer_CoordinateAttr, "coordinates">,
+          "extents of the work, and what neighbours share">:$coordinates,
+      Arg<OptionalAttr<AnyAttr>, "bytes that items which share all read">:$reads);
+  let results = (outs Res<Variadic<Index>, "the item, a number for each coordinate">:$items);
   let assemblyFormat = [{
     custom<Coordinates>($coordinates) (`reads` $reads^)? attr-dict
   }];
@@ -94,9 +95,11 @@ def KVBuffer_ItemRowsOp : KVBuffer_Op<"item_rows", [Pure, KVBuffer_NamedResults]
     ```
   }];
   let arguments = (ins
-    Arg<Index, "the item: a result of kvbuffer.work_item or kvbuffer.find_tile">:$item,
-    ConfinedAttr<I64Attr, [IntPositive]>:$rows);
-  let results = (outs Index:$first, Index:$row);
+      Arg<Index, "the item: a result of kvbuffer.work_item or kvbuffer.find_tile">:$item,
+      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of an item">:$rows);
+  let results = (outs
+      Res<Index, "the first row of the items that a cluster takes together">:$first,
+      Res<Index, "the first row of this item">:$row);
   let assemblyFormat = "$item `by` $rows attr-dict";
 }
 
@@ -117,7 +120,7 @@ def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
     ```
   }];
   let arguments = (ins Arg<AnyAttr, "the expression">:$expression);
-  let results = (outs Index:$value);
+  let results = (outs Res<Index, "what it comes to">:$value);
   let assemblyFormat = "$expression attr-dict";
   let hasVerifier = 1;
 }
@@ -146,7 +149,7 @@ def KVBuffer_ArriveLastOp : KVBuffer_Op<"arrive_last", [KVBuffer_NamedResults,
     Arg<MemRefOf<[I32]>, "the counters">:$counters,
     Arg<Variadic<Index>, "which of them">:$indices,
     Arg<Index, "the blocks that arrive there, 1 or more">:$count);
-  let results = (outs I1:$last);
+  let results = (outs Res<I1, "true in the block that is last">:$last);
   let assemblyFormat = [{
     $counters `[` $indices `]` `of` $count attr-dict `:` type($counters)
   }];
@@ -177,13 +180,14 @@ def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
     ```
   }];
   let arguments = (ins
-    Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
-    Arg<KVBuffer_FragmentType, "each row's maximum, as the softmax carries it">:$max,
-    Arg<KVBuffer_FragmentType, "each row's sum of weights">:$sum,
-    Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
-    Arg<Variadic<Index>, "which of them">:$indices,
-    Arg<Index, "rows that exist">:$valid,
-    OptionalAttr<DenseI64ArrayAttr>:$columns);
+      Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
+      Arg<KVBuffer_FragmentType, "each row's maximum, as the softmax carries it">:$max,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights">:$sum,
+      Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
+      Arg<Variadic<Index>, "which of them">:$indices,
+      Arg<Index, "rows that exist">:$valid,
+      Arg<OptionalAttr<DenseI64ArrayAttr>,
+          "the order of columns in memory; natural without it">:$columns);
   let assemblyFormat = [{
     $acc `,` $max `,` $sum `into` $parts `[` $indices `]` `valid` `(` $valid `)`
     attr-dict `:` type($acc) `,` type($max) `,` type($parts)
@@ -206,12 +210,15 @@ def KVBuffer_PartialLoadOp : KVBuffer_Op<"partial_load", [
     ```
   }];
   let arguments = (ins
-    Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
-    Arg<Variadic<Index>, "which of them">:$indices,
-    Arg<Index, "rows that exist">:$valid,
-    OptionalAttr<DenseI64ArrayAttr>:$columns);
-  let results = (outs KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
-                      KVBuffer_FragmentType:$sum);
+      Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
+      Arg<Variadic<Index>, "which of them">:$indices,
+      Arg<Index, "rows that exist">:$valid,
+      Arg<OptionalAttr<DenseI64ArrayAttr>,
+          "the order of columns in memory; natural without it">:$columns);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
+      Res<KVBuffer_FragmentType, "each row's maximum">:$max,
+      Res<KVBuffer_FragmentType, "each row's sum of weights">:$sum);
   let assemblyFormat = [{
     $parts `[` $indices `]` `valid` `(` $valid `)` attr-dict
     `:` type($parts) `->` type($acc) `,` type($max)
@@ -241,15 +248,19 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
     ```
   }];
   let arguments = (ins
-    Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
-    Arg<Variadic<Index>, "the first of them">:$indices,
-    Arg<Index, "partial results, 1 or more">:$count,
-    I64Attr:$step,
-    Arg<Index, "rows that exist">:$valid,
-    F32Attr:$scale,
-    OptionalAttr<DenseI64ArrayAttr>:$columns, UnitAttr:$unbounded);
-  let results = (outs KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
-                      KVBuffer_FragmentType:$sum);
+      Arg<MemRefOf<[F32]>, "where partial results are kept">:$parts,
+      Arg<Variadic<Index>, "the first of them">:$indices,
+      Arg<Index, "partial results, 1 or more">:$count,
+      Arg<I64Attr, "partial results from one to the next">:$step,
+      Arg<Index, "rows that exist">:$valid,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<OptionalAttr<DenseI64ArrayAttr>,
+          "the order of columns in memory; natural without it">:$columns,
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the weighted sum of values over all keys">:$acc,
+      Res<KVBuffer_FragmentType, "each row's maximum over all keys">:$max,
+      Res<KVBuffer_FragmentType, "each row's sum over all keys">:$sum);
   let assemblyFormat = [{
     $parts `[` $indices `]` `of` $count `step` $step `valid` `(` $valid `)`
     attr-dict `:` type($parts) `->` type($acc) `,` type($max)
@@ -278,13 +289,18 @@ def KVBuffer_SoftmaxMergeOp : KVBuffer_Op<"softmax_merge", [Pure,
     ```
   }];
   let arguments = (ins
-    KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
-    KVBuffer_FragmentType:$sum, KVBuffer_FragmentType:$otherAcc,
-    KVBuffer_FragmentType:$otherMax, KVBuffer_FragmentType:$otherSum,
-    F32Attr:$scale, UnitAttr:$unbounded);
-  let results = (outs KVBuffer_FragmentType:$newAcc,
-                      KVBuffer_FragmentType:$newMax,
-                      KVBuffer_FragmentType:$newSum);
+      Arg<KVBuffer_FragmentType, "the weighted sum of values over the first keys">:$acc,
+      Arg<KVBuffer_FragmentType, "each row's maximum over these">:$max,
+      Arg<KVBuffer_FragmentType, "each row's sum over these">:$sum,
+      Arg<KVBuffer_FragmentType, "the weighted sum of values over the other keys">:$otherAcc,
+      Arg<KVBuffer_FragmentType, "each row's maximum over those">:$otherMax,
+      Arg<KVBuffer_FragmentType, "each row's sum over those">:$otherSum,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the weighted sum of values over both">:$newAcc,
+      Res<KVBuffer_FragmentType, "each row's maximum over both">:$newMax,
+      Res<KVBuffer_FragmentType, "each row's sum over both">:$newSum);
   let assemblyFormat = [{
     $acc `,` $max `,` $sum `with` $otherAcc `,` $otherMax `,` $otherSum attr-dict
     `:` type($acc) `,` type($max)
@@ -310,15 +326,18 @@ def KVBuffer_SoftmaxSinkOp : KVBuffer_Op<"softmax_sink", [
     ```
   }];
   let arguments = (ins
-    KVBuffer_FragmentType:$acc, KVBuffer_FragmentType:$max,
-    KVBuffer_FragmentType:$sum,
-    Arg<MemRefOf<[F32]>, "scores, scaled">:$sinks,
-    Arg<Variadic<Index>, "that of row 0">:$indices,
-    F32Attr:$scale, DefaultValuedAttr<I64Attr, "1">:$group,
-    UnitAttr:$unbounded);
-  let results = (outs KVBuffer_FragmentType:$newAcc,
-                      KVBuffer_FragmentType:$newMax,
-                      KVBuffer_FragmentType:$newSum);
+      Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
+      Arg<KVBuffer_FragmentType, "each row's largest score so far">:$max,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum,
+      Arg<MemRefOf<[F32]>, "scores, scaled">:$sinks,
+      Arg<Variadic<Index>, "that of row 0">:$indices,
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<DefaultValuedAttr<I64Attr, "1">, "rows whose scores lie side by side">:$group,
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "the same, relative to the new maxima">:$newAcc,
+      Res<KVBuffer_FragmentType, "each row's maximum, the sink included">:$newMax,
+      Res<KVBuffer_FragmentType, "each row's sum, the sink included">:$newSum);
   let assemblyFormat = [{
     $acc `,` $max `,` $sum `scores` `(` $sinks `[` $indices `]` `)` attr-dict
     `:` type($acc) `,` type($max) `,` type($sinks)
@@ -365,7 +384,11 @@ def KVBuffer_ShareWorkOp : KVBuffer_Op<"share_work", [RecursiveMemoryEffects,
     Arg<Index, "workers, 1 or more">:$workers,
     Arg<Index, "items">:$items,
     Arg<Index, "units of a share at least, 1 or more">:$least);
-  let results = (outs Index:$size, Index:$first, Index:$start, Index:$end);
+  let results = (outs
+      Res<Index, "units of a share">:$size,
+      Res<Index, "the item of the worker's first unit">:$first,
+      Res<Index, "units before that item">:$start,
+      Res<Index, "one past the item of its last unit">:$end);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $worker `of` $workers `over` $items `least` $least attr-dict-with-keyword
@@ -402,7 +425,9 @@ def KVBuffer_AppendTokensOp
       to(%k : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
     ```
   }];
-  let arguments = (ins Index:$batch, Index:$head,
+  let arguments = (ins
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
       Arg<Index, "the first position">:$from,
       Arg<Index, "one past the last position">:$upto,
       Arg<AnyMemRef, "new keys, [batch, tokens, heads, head_size]">:$k,
@@ -411,7 +436,7 @@ def KVBuffer_AppendTokensOp
       Arg<Optional<KVBuffer_CacheType>, "where values go">:$v_cache,
       Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "cosines">:$cos,
       Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "sines">:$sin,
-      UnitAttr:$interleaved);
+      Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
   let assemblyFormat = [{
     `[` $batch `,` $head `]` `from` $from `upto` $upto
     `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
@@ -437,10 +462,11 @@ def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
     %before = kvbuffer.lane_arrive %counters[%i] : memref<?xi32>
     ```
   }];
-  let arguments = (ins Arg<MemRefOf<[I32]>, "the counters">:$counters,
-                       Arg<Variadic<Index>, "which of them">:$indices,
-                       UnitAttr:$relaxed);
-  let results = (outs I32:$before);
+  let arguments = (ins
+      Arg<MemRefOf<[I32]>, "the counters">:$counters,
+      Arg<Variadic<Index>, "which of them">:$indices,
+      Arg<UnitAttr, "the addition orders nothing">:$relaxed);
+  let results = (outs Res<I32, "the number before">:$before);
   let assemblyFormat = [{
     $counters `[` $indices `]` (`relaxed` $relaxed^)? attr-dict `:`
     type($counters)
