@@ -26,9 +26,10 @@ from ._kernels import (cache_dir, clear_cache, precompile, save_problems)
 from ._library import Error, Interrupted, KernelFault, version
 from ._merge import merge_states
 from ._problem import Problem
+from ._slots import append_slots
 
 __all__ = ["Artifact", "Device", "Error", "Interrupted", "KernelFault",
-           "Problem", "attention", "cache_dir", "clear_cache", "compile",
+           "Problem", "append_slots", "attention", "cache_dir", "clear_cache", "compile",
            "from_bf16", "from_fp8", "load", "merge_states", "precompile",
            "save_problems", "to_bf16", "to_fp8", "version"]
 __version__ = "0.1.0"

@@ -61,12 +61,15 @@ class AppendProblem:
 
 
 def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
-           k_descale, v_descale):
+           k_descale, v_descale, kv_dtype=None, device=None):
     """Stores k and v (batch, tokens, heads, head size) after the tokens of each
-    sequence; ``angles`` is None or cosines and sines, by which k is rotated."""
+    sequence; ``angles`` is None or cosines and sines, by which k is rotated. A
+    ``device`` is that of the tensors, with options of its own. ``kv_dtype``: what
+    caches of bytes hold."""
     for name, x in ("k", k), ("v", v):
         require_type(ops, name, x, "f16", "bf16", "f32")
-    kinds = [ops.float8_of(x) or "" for x in (k_cache, v_cache)]
+    kinds = ([ops.float8_of(x) or "" for x in (k_cache, v_cache)]
+             if kv_dtype is None else [kv_dtype] * 2)
     if angles:
         kind = ops.dtype(angles[0])
         if kind not in ("f32", "f16", "bf16") or ops.dtype(angles[1]) != kind:
@@ -99,5 +102,5 @@ def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
     kernel = _kernels.find(problem, _kernels.chip_on(name), None, emulated)
     tensors = {n: ops.detach(x) for n, x in tensors.items()}
     ops.before_launch(tensors.values())
-    kernel(**tensors)
+    kernel(**tensors, device=device)
     ops.after_launch(name)

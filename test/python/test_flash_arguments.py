@@ -226,5 +226,24 @@ class Combine(unittest.TestCase):
             kvbuf.merge_states(outs.requires_grad_(), lses)
 
 
+class Slots(unittest.TestCase):
+    def test_compiled(self):
+        """Appends by slots, on bfloat16 and in a graph."""
+        def step(k, v, k_cache, v_cache, where):
+            kvbuf.append_slots(k * 1, v, k_cache, v_cache, where)
+            return k_cache + 0
+
+        where = torch.tensor([5, -1, 2])
+        k, v = normal(3, 2, 32), normal(3, 2, 32)
+        caches = [normal(4, 4, 2, 32) for _ in "kv"]
+        want = [x.clone() for x in caches]
+        for x, new in zip(want, (k, v)):
+            x[1, 1], x[0, 2] = new[0], new[2]
+        out = torch.compile(step, fullgraph=True, backend="aot_eager")(
+            k, v, *caches, where)
+        for x, exact in zip((out, *caches), (want[0], *want)):
+            self.assertTrue(torch.equal(x, exact))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -239,21 +239,10 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
         none."""
         if self.attn_type in (AttentionType.ENCODER, AttentionType.ENCODER_ONLY):
             return
-        pages = self.pages(kv_cache)
-        if key.device.type != "cpu":
-            from vllm.v1.attention.ops.triton_reshape_and_cache_flash import (
-                triton_reshape_and_cache_flash)
-            triton_reshape_and_cache_flash(
-                key, value, *pages, slot_mapping, self.kv_cache_dtype,
-                layer._k_scale, layer._v_scale)
-            return
-        there = slot_mapping >= 0
-        slots = slot_mapping[there]
-        size = kv_cache.shape[2]
-        for x, to, scale in zip((key, value), pages,
-                                (layer._k_scale, layer._v_scale)):
-            x = x[:slot_mapping.shape[0]][there]
-            if self.float8 is not None:
-                x = (x.float() / scale.float()).to(self.float8)
-                to, x = to.view(torch.uint8), x.view(torch.uint8)
-            to[slots // size, slots % size] = x.to(to.dtype)
+        descale = {}
+        if self.float8 is not None:
+            descale = {"k_descale": layer._k_scale.float().reshape(1),
+                       "v_descale": layer._v_scale.float().reshape(1)}
+        shape = -1, self.num_kv_heads, self.head_size
+        kvbuf.append_slots(key.view(shape), value.view(shape), *self.pages(kv_cache),
+                           slot_mapping, **descale)
