@@ -1,0 +1,173 @@
+# REQUIRES: torch, sglang
+# RUN: env KVBUF_LIB_DIR=%lib PYTHONPATH=%src/python:%src/integrations/sglang %python %s
+"""The backend of integrations/sglang on the emulator, by SGLang's own registry, on its
+own pools, layers and modes; against float64. No engine runs. Needs torch and sglang
+(whose code for the GPU is not used), and is skipped without."""
+
+import math
+import types
+import unittest
+
+import torch
+from sglang.srt.arg_groups import choices
+from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
+from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
+from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, ReqToTokenPool
+from sglang.srt.model_executor.forward_batch_info import ForwardMode
+
+import kvbuf_sglang
+
+HEADS, KV_HEADS, SIZE, PAGE, CONTEXT, DRAFTS = 4, 2, 32, 16, 64, 3
+
+
+def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None):
+    """One sequence in float64: q [rows, heads, size], k and v [keys, ...]."""
+    q, k, v = (x.double().transpose(0, 1) for x in (q, k, v))
+    k, v = (x.repeat_interleave(HEADS // KV_HEADS, 0) for x in (k, v))
+    s = q @ k.transpose(1, 2) * SIZE ** -0.5
+    if softcap:
+        s = softcap * torch.tanh(s / softcap)
+    rows, keys = s.shape[1:]
+    at, j = torch.arange(rows)[:, None] + keys - rows, torch.arange(keys)
+    seen = torch.ones(rows, keys, dtype=torch.bool)
+    if causal:
+        seen &= j <= at
+    if window >= 0:
+        seen &= (j >= at - window) & (j <= at + window)
+    s = s.masked_fill(~seen, -math.inf)
+    if sinks is not None:
+        s = torch.cat([s, sinks.double()[:, None, None].expand(-1, rows, 1)], -1)
+    return (s.softmax(-1)[..., :keys] @ v).transpose(0, 1)
+
+
+class Backend(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        kvbuf_sglang.register()
+        kvbuf_sglang.register()
+
+    def setUp(self):
+        torch.manual_seed(0)
+
+    def runner(self, kind=torch.bfloat16, page=PAGE, **more):
+        pool = MHATokenToKVPool(
+            size=192, page_size=page, dtype=kind, head_num=KV_HEADS, head_dim=SIZE,
+            layer_num=1, device="cpu", enable_memory_saver=False)
+        server = types.SimpleNamespace(speculative_num_draft_tokens=DRAFTS,
+                                       speculative_eagle_topk=1, **more)
+        return types.SimpleNamespace(
+            use_mla_backend=False, token_to_kv_pool=pool, page_size=page,
+            req_to_token_pool=ReqToTokenPool(8, CONTEXT, "cpu", False), device="cpu",
+            kv_cache_dtype=kind, server_args=server)
+
+    def run_batch(self, mode, rows, cached, kind=torch.bfloat16, page=PAGE,
+                  graph=False, sinks=None, **options):
+        """Stores what is cached, then compares a step of `rows` new tokens a
+        request; with `graph` by the hooks that graphs have, padded."""
+        runner = self.runner(kind, page)
+        backend = ATTENTION_BACKENDS["kvbuf"](runner)
+        layer = RadixAttention(
+            HEADS, SIZE, SIZE ** -0.5, KV_HEADS, 0,
+            logit_cap=options.get("softcap", 0.0),
+            sliding_window_size=options.get("window", -1),
+            attn_type=(AttentionType.DECODER if options.get("causal", True)
+                       else AttentionType.ENCODER_ONLY))
+        if kind != torch.bfloat16:
+            layer.k_scale, layer.v_scale = torch.tensor(0.5), torch.tensor(0.25)
+        lengths = [a + b for a, b in zip(rows, cached)]
+        k, v = (torch.randn(sum(lengths), KV_HEADS, SIZE).bfloat16() for _ in "kv")
+        q = torch.randn(sum(rows), HEADS, SIZE).bfloat16()
+        free = (torch.randperm(192 // page) + 1).tolist()
+        table = runner.req_to_token_pool.req_to_token
+        requests = torch.tensor([5, 2, 7][:len(rows)])
+        starts = torch.tensor([0] + lengths).cumsum(0).tolist()
+        new = []
+        for r, n, own, first in zip(requests, lengths, rows, starts):
+            for at in range(0, n, page):
+                table[r, at:at + page] = free.pop() * page + torch.arange(page)
+            old = slice(first, first + n - own)
+            runner.token_to_kv_pool.set_kv_buffer(
+                layer, table[r, :n - own].long(), k[old].clone(), v[old].clone(),
+                layer.k_scale, layer.v_scale)
+            new.append((table[r, n - own:n].long(), slice(first + n - own, first + n)))
+        verified = mode == ForwardMode.TARGET_VERIFY
+        batch = types.SimpleNamespace(
+            forward_mode=mode, batch_size=len(rows), req_pool_indices=requests,
+            seq_lens=torch.tensor(cached if verified else lengths),
+            seq_lens_cpu=None if graph else torch.tensor(cached if verified
+                                                         else lengths),
+            extend_seq_lens=torch.tensor(rows), extend_seq_lens_cpu=rows,
+            out_cache_loc=torch.cat([s for s, _ in new]), encoder_lens=None,
+            out_cache_loc_is_physical=False)
+        if graph:
+            backend.init_cuda_graph_state(4, 4 * DRAFTS)
+            backend.init_forward_metadata_out_graph(batch, in_capture=True)
+            backend.init_forward_metadata_in_graph(batch)
+        else:
+            backend.init_forward_metadata(batch)
+        k_new, v_new = (torch.cat([x[at] for _, at in new]) for x in (k, v))
+        more = {} if sinks is None else {"sinks": sinks}
+        out = backend.forward(q.flatten(1), k_new, v_new, layer, batch, **more)
+        self.assertEqual(out.shape, (sum(rows), HEADS * SIZE))
+        out, at = out.view(-1, HEADS, SIZE), 0
+        if kind != torch.bfloat16:
+            k, v = ((x.float() / s).to(kind).double() * s
+                    for x, s in ((k, layer.k_scale), (v, layer.v_scale)))
+        for n, own, first in zip(lengths, rows, starts):
+            want = reference(q[at:at + own], k[first:first + n], v[first:first + n],
+                             sinks=sinks, **options)
+            torch.testing.assert_close(out[at:at + own].double(), want, atol=2e-2,
+                                       rtol=0)
+            at += own
+
+    def test_decode(self):
+        for page in PAGE, 1:
+            self.run_batch(ForwardMode.DECODE, [1, 1, 1], [20, 3, 37], page=page)
+        self.run_batch(ForwardMode.DECODE, [1, 1], [20, 3], graph=True)
+
+    def test_extend(self):
+        """Prefills, and chunks after what a request has; decodes among them."""
+        self.run_batch(ForwardMode.EXTEND, [7, 19, 8], [0, 0, 12])
+        self.run_batch(ForwardMode.MIXED, [1, 9], [33, 4])
+
+    def test_verify(self):
+        """Drafts in a chain, which seq_lens does not count."""
+        for graph in False, True:
+            self.run_batch(ForwardMode.TARGET_VERIFY, [DRAFTS] * 2, [20, 3],
+                           graph=graph)
+
+    def test_options(self):
+        for mode, rows in (ForwardMode.DECODE, [1, 1]), (ForwardMode.EXTEND, [2, 9]):
+            self.run_batch(mode, rows, [20, 7], softcap=0.5, window=6,
+                           sinks=torch.randn(HEADS).bfloat16())
+        self.run_batch(ForwardMode.EXTEND, [5, 9], [0, 0], causal=False)
+
+    def test_float8(self):
+        for mode, rows in (ForwardMode.DECODE, [1, 1]), (ForwardMode.EXTEND, [2, 9]):
+            self.run_batch(mode, rows, [20, 7], kind=torch.float8_e4m3fn)
+
+    def test_asked(self):
+        """What SGLang asks, and what is refused by name."""
+        self.assertEqual(choices.ATTENTION_BACKEND_CHOICES.count("kvbuf"), 1)
+        runner = self.runner()
+        backend = ATTENTION_BACKENDS["kvbuf"](runner)
+        self.assertEqual(backend.get_cuda_graph_seq_len_fill_value(), 1)
+        backend.init_cuda_graph_state(2, 2)
+        batch = types.SimpleNamespace(forward_mode=ForwardMode.EXTEND, batch_size=1)
+        with self.assertRaisesRegex(NotImplementedError, "a graph of mode EXTEND"):
+            backend.init_forward_metadata_out_graph(batch)
+        runner.server_args.speculative_eagle_topk = 4
+        with self.assertRaisesRegex(NotImplementedError, "speculative_eagle_topk"):
+            ATTENTION_BACKENDS["kvbuf"](runner)
+        runner.use_mla_backend = True
+        with self.assertRaisesRegex(NotImplementedError, "latent attention"):
+            ATTENTION_BACKENDS["kvbuf"](runner)
+        layer = types.SimpleNamespace(is_cross_attention=True)
+        for words, more in (("score_mod is given", {"score_mod": len}),
+                            ("cross attention", {})):
+            with self.assertRaisesRegex(NotImplementedError, words):
+                backend.forward_decode(None, None, None, layer, batch, **more)
+
+
+if __name__ == "__main__":
+    unittest.main()
