@@ -176,6 +176,7 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
         lengths = (most if block_table is None
                    else most * block_table.shape[1])
     if not hasattr(lengths, "shape"):
+        require_room(lengths, k, k_cache, block_table)
         lengths = ops.full((batch,), require_index("cache_seqlens", lengths, 0),
                            "i32", q)
     else:
@@ -254,6 +255,20 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                     counts="cached" if append else "all", **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out
+
+
+def require_room(cached, k, k_cache, block_table):
+    """Refuses a number of cached tokens that, with the new ones, a sequence's slot or
+    row of the table has no room for: one that the host knows on any device."""
+    cached = require_index("cache_seqlens", cached, 0)
+    room, of = k_cache.shape[1], "rows of a slot"
+    if block_table is not None:
+        room, of = room * block_table.shape[-1], "rows of a table's pages"
+    new = 0 if k is None else k.shape[1]
+    if cached + new > room:
+        added = f", with {new} new tokens" if new else ""
+        raise Error(f"cache_seqlens is {cached}{added}; expected {room - new} or less "
+                    f"for {room} {of}")
 
 
 def narrow(ops, x):

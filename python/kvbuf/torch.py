@@ -460,6 +460,7 @@ def flash_attn_with_kvcache(
             if isinstance(cache_seqlens, int):
                 batch = (q.shape[0] if cu_seqlens_q is None
                          else cu_seqlens_q.shape[0] - 1)
+                _flash.require_room(cache_seqlens, k, k_cache, block_table)
                 cache_seqlens = torch.full((batch,), cache_seqlens,
                                            dtype=torch.int32, device=q.device)
             result, lse = _flash_attn_kvcache(

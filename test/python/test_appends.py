@@ -3,6 +3,7 @@
 flash_attn_with_kvcache on numpy's arrays, whatever kernel stores them."""
 
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -50,6 +51,29 @@ class Places(unittest.TestCase):
             call(normal(2, rows, 4, size), *caches, k, v, ints(*lengths), **more)
         for x, y in zip(caches, before):
             np.testing.assert_array_equal(x, y)
+
+    def test_numbers_of_the_host(self):
+        """An int is refused before any kernel is looked for, so on GPUs, too."""
+        caches = normal(4, 16, 2, 64), normal(4, 16, 2, 64)
+        table = np.array([[0, 1], [2, 3]], np.int32)
+        new = normal(2, 3, 2, 64)
+        q = normal(2, 3, 4, 64)
+        with mock.patch.object(_flash, "build", side_effect=AssertionError):
+            for words, length, k, more in (
+                    ("cache_seqlens is 17; expected 16 or less for 16 rows of a slot",
+                     17, None, {}),
+                    ("cache_seqlens is 14, with 3 new tokens; expected 13 or less for "
+                     "16 rows of a slot", 14, new, {}),
+                    ("cache_seqlens is 33; expected 32 or less for 32 rows of a "
+                     "table's pages", 33, None, {"table": table}),
+                    ("cache_seqlens is 30, with 3 new tokens; expected 29 or less for "
+                     "32 rows of a table's pages", 30, new, {"table": table})):
+                with self.subTest(words), self.assertRaises(kvbuf.Error) as caught:
+                    call(q, *caches, k, k, length, **more)
+                self.assertEqual(str(caught.exception), words)
+        out = call(q, *caches, new, new, 29, table=table)
+        np.testing.assert_array_equal(caches[0][[1, 3], 13:], new)
+        self.assertEqual(out.shape, q.shape)
 
     def test_slots(self):
         for rows, new, size in ((FEW, 1, 64), (MANY, MANY, 64), (FEW, 2, 64),
