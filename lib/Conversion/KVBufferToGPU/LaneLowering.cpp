@@ -77,7 +77,7 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
                                 "implements LaneLoweringInterface";
   // Rows, keys and numbers of tiles: sizes are passed in 32 bits. In 64 they
   // would take registers that teams beside rings do not have.
-  if (machine.hasRings() && isIndexArithmetic(op)) {
+  if (machine.hasRings() && narrowsIndices && isIndexArithmetic(op)) {
     lowerNarrow(*this, op);
     return success();
   }

@@ -36,6 +36,8 @@ public:
   /// Lowers the ops of a block but its terminator, whose operands then have
   /// their lanes.
   mlir::LogicalResult lowerBlock(mlir::Block &block);
+  /// Lowers one op, whose operands have their lanes.
+  mlir::LogicalResult lowerOp(mlir::Operation *op);
 
   /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
@@ -47,9 +49,9 @@ public:
   SoftcapsInSoftmax softcaps;
   /// Where each tile lies in its tensor.
   llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
-
-private:
-  mlir::LogicalResult lowerOp(mlir::Operation *op);
+  /// Whether arithmetic on indices may be done in 32 bits: that of tiles, not
+  /// that of a problem's own functions, which may be of any size.
+  bool narrowsIndices = true;
 };
 
 } // namespace kvbuf

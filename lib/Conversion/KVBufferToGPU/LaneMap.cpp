@@ -5,13 +5,423 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+///
+/// \file
+/// A lane holds elements of a few rows and of many columns. What follows from
+/// the row alone it computes once a row, what follows from the column once a
+/// column, and the rest once an element. A column is a register, the same for
+/// all of a lane's elements, and a number that the compiler knows; so is what
+/// sums and differences make of it. Two such integers are compared by one
+/// instruction, of a register and a number.
+///
+//===----------------------------------------------------------------------===//
 
 #include "LaneMap.h"
 #include "LaneLowering.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace kvbuf;
+
+namespace {
+
+/// What a value of the region follows from; bits, of which an element has all.
+enum Level : unsigned { Once = 0, PerRow = 1, PerColumn = 2, PerElement = 7 };
+
+/// The integers that a value may be.
+struct Range {
+  int64_t least, most;
+  bool fits(int64_t bound = int64_t(1) << 31) const {
+    return least >= -bound && most < bound;
+  }
+  Range operator+(Range other) const {
+    return {least + other.least, most + other.most};
+  }
+  Range operator-(Range other) const {
+    return {least - other.most, most - other.least};
+  }
+};
+
+/// Rows, keys and sizes are less: differences and sums of them fit 32 bits, as
+/// those of masks do.
+constexpr int64_t kCoordinates = int64_t(1) << 29;
+constexpr Range kAnyI32 = {-(int64_t(1) << 31), (int64_t(1) << 31) - 1};
+
+/// An integer: a register of 32 bits (null: 0) and a number, with what their
+/// sum may be. Neither the register nor the sum leaves 32 bits.
+struct Term {
+  Value base;
+  int64_t offset = 0;
+  Range range;
+
+  Range ofBase() const { return range - Range{offset, offset}; }
+};
+
+/// A value of the region for the element at hand: a term, or what lanes
+/// compute.
+struct Known {
+  std::optional<Term> term;
+  Value value;
+};
+
+class MapLowering {
+public:
+  MapLowering(LaneLowering &lower, MapOp op)
+      : lower(lower), b(lower.b), op(op), body(op.getBody().front()) {
+    findLevels();
+  }
+
+  /// The element of `inputs` at a row and a column, each a register and a
+  /// number.
+  FailureOr<Value> element(ArrayRef<Value> inputs, Value firstRow, int64_t row,
+                           Value firstCol, int64_t col);
+
+private:
+  void findLevels();
+  LogicalResult evaluate(Operation &inner);
+  /// What is known of an operand, from outside of the region too.
+  Known lookup(Value value);
+  std::optional<Term> termOf(Value value) { return lookup(value).term; }
+  /// The value as ops have it.
+  Value materialize(Value value);
+  Value inRegister(const Term &term);
+
+  /// Integers that are terms; nothing where an op has no term.
+  std::optional<Term> makeTerm(Operation &inner);
+  std::optional<Term> add(const Term &x, const Term &y);
+  std::optional<Term> subtract(const Term &x, const Term &y);
+  std::optional<Term> multiply(const Term &x, const Term &y);
+  /// An op on two registers whose result is in `range`.
+  template <typename OpTy>
+  std::optional<Term> combine(const Term &x, const Term &y, Range range);
+  /// A comparison of two terms.
+  Value compare(arith::CmpIOp cmp, Term x, Term y);
+  /// `wide` as far as a comparison with `other` can tell.
+  Term narrowFor(const Term &wide, const Term &other);
+  /// Binary ops on registers, each once.
+  template <typename OpTy> Value once(Value x, Value y) {
+    Value &made = pairs[{{OpTy::getOperationName(), x}, y}];
+    if (!made)
+      made = OpTy::create(b, x, y);
+    return made;
+  }
+
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  MapOp op;
+  Block &body;
+  llvm::DenseMap<Operation *, unsigned> levels;
+  /// Values of the element at hand, and those that others will have, too.
+  llvm::DenseMap<Value, Known> now;
+  llvm::DenseMap<std::pair<Operation *, int64_t>, SmallVector<Known, 1>> kept;
+  /// Values from outside of the region.
+  llvm::DenseMap<Value, Known> outer;
+  llvm::DenseMap<std::pair<std::pair<StringRef, Value>, Value>, Value> pairs;
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> sums;
+  llvm::DenseMap<std::pair<Value, Type>, Value> casts;
+};
+
+} // namespace
+
+void MapLowering::findLevels() {
+  unsigned inputs = op.getInputs().size();
+  auto levelOf = [&](Value value) -> unsigned {
+    if (auto argument = dyn_cast<BlockArgument>(value);
+        argument && argument.getOwner() == &body)
+      return argument.getArgNumber() < inputs    ? PerElement
+             : argument.getArgNumber() == inputs ? PerRow
+                                                 : PerColumn;
+    return levels.lookup(value.getDefiningOp());
+  };
+  for (Operation &inner : body) {
+    unsigned level = Once;
+    inner.walk([&](Operation *nested) {
+      for (Value operand : nested->getOperands())
+        level |= levelOf(operand);
+    });
+    levels[&inner] = level == (PerRow | PerColumn) ? PerElement : level;
+  }
+}
+
+Value MapLowering::inRegister(const Term &term) {
+  if (!term.base)
+    return lower.i32(term.offset);
+  if (!term.offset)
+    return term.base;
+  Value &sum = sums[{term.base, term.offset}];
+  if (!sum)
+    sum = arith::AddIOp::create(b, term.base, lower.i32(term.offset),
+                                arith::IntegerOverflowFlags::nsw);
+  return sum;
+}
+
+Known MapLowering::lookup(Value value) {
+  auto it = now.find(value);
+  if (it != now.end())
+    return it->second;
+  auto [known, isNew] = outer.try_emplace(value);
+  if (!isNew)
+    return known->second;
+  Known made;
+  if (std::optional<int64_t> constant = getConstantIntValue(value);
+      constant && !value.getType().isInteger(1)) {
+    if (Range{*constant, *constant}.fits())
+      made.term = Term{Value(), *constant, {*constant, *constant}};
+  } else if (value.getType().isIndex()) {
+    if (Value single = lower.findSingle(value))
+      made.term =
+          Term{lower.toI32(single), 0, {-kCoordinates, kCoordinates - 1}};
+  }
+  return outer[value] = made;
+}
+
+Value MapLowering::materialize(Value value) {
+  Known known = lookup(value);
+  if (!known.term)
+    return known.value ? known.value : lower.single(value);
+  Type type = value.getType();
+  const Term &term = *known.term;
+  if (type.isInteger(32))
+    return inRegister(term);
+  if (!type.isIndex())
+    return arith::ConstantOp::create(b, b.getIntegerAttr(type, term.offset));
+  // Numbers stay apart: addresses take them as they are.
+  if (!term.base)
+    return lower.index(term.offset);
+  Value &wide = casts[{term.base, type}];
+  if (!wide)
+    wide = lower.toIndex(term.base);
+  if (!term.offset)
+    return wide;
+  return arith::AddIOp::create(b, wide, lower.index(term.offset));
+}
+
+template <typename OpTy>
+std::optional<Term> MapLowering::combine(const Term &x, const Term &y,
+                                         Range range) {
+  if (!range.fits())
+    return std::nullopt;
+  return Term{once<OpTy>(inRegister(x), inRegister(y)), 0, range};
+}
+
+std::optional<Term> MapLowering::add(const Term &x, const Term &y) {
+  Term sum{x.base ? x.base : y.base, x.offset + y.offset, x.range + y.range};
+  if (!sum.range.fits() || !sum.ofBase().fits())
+    return std::nullopt;
+  if (x.base && y.base)
+    sum.base = once<arith::AddIOp>(x.base, y.base);
+  return sum;
+}
+
+std::optional<Term> MapLowering::subtract(const Term &x, const Term &y) {
+  Term difference{x.base, x.offset - y.offset, x.range - y.range};
+  if (!difference.range.fits() || !difference.ofBase().fits())
+    return std::nullopt;
+  if (y.base)
+    difference.base =
+        once<arith::SubIOp>(x.base ? x.base : lower.i32(0), y.base);
+  return difference;
+}
+
+std::optional<Term> MapLowering::multiply(const Term &x, const Term &y) {
+  if (x.base && y.base) {
+    auto [a, c] = std::pair(x.range, y.range);
+    auto [least, most] = std::minmax({a.least * c.least, a.least * c.most,
+                                      a.most * c.least, a.most * c.most});
+    return combine<arith::MulIOp>(x, y, {least, most});
+  }
+  const Term &term = x.base ? x : y;
+  int64_t factor = x.base ? y.offset : x.offset;
+  Range range{term.range.least * factor, term.range.most * factor};
+  if (factor < 0)
+    std::swap(range.least, range.most);
+  Term product{term.base, term.offset * factor, range};
+  if (!range.fits() || !product.ofBase().fits())
+    return std::nullopt;
+  if (term.base)
+    product.base = once<arith::MulIOp>(term.base, lower.i32(factor));
+  return product;
+}
+
+std::optional<Term> MapLowering::makeTerm(Operation &inner) {
+  if (inner.getNumResults() != 1 || inner.getNumRegions())
+    return std::nullopt;
+  Type type = inner.getResult(0).getType();
+  if (!type.isIndex() && !type.isInteger(32) && !type.isInteger(64))
+    return std::nullopt;
+  if (auto constant = dyn_cast<arith::ConstantOp>(inner)) {
+    int64_t value = cast<IntegerAttr>(constant.getValue()).getInt();
+    return Range{value, value}.fits()
+               ? std::optional(Term{Value(), value, {value, value}})
+               : std::nullopt;
+  }
+  SmallVector<Term> terms;
+  for (Value operand : inner.getOperands()) {
+    if (operand.getType().isInteger(1))
+      continue;
+    std::optional<Term> term = termOf(operand);
+    if (!term)
+      return std::nullopt;
+    terms.push_back(*term);
+  }
+  if (terms.size() == 1) {
+    // Terms fit 32 bits, so that no cast between integers of so many changes
+    // one.
+    if (isa<arith::IndexCastOp, arith::ExtSIOp, arith::TruncIOp>(inner))
+      return terms[0];
+    return std::nullopt;
+  }
+  if (terms.size() != 2)
+    return std::nullopt;
+  const Term &x = terms[0], &y = terms[1];
+  Range a = x.range, c = y.range;
+  if (isa<arith::AddIOp>(inner))
+    return add(x, y);
+  if (isa<arith::SubIOp>(inner))
+    return subtract(x, y);
+  if (isa<arith::MulIOp>(inner))
+    return multiply(x, y);
+  if (isa<arith::MinSIOp>(inner))
+    return combine<arith::MinSIOp>(
+        x, y, {std::min(a.least, c.least), std::min(a.most, c.most)});
+  if (isa<arith::MaxSIOp>(inner))
+    return combine<arith::MaxSIOp>(
+        x, y, {std::max(a.least, c.least), std::max(a.most, c.most)});
+  if (a.least < 0 || c.least < 1)
+    return std::nullopt;
+  if (isa<arith::DivUIOp, arith::DivSIOp>(inner))
+    return combine<arith::DivUIOp>(x, y, {0, a.most});
+  if (isa<arith::RemUIOp, arith::RemSIOp>(inner))
+    return combine<arith::RemUIOp>(x, y, {0, c.most - 1});
+  return std::nullopt;
+}
+
+Term MapLowering::narrowFor(const Term &wide, const Term &other) {
+  Range range{other.range.least - 1, other.range.most + 1};
+  if (!range.fits() ||
+      (wide.range.least >= range.least && wide.range.most <= range.most))
+    return wide;
+  Value value = once<arith::MaxSIOp>(inRegister(wide), lower.i32(range.least));
+  value = once<arith::MinSIOp>(value, lower.i32(range.most));
+  return {value, 0, range};
+}
+
+Value MapLowering::compare(arith::CmpIOp cmp, Term x, Term y) {
+  // What is the same for many elements is subtracted once, and moves to the
+  // other side as the number that tells the elements apart.
+  if (x.base && y.base && (x.offset || y.offset)) {
+    Term left = x, right = y;
+    if (!subtract(x, y))
+      (x.offset ? right : left) = x.offset ? narrowFor(y, x) : narrowFor(x, y);
+    if (std::optional<Term> difference = subtract(left, right)) {
+      x = {difference->base, 0, difference->ofBase()};
+      y = {Value(), -difference->offset, {}};
+    }
+  }
+  if (!y.base && x.base && x.offset &&
+      Range{y.offset - x.offset, y.offset - x.offset}.fits()) {
+    y.offset -= x.offset;
+    x.offset = 0;
+  }
+  if (!x.base && y.base && y.offset &&
+      Range{x.offset - y.offset, x.offset - y.offset}.fits()) {
+    x.offset -= y.offset;
+    y.offset = 0;
+  }
+  return arith::CmpIOp::create(b, cmp.getPredicate(), inRegister(x),
+                               inRegister(y));
+}
+
+/// Whether terms are compared as numbers with a sign are.
+static bool isSigned(arith::CmpIPredicate predicate) {
+  using P = arith::CmpIPredicate;
+  return llvm::is_contained({P::eq, P::ne, P::slt, P::sle, P::sgt, P::sge},
+                            predicate);
+}
+
+LogicalResult MapLowering::evaluate(Operation &inner) {
+  b.setLoc(inner.getLoc());
+  if (std::optional<Term> term = makeTerm(inner)) {
+    now[inner.getResult(0)] = {term, Value()};
+    return success();
+  }
+  if (auto cmp = dyn_cast<arith::CmpIOp>(inner);
+      cmp && isSigned(cmp.getPredicate())) {
+    std::optional<Term> x = termOf(cmp.getLhs()), y = termOf(cmp.getRhs());
+    if (x && y) {
+      now[cmp.getResult()] = {std::nullopt, compare(cmp, *x, *y)};
+      return success();
+    }
+  }
+  if (auto convert = dyn_cast<arith::SIToFPOp>(inner);
+      convert && convert.getType().isF32())
+    if (std::optional<Term> x = termOf(convert.getIn());
+        x && x->base && x->offset) {
+      // Exact for distances below 2^24; rounded twice beyond.
+      Value &base = casts[{x->base, convert.getType()}];
+      if (!base)
+        base = arith::SIToFPOp::create(b, convert.getType(), x->base);
+      now[convert.getResult()] = {
+          std::nullopt, arith::AddFOp::create(b, base, lower.f32(x->offset))};
+      return success();
+    }
+  inner.walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands())
+      if (now.contains(operand))
+        lower.set(operand, {materialize(operand)});
+  });
+  if (failed(lower.lowerOp(&inner)))
+    return failure();
+  for (Value result : inner.getResults()) {
+    Value value = lower.single(result);
+    Known known{std::nullopt, value};
+    if (value.getType().isInteger(32))
+      known.term = Term{value, 0, kAnyI32};
+    now[result] = known;
+  }
+  return success();
+}
+
+FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs, Value firstRow,
+                                      int64_t row, Value firstCol,
+                                      int64_t col) {
+  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
+    now[argument] = {std::nullopt, input};
+  auto coordinate = [&](BlockArgument argument, Value first, int64_t offset,
+                        int64_t least) {
+    if (first)
+      now[argument] = {
+          Term{first, offset, {least + offset, kCoordinates - 1 + offset}},
+          Value()};
+  };
+  // Rows and keys are not negative, but for those of no tensor.
+  coordinate(body.getArgument(inputs.size()), firstRow, row, 0);
+  coordinate(body.getArgument(inputs.size() + 1), firstCol, col, 0);
+  for (Operation &inner : body.without_terminator()) {
+    unsigned level = levels.lookup(&inner);
+    if (level == PerElement) {
+      if (failed(evaluate(inner)))
+        return failure();
+      continue;
+    }
+    int64_t at = level == PerRow ? row : level == PerColumn ? col : 0;
+    auto [it, isNew] = kept.try_emplace({&inner, at});
+    if (isNew) {
+      if (failed(evaluate(inner)))
+        return failure();
+      SmallVector<Known, 1> values;
+      for (Value result : inner.getResults())
+        values.push_back(now[result]);
+      kept[{&inner, at}] = values;
+      continue;
+    }
+    for (auto [result, known] : llvm::zip(inner.getResults(), it->second))
+      now[result] = known;
+  }
+  return materialize(cast<YieldOp>(body.getTerminator()).getValue());
+}
 
 /// The region's body, once for each element that the lane holds.
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
@@ -19,61 +429,42 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   FragmentType type = op.getResult().getType();
   const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
-  unsigned parts = atom.rowParts().size();
   SmallVector<Values> inputs;
   for (Value input : op.getInputs())
     inputs.push_back(lower.get(input));
   Block &body = op.getBody().front();
-  Value rowArgument = body.getArgument(inputs.size()),
-        colArgument = body.getArgument(inputs.size() + 1);
   // Coordinates fit 32 bits, as the problem's sizes do.
-  auto base = [&](Value inLane, Value first) -> Value {
+  auto base = [&](BlockArgument argument, Value inLane, Value first) -> Value {
+    if (argument.use_empty())
+      return {};
     if (!first)
       return inLane;
     return arith::AddIOp::create(b, lower.toI32(lower.single(first)), inLane);
   };
-  bool needsRow = !rowArgument.use_empty(), needsCol = !colArgument.use_empty();
-  Value firstRow = needsRow ? base(lower.laneRow(type), op.getRow()) : Value(),
-        firstCol = needsCol ? base(lower.laneCol(type), op.getCol()) : Value();
-  // One value for each row and each column of registers.
-  llvm::DenseMap<int64_t, Value> rows, columns;
-  auto coordinate = [&](llvm::DenseMap<int64_t, Value> &known, Value first,
-                        int64_t offset) {
-    Value &value = known[offset];
-    if (!value)
-      value = lower.toIndex(arith::AddIOp::create(b, first, lower.i32(offset)));
-    return value;
-  };
-  if (needsRow)
-    for (int64_t i = 0, e = inputs[0].size() / cols; i < e; ++i)
-      for (unsigned part = 0; part < parts; ++part)
-        coordinate(rows, firstRow, atom.rowOffset(i, part));
-  if (needsCol)
-    for (int64_t j = 0; j < cols; ++j)
-      for (int64_t reg = 0; reg < atom.registers(); ++reg)
-        coordinate(columns, firstCol, j * atom.cols + atom.colOffset(reg));
-
+  Value firstRow = base(body.getArgument(inputs.size()), lower.laneRow(type),
+                        op.getRow()),
+        firstCol = base(body.getArgument(inputs.size() + 1),
+                        lower.laneCol(type), op.getCol());
+  llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
+  MapLowering map(lower, op);
   Values results;
   for (auto [index, vector] : llvm::enumerate(inputs[0])) {
     Values elements;
     for (int64_t reg = 0; reg < atom.registers(); ++reg) {
-      for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
-        lower.set(argument, {lower.element(input[index], reg)});
-      if (needsRow)
-        lower.set(rowArgument,
-                  {rows[atom.rowOffset(index / cols, atom.rowPart(reg))]});
-      if (needsCol)
-        lower.set(colArgument,
-                  {columns[index % cols * atom.cols + atom.colOffset(reg)]});
-      if (failed(lower.lowerBlock(body)))
+      SmallVector<Value> of;
+      for (const Values &input : inputs)
+        of.push_back(lower.element(input[index], reg));
+      FailureOr<Value> element = map.element(
+          of, firstRow, atom.rowOffset(index / cols, atom.rowPart(reg)),
+          firstCol, index % cols * atom.cols + atom.colOffset(reg));
+      if (failed(element))
         return failure();
-      elements.push_back(
-          lower.single(cast<YieldOp>(body.getTerminator()).getValue()));
+      elements.push_back(*element);
     }
     b.setLoc(op.getLoc());
-    auto wide =
+    auto wideType =
         VectorType::get({int64_t(elements.size())}, type.getElementType());
-    results.push_back(vector::FromElementsOp::create(b, wide, elements));
+    results.push_back(vector::FromElementsOp::create(b, wideType, elements));
   }
   lower.set(op.getResult(), results);
   return success();

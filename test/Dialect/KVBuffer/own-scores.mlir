@@ -11,19 +11,29 @@
 // CHECK-SAME:    %[[BIAS:[a-z0-9]+]]: memref<4x?x?xf32> {{{.*}}kvbuffer.name = "bias", kvbuffer.shape = [4, "seq_q", "seq_k"]}
 // CHECK-SAME:    %[[DOC:[a-z0-9]+]]: memref<?x?xi32> {{{.*}}kvbuffer.name = "capture1", kvbuffer.shape = ["capture1_0", "capture1_1"]}
 // CHECK:         kvbuffer.key_range {{.*}}causal = true
+// Tiles that may go beyond the last key:
+// CHECK:         scf.if
 // CHECK:         kvbuffer.map
 // CHECK-NEXT:    ^bb0(%[[S:.*]]: f32, %[[R:.*]]: index, %[[C:.*]]: index):
-// CHECK-DAG:       %[[SCALED:.*]] = arith.mulf %[[S]], %{{.*}} : f32
 // CHECK-DAG:       %[[R0:.*]] = arith.minsi %[[R]],
 // CHECK-DAG:       %[[ROW:.*]] = arith.maxsi %[[R0]],
 // CHECK-DAG:       %[[C0:.*]] = arith.minsi %[[C]],
 // CHECK-DAG:       %[[KEY:.*]] = arith.maxsi %[[C0]],
 // CHECK:           %[[B:.*]] = memref.load %[[BIAS]][%{{.*}}, %[[ROW]], %[[KEY]]]
-// CHECK:           %[[T:.*]] = arith.addf %[[SCALED]], %[[B]]
+// CHECK:           %[[SCALED:.*]] = arith.mulf %[[S]], %{{.*}} fastmath<contract> : f32
+// CHECK:           %[[T:.*]] = arith.addf %[[SCALED]], %[[B]] fastmath<contract> : f32
 // CHECK:           memref.load %[[DOC]]
 // CHECK:           %[[SEEN:.*]] = arith.cmpi eq
 // CHECK:           %[[LAST:.*]] = arith.select %[[SEEN]], %[[T]], %{{.*}} : f32
 // CHECK:           kvbuffer.yield %[[LAST]]
+// CHECK:         kvbuffer.mask
+// CHECK:         } else {
+// CHECK:         kvbuffer.map
+// CHECK-NEXT:    ^bb0(%{{.*}}: f32, %[[R2:.*]]: index, %[[C2:.*]]: index):
+// CHECK:           %[[R3:.*]] = arith.minsi %[[R2]],
+// CHECK:           %[[ROW2:.*]] = arith.maxsi %[[R3]],
+// CHECK:           memref.load %[[BIAS]][%{{.*}}, %[[ROW2]], %[[C2]]]
+// CHECK:         } {kvbuffer.edge_tiles}
 // CHECK:         kvbuffer.online_softmax {{.*}}scale = 1.000000e+00 : f32, unbounded}
 // CHECK:         kvbuffer.softmax_finish {{.*}}unbounded}
 func.func @scores(%q: !qo, %k: !kv, %v: !kv,

@@ -1,6 +1,6 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
-# RUN: %python %s %src sm_90a documents
+# RUN: %python %s %src sm_90a documents alibi
 # RUN: %python %s %src gfx950 alibi
 """Runs the examples of examples/scores against float64.
 

@@ -409,6 +409,7 @@ static constexpr Known kKnown[] = {
     {kLengthsAttr, Place::Problem},
     {kSharedRowsAttr, Place::Any},
     {kResidentBlocksAttr, Place::Function},
+    {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {KVBufferDialect::kEveryTileAttr, Place::Any},
     {KVBufferDialect::kGroupAttr, Place::Any}};
 

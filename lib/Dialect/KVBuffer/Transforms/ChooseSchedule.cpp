@@ -103,10 +103,6 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
                values.vPath != Path::Direct;
   request.movingTeam =
       (!asked.names("producers") && !alike) || values.producers > 0;
-  // Functions of scores run where every warp does all there is to do, one tile
-  // after the other.
-  if (op.hasOwnScores())
-    request.movingTeam = false;
   request.splitKeys = values.splitKeys;
   request.sharing = op.getHeads() / op.getKVHeads();
   // Splits of a fixed size are what they are, whatever lengths are.
@@ -184,12 +180,6 @@ struct ChooseSchedulePass
         if (failed(parsed))
           return WalkResult::interrupt();
         const AskedSchedule &asked = *parsed;
-        if (op.hasOwnScores() && asked.values().producers > 0) {
-          op.emitOpError()
-              << "has a region of its own, for which no warp roles "
-                 "are built; expected producers = 0";
-          return WalkResult::interrupt();
-        }
         ScheduleRequest request = requestOf(op, asked, *target);
         request.otherByLaunch = otherByLaunch;
         std::optional<ScheduleChoice> split;

@@ -49,6 +49,21 @@ struct TileLoop {
   }
 };
 
+/// Whether nothing notices how often an op runs: it has no effect, or computes
+/// elements from what it reads of tensors, which no op of the loop writes.
+static bool canRepeat(Operation *op) {
+  return isMemoryEffectFree(op) ||
+         (isa<MapOp, scf::IfOp>(op) &&
+          !op->walk([](Operation *inner) {
+               bool reads = hasSingleEffect<MemoryEffects::Read>(inner) &&
+                            inner->getParentOfType<MapOp>();
+               return inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+                              isMemoryEffectFree(inner) || reads
+                          ? WalkResult::advance()
+                          : WalkResult::interrupt();
+             }).wasInterrupted());
+}
+
 /// Finds the parts around a softmax; on failure `why` says what is unexpected.
 /// `rings`: whether slots will know when they are free.
 std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
@@ -87,12 +102,17 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   // softmax, where the product of the tile before is in flight. A mask does for
   // another reason, too: the loop can be split where masks end.
   t.scores = softmax.getScores();
+  Block *unmasked = nullptr;
   if (auto branch = t.scores.getDefiningOp<scf::IfOp>())
-    if (auto yield = branch.elseYield())
+    if (auto yield = branch.elseYield()) {
       t.scores = yield.getOperand(cast<OpResult>(t.scores).getResultNumber());
+      unmasked = branch.elseBlock();
+    }
   while (Operation *op = t.scores.getDefiningOp()) {
-    if (!isa<SoftcapOp, FragmentScaleOp>(op) ||
-        op->getBlock() != t.loop.getBody())
+    auto map = dyn_cast<MapOp>(op);
+    if (!(isa<SoftcapOp, FragmentScaleOp>(op) ||
+          (map && map.getInputs().size() == 1)) ||
+        (op->getBlock() != t.loop.getBody() && op->getBlock() != unmasked))
       break;
     t.scores = op->getOperand(0);
   }
@@ -110,7 +130,7 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   for (Operation &op : t.loop.getBody()->without_terminator()) {
     bool ofScores = t.scoreSlice.contains(&op),
          ofValues = t.valueSlice.contains(&op);
-    if (!isMemoryEffectFree(&op) && ofScores == ofValues)
+    if (!canRepeat(&op) && ofScores == ofValues)
       return std::nullopt;
   }
   t.ahead = t.scoreSlice;
@@ -139,10 +159,11 @@ struct OverlapProductsPass
       return false;
     auto mask = branch.thenYield().getOperand(0).getDefiningOp<MaskOp>();
     return mask && mask->getBlock() == branch.thenBlock() &&
-           mask.getScores() == branch.elseYield().getOperand(0) &&
+           (mask.getScores() == branch.elseYield().getOperand(0) ||
+            branch->hasAttr(KVBufferDialect::kEdgeTilesAttr)) &&
            isOfRange(branch.getCondition(), mask) &&
            llvm::all_of(*branch.thenBlock(),
-                        [](Operation &op) { return isMemoryEffectFree(&op); });
+                        [](Operation &op) { return canRepeat(&op); });
   }
 
   /// What the first scores and their softmax, before the loop, can do without:

@@ -53,8 +53,9 @@ static void rescaleAtOnce(ScheduleParameters &choice) {
 
 /// What the problem does not go with.
 static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
-  // Functions of scores run one tile after the other.
-  if (op.hasOwnScores())
+  // Where all warps are alike, functions of scores run one tile after the
+  // other.
+  if (op.hasOwnScores() && !choice.producers)
     rescaleAtOnce(choice);
   if (!op.getBatchInvariant())
     return;

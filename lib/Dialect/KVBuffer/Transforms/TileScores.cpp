@@ -9,6 +9,7 @@
 #include "TileScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Matchers.h"
 #include <limits>
 
 using namespace mlir;
@@ -36,10 +37,61 @@ Value EdgeTiles::contain(ImplicitLocOpBuilder &b, Value i) const {
   return arith::OrIOp::create(b, atRight, atLeft);
 }
 
+/// Whether `op`, which reads a region's score, takes it times a scale without
+/// an instruction more.
+static bool foldsScale(Operation &op) {
+  auto isScore = [](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getArgNumber() == 0;
+  };
+  if (auto sub = dyn_cast<arith::SubFOp>(op))
+    return isScore(sub.getLhs());
+  if (auto mul = dyn_cast<arith::MulFOp>(op))
+    return isScore(mul.getLhs()) && matchPattern(mul.getRhs(), m_Constant());
+  return isa<arith::AddFOp>(op);
+}
+
+/// Such an op, with the score times `scale`: a sum is rounded once, and factors
+/// are multiplied.
+static Value foldScale(ImplicitLocOpBuilder &b, Operation &op,
+                       const IRMapping &values, double scale) {
+  bool first = isa<BlockArgument>(op.getOperand(0)) &&
+               cast<BlockArgument>(op.getOperand(0)).getArgNumber() == 0;
+  Value score = values.lookup(op.getOperand(first ? 0 : 1)),
+        other = values.lookupOrDefault(op.getOperand(first ? 1 : 0));
+  if (isa<arith::MulFOp>(op)) {
+    FloatAttr factor;
+    matchPattern(op.getOperand(1), m_Constant(&factor));
+    return arith::MulFOp::create(
+        b, score,
+        arith::ConstantOp::create(
+            b, b.getF32FloatAttr(scale * factor.getValueAsDouble())));
+  }
+  // One instruction, which rounds once.
+  auto fused = arith::FastMathFlagsAttr::get(b.getContext(),
+                                             arith::FastMathFlags::contract);
+  Value scaled = arith::MulFOp::create(
+      b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)), fused);
+  if (isa<arith::SubFOp>(op))
+    return arith::SubFOp::create(b, scaled, other, fused);
+  return arith::AddFOp::create(b, scaled, other, fused);
+}
+
+/// The op of a region that alone reads its score, where it does so once and
+/// stands in the region's block; else null.
+static Operation *readerOfScore(Region &region) {
+  Value score = region.getArgument(0);
+  if (!score.hasOneUse())
+    return nullptr;
+  Operation *reader = *score.getUsers().begin();
+  return reader->getBlock() == &region.front() ? reader : nullptr;
+}
+
 /// The problem's own functions of the scores of a tile, times `scale` before.
+/// `beyond`: the tile may have keys beyond the last one.
 static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                           const IRMapping &args, Value scores,
-                          const ScoreTile &tile, double scale) {
+                          const ScoreTile &tile, double scale, bool beyond) {
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
@@ -54,9 +106,6 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   Value ownRow = body->addArgument(b.getIndexType(), loc);
   Value ownKey = body->addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(body);
-  if (scale != 1.0)
-    score = arith::MulFOp::create(
-        b, score, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
   Value head = tile.head;
   if (folded) {
     Value group = constant(tile.group);
@@ -73,9 +122,16 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                                   zero);
   };
   ownRow = within(ownRow, tile.queries);
-  ownKey = within(ownKey, tile.keys);
+  if (beyond)
+    ownKey = within(ownKey, tile.keys);
   Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
   Value position = arith::AddIOp::create(b, ownRow, shift);
+  auto scaled = [&](Value value) -> Value {
+    if (scale == 1.0)
+      return value;
+    return arith::MulFOp::create(
+        b, value, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
+  };
   auto inlined = [&](Region &region, ArrayRef<Value> first) {
     IRMapping values;
     SmallVector<Value> arguments(first);
@@ -83,12 +139,21 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     for (Value capture : op.getCaptures())
       arguments.push_back(args.lookup(capture));
     values.map(region.getArguments(), arguments);
+    Operation *reader =
+        scale != 1.0 && !first.empty() ? readerOfScore(region) : nullptr;
+    if (!first.empty() && !(reader && foldsScale(*reader)))
+      values.map(region.getArgument(0), scaled(first[0]));
     for (Operation &inner : region.front().without_terminator())
-      b.clone(inner, values);
+      if (&inner == reader && foldsScale(inner))
+        values.map(inner.getResult(0), foldScale(b, inner, values, scale));
+      else
+        b.clone(inner, values);
     return values.lookupOrDefault(
         cast<YieldOp>(region.front().getTerminator()).getValue());
   };
-  if (!op.getScore().empty())
+  if (op.getScore().empty())
+    score = scaled(score);
+  else
     score = inlined(op.getScore(), {score});
   if (!op.getVisible().empty()) {
     Value visible = inlined(op.getVisible(), {});
@@ -121,18 +186,24 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                                b.getF32FloatAttr(cap));
   else if (scale <= 0 && !own)
     scores = FragmentScaleOp::create(b, scores, b.getF32FloatAttr(scale));
-  if (own)
-    scores = mapOwnScores(b, op, args, scores, tile, cap > 0 ? 1.0 : scale);
+  auto shaped = [&](bool beyond) {
+    return own ? mapOwnScores(b, op, args, scores, tile, cap > 0 ? 1.0 : scale,
+                              beyond)
+               : scores;
+  };
 
   auto masked =
       scf::IfOp::create(b, TypeRange{scores.getType()}, edges.contain(b, i),
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
+  if (own)
+    masked->setAttr(KVBufferDialect::kEdgeTilesAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(masked.thenBlock());
-  Value hidden = MaskOp::create(b, scores, tile.query, tile.queries, tile.key,
-                                tile.keys, op.getMaskValue(), tile.group);
+  Value hidden =
+      MaskOp::create(b, shaped(/*beyond=*/true), tile.query, tile.queries,
+                     tile.key, tile.keys, op.getMaskValue(), tile.group);
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
-  scf::YieldOp::create(b, scores);
+  scf::YieldOp::create(b, shaped(/*beyond=*/false));
   return masked.getResult(0);
 }

@@ -91,6 +91,10 @@ def KVBuffer_Dialect : Dialect {
     /// have invalid rows; a unit attribute.
     static constexpr ::llvm::StringLiteral kWholeAfterFirstAttr =
         "kvbuffer.whole_after_first";
+    /// On an `scf.if` over the scores of a tile: of tiles that need no mask
+    /// both sides make the same; a unit attribute.
+    static constexpr ::llvm::StringLiteral kEdgeTilesAttr =
+        "kvbuffer.edge_tiles";
     /// On what runs for every tile while `kvbuf-ping-pong` cuts a loop into
     /// parts; a unit attribute, which that pass removes.
     static constexpr ::llvm::StringLiteral kEveryTileAttr =
