@@ -8,6 +8,7 @@
 
 #include "ProblemLimits.h"
 #include "ScheduleRepair.h"
+#include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -172,6 +173,8 @@ struct ChooseSchedulePass
       found = true;
       if (failed(verifyOnMemrefs(op)))
         return WalkResult::interrupt();
+      // Before anything depends on it.
+      sayByAttributes(op);
       ScheduleAttr attr = op.getScheduleAttr();
       bool isDefault = !attr && schedule.empty();
       if (!attr) {

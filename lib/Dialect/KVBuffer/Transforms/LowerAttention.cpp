@@ -100,10 +100,12 @@ DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
   CacheType cache = op.getK().getType();
   NamedAttrList list;
   auto add = [&](StringRef name, Attribute value) { list.append(name, value); };
-  // Nothing but the program knows its own functions: no reference is there.
-  add("op", b.getStringAttr(op.hasOwnScores() ? "attention_of_own_scores"
-                            : append          ? "attention_after_append"
-                                              : "attention"));
+  // Nothing but the program knows its own functions, and what captures are for:
+  // no reference is there.
+  bool own = op.hasOwnScores() || !op.getCaptures().empty();
+  add("op", b.getStringAttr(own      ? "attention_of_own_scores"
+                            : append ? "attention_after_append"
+                                     : "attention"));
   add("dtype", b.getStringAttr(op.getElementType().isBF16() ? "bf16" : "f16"));
   add("heads", b.getI64IntegerAttr(op.getHeads()));
   add("kv_heads", b.getI64IntegerAttr(op.getKVHeads()));
