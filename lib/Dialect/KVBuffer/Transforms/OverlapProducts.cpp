@@ -26,26 +26,45 @@ using namespace kvbuf;
 
 namespace {
 
+/// An accumulator of a loop: its rescaling, and the product of the weights that
+/// is added to it.
+struct Output {
+  RescaleOp rescale;
+  MmaOp product;
+};
+
 /// The parts of a loop over tiles of keys: scores, an optional mask on them,
-/// softmax, rescaling of the accumulator, product of the weights.
+/// softmax, rescaling of the accumulators, products of the weights.
 struct TileLoop {
   scf::ForOp loop;
   /// The scores as they come out of the matrix unit, and all that they need.
   Value scores;
   OpSlice scoreSlice;
   OnlineSoftmaxOp softmax;
-  RescaleOp rescale;
-  MmaOp product;
-  /// All that the product's operand b needs.
+  /// One or more, in the order of their rescaling.
+  SmallVector<Output> outputs;
+  /// All that the products' operands b need.
   OpSlice valueSlice;
-  /// All that runs an iteration ahead of the product: scores, softmax and what
+  /// All that runs an iteration ahead of the products: scores, softmax and what
   /// they need.
   OpSlice ahead;
 
-  /// What the product takes of that, and the next iteration.
+  /// What the products take of that, and the next iteration.
   SmallVector<Value> handed() {
-    return {softmax.getP(), rescale.getResult(), softmax.getNewMax(),
-            softmax.getNewSum()};
+    SmallVector<Value> values{softmax.getP()};
+    for (Output &output : outputs)
+      values.push_back(output.rescale.getResult());
+    values.append({softmax.getNewMax(), softmax.getNewSum()});
+    return values;
+  }
+
+  /// The number of a value that the loop carries; nullopt of others.
+  std::optional<unsigned> carried(Value value) {
+    auto arg = dyn_cast<BlockArgument>(value);
+    if (!arg || arg.getOwner() != loop.getBody() ||
+        arg == loop.getInductionVar())
+      return std::nullopt;
+    return arg.getArgNumber() - loop.getNumInductionVars();
   }
 };
 
@@ -64,6 +83,37 @@ static bool canRepeat(Operation *op) {
              }).wasInterrupted());
 }
 
+/// Finds the accumulators of a loop: all that its softmax's factor rescales,
+/// each with a product of the weights. False if something else is carried, or
+/// becomes of the factor or the weights.
+bool matchOutputs(TileLoop &t) {
+  OnlineSoftmaxOp softmax = t.softmax;
+  auto max = t.carried(softmax.getMax()), sum = t.carried(softmax.getSum());
+  ValueRange yielded = t.loop.getYieldedValues();
+  if (!max || !sum || yielded[*max] != softmax.getNewMax() ||
+      yielded[*sum] != softmax.getNewSum())
+    return false;
+  for (Operation *user : softmax.getRescale().getUsers()) {
+    auto rescale = dyn_cast<RescaleOp>(user);
+    if (!rescale || rescale->getBlock() != t.loop.getBody() ||
+        !rescale.getResult().hasOneUse())
+      return false;
+    auto product = dyn_cast<MmaOp>(*rescale.getResult().user_begin());
+    auto acc = t.carried(rescale.getAcc());
+    if (!acc || !product || product.getAcc() != rescale.getResult() ||
+        product.getA() != softmax.getP() ||
+        yielded[*acc] != product.getResult())
+      return false;
+    t.outputs.push_back({rescale, product});
+  }
+  llvm::sort(t.outputs, [](const Output &one, const Output &other) {
+    Operation *before = one.rescale;
+    return before->isBeforeInBlock(other.rescale);
+  });
+  return !t.outputs.empty() && t.loop.getNumResults() == t.outputs.size() + 2 &&
+         softmax.getP().hasNUses(t.outputs.size());
+}
+
 /// Finds the parts around a softmax; on failure `why` says what is unexpected.
 /// `rings`: whether slots will know when they are free.
 std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
@@ -71,31 +121,8 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   TileLoop t;
   t.loop = cast<scf::ForOp>(softmax->getParentOp());
   t.softmax = softmax;
-  auto carried = [&](Value value) -> std::optional<unsigned> {
-    auto arg = dyn_cast<BlockArgument>(value);
-    if (!arg || arg.getOwner() != t.loop.getBody() ||
-        arg == t.loop.getInductionVar())
-      return std::nullopt;
-    return arg.getArgNumber() - t.loop.getNumInductionVars();
-  };
-  auto onlyUser = [](Value value) -> Operation * {
-    return value.hasOneUse() ? *value.getUsers().begin() : nullptr;
-  };
-
-  why = "the loop does not carry an accumulator, a maximum and a sum";
-  auto max = carried(softmax.getMax()), sum = carried(softmax.getSum());
-  t.rescale = dyn_cast_or_null<RescaleOp>(onlyUser(softmax.getRescale()));
-  if (!max || !sum || !t.rescale || t.loop.getNumResults() != 3)
-    return std::nullopt;
-  t.product = dyn_cast_or_null<MmaOp>(onlyUser(t.rescale.getResult()));
-  auto acc = carried(t.rescale.getAcc());
-  if (!acc || !t.product || t.product.getAcc() != t.rescale.getResult() ||
-      t.product.getA() != softmax.getP() || !softmax.getP().hasOneUse())
-    return std::nullopt;
-  ValueRange yielded = t.loop.getYieldedValues();
-  if (yielded[*acc] != t.product.getResult() ||
-      yielded[*max] != softmax.getNewMax() ||
-      yielded[*sum] != softmax.getNewSum())
+  why = "the loop does not carry accumulators, a maximum and a sum";
+  if (!matchOutputs(t))
     return std::nullopt;
 
   // What comes out of the matrix unit; all that is done to it stays with the
@@ -119,22 +146,27 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   why = "the scores, or what the weights are multiplied by, depend on what the "
         "loop carries";
   if (!collectSlice(t.scores, t.loop, t.scoreSlice) ||
-      !collectSlice(t.product.getB(), t.loop, t.valueSlice))
+      !llvm::all_of(t.outputs, [&](Output &output) {
+        return collectSlice(output.product.getB(), t.loop, t.valueSlice);
+      }))
     return std::nullopt;
   why = "the loop's step is not 1";
   if (getConstantIntValue(t.loop.getStep()) != 1)
     return std::nullopt;
   // Whatever else has an effect would be lost, and what serves both products
   // done twice.
-  why = "the loop does more than a softmax between two products";
   for (Operation &op : t.loop.getBody()->without_terminator()) {
     bool ofScores = t.scoreSlice.contains(&op),
          ofValues = t.valueSlice.contains(&op);
+    why = ofScores ? "the scores and what the weights are multiplied by are "
+                     "read from one slot; expected a load for each"
+                   : "the loop does more than a softmax between two products";
     if (!canRepeat(&op) && ofScores == ofValues)
       return std::nullopt;
   }
   t.ahead = t.scoreSlice;
-  (void)collectSlice(t.rescale.getResult(), t.loop, t.ahead);
+  for (Output &output : t.outputs)
+    (void)collectSlice(output.rescale.getResult(), t.loop, t.ahead);
   if (!canTakeApart(t.loop, t.ahead, t.handed()))
     return std::nullopt;
   // The second tile's load follows the first scores without a barrier.
@@ -186,9 +218,9 @@ struct OverlapProductsPass
     }
   }
 
-  /// Scores, softmax and the rescaling of the accumulator run an iteration
-  /// ahead of the product of the weights, which stands after the scores: it is
-  /// in flight beside the softmax.
+  /// Scores, softmax and the rescaling of the accumulators run an iteration
+  /// ahead of the products of the weights, which stand after the scores: they
+  /// are in flight beside the softmax.
   LogicalResult rotate(TileLoop &t) {
     scf::ForOp loop = t.loop;
     Location loc = loop.getLoc();

@@ -125,11 +125,11 @@ def OverlapProducts
   let description = [{
     Rotates the loop over tiles, where the schedule asks for `overlap_products`:
     iteration i computes the scores of tile i, the product with the softmax's
-    weights of tile i - 1, the softmax of tile i, and rescales the accumulator.
-    The two products depend on nothing of the iteration, so that an asynchronous
-    matrix unit runs the second of them beside the softmax. The first scores and
-    their softmax stand before the loop and the last product after it, both only
-    if there is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries
+    weights of tile i - 1, the softmax of tile i, and rescales the accumulators:
+    there may be several, each with a product of the same weights. The products
+    depend on nothing of the iteration, so that an asynchronous matrix unit runs
+    those of the weights beside the softmax. The first scores and their softmax stand
+    before the loop and the last products after it, all only if there is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries
     weights, of half the size.)
   }];
   let dependentDialects = [
