@@ -37,7 +37,7 @@ namespace {
 ///       if it has keys (`guard`)
 ///         first scores and softmax, loop over keys (`inner`), last product
 ///       normalize and store
-struct TileProgram {
+struct ItemLoop {
   /// scf.for over the numbers, or scf.while that starts with `next`.
   Operation *outer;
   NextTileOp next;
@@ -51,8 +51,8 @@ struct TileProgram {
   Value begin, end;
 };
 
-std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
-  TileProgram t;
+std::optional<ItemLoop> matchProgram(Operation *outer, StringRef &why) {
+  ItemLoop t;
   t.outer = outer;
   Block *body;
   why = "the loop over tiles carries values";
@@ -124,7 +124,7 @@ std::optional<TileProgram> matchProgram(Operation *outer, StringRef &why) {
 /// stand, and lets the pipeliner join the tiles.
 class Joiner {
 public:
-  Joiner(ImplicitLocOpBuilder &b, TileProgram &t) : b(b), t(t) {}
+  Joiner(ImplicitLocOpBuilder &b, ItemLoop &t) : b(b), t(t) {}
 
   /// False, with a reason, if a value that is no scalar would have to outlive
   /// its tile.
@@ -164,7 +164,7 @@ private:
   }
 
   ImplicitLocOpBuilder &b;
-  TileProgram &t;
+  ItemLoop &t;
   /// Scalars that follow from a tile's number alone: where it is.
   llvm::SetVector<Value> found;
 };
@@ -434,7 +434,7 @@ struct JoinTilesPass : kvbuf::impl::JoinTilesBase<JoinTilesPass> {
     StringRef why = "there is no loop over tiles";
     bool joined = false;
     for (Operation *loop : loops) {
-      std::optional<TileProgram> program = matchProgram(loop, why);
+      std::optional<ItemLoop> program = matchProgram(loop, why);
       if (!program)
         continue;
       ImplicitLocOpBuilder b(program->guard.getLoc(), loop);

@@ -369,8 +369,9 @@ def CountWaits : Pass<"kvbuf-count-waits", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Count the loads that may stay in flight at each wait";
   let description = [{
     Sets `younger` of each `kvbuffer.lds_stage`: the least number, over all paths,
-    of `kvbuffer.dram_load`s issued after the youngest load that it awaits. Ends
-    the scheduled stage.
+    of `kvbuffer.dram_load`s issued after the youngest load that it awaits. The
+    kernel is in phase `scheduled` then; the passes after it leave its loads and
+    waits as they are.
   }];
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
