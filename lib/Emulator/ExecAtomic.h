@@ -76,6 +76,8 @@ void atomicIn(const Inst &i, const uint32_t *base, uint64_t mask) {
   }
   if (h.laneOrder)
     r.observe(w, i, mask, /*reads=*/true);
+  if (inShared && mask)
+    r.orderShared(w, i, narrow, mask, /*reads=*/true, /*writes=*/true);
   if (!inShared && mask)
     r.communicate(w, i, changed);
 }

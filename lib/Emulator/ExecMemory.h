@@ -312,8 +312,11 @@ void sharedAccess(const Inst &i, const uint32_t *base, uint64_t active,
   if (h.isAMD)
     r.ldsIssue(w, i, address, mask, store);
   KVBUF_BY_SIZE(sharedMove, (i, address, mask))
-  if (h.laneOrder && (i.order & atomicAccess))
-    r.observe(w, i, mask, !store);
+  if (i.order & atomicAccess) {
+    if (h.laneOrder)
+      r.observe(w, i, mask, !store);
+    r.orderShared(w, i, address, mask, !store, store);
+  }
 }
 
 // Finds the range that all lanes fall into; null: lane by lane.

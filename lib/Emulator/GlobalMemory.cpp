@@ -675,6 +675,8 @@ void Run::fence(Warp &w, const Inst &inst) {
   hot.giveWay |= next() % 2;
   if (hot.laneOrder)
     observe(w, inst, w.mask, /*reads=*/false);
+  if (ldsOrder)
+    fenceShared(w, inst);
   if (!hot.watching)
     return;
   GlobalMemory &memory = window.memory;

@@ -348,6 +348,9 @@ template <unsigned W> Stop Exec<W>::run() {
 
     case Code::LoadShared:
       sharedAccess(i, reg<u32>(i.a), w.mask, /*store=*/false);
+      // What is read in a loop others have to write.
+      if (i.order & atomicAccess)
+        goto giveWay;
       break;
     case Code::StoreShared:
       sharedAccess(i, reg<u32>(i.a), w.mask, /*store=*/true);

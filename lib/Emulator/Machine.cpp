@@ -277,6 +277,7 @@ void Run::start(uint64_t index, uint32_t number) {
   storeEvents.assign(1, 0);
   carriedOver.clear();
   startAsync();
+  startLdsOrder();
   for (BarrierState &b : barriers)
     b = BarrierState();
   endedWaves = 0;
@@ -328,6 +329,11 @@ bool Run::turn() {
       if (w.state == Stop::Yield)
         ready[count++] = &w;
       waiting += w.state == Stop::Blocked;
+    }
+    if (count && ldsOrder && pollsInVain()) {
+      pollDeadlock();
+      endAsync();
+      return false;
     }
     if (!count || (async && spinning())) {
       if (waiting || count)

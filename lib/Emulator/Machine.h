@@ -144,7 +144,8 @@ enum class WaitFor : uint8_t {
   Registers,
   Product,
   Cluster,
-  Global
+  Global,
+  Lds
 };
 
 /// What the lanes of a warp know of each other.
@@ -171,6 +172,7 @@ struct WarpOrder;
 
 struct WarpAsync;
 struct AsyncState;
+struct LdsOrder;
 struct MatrixJob;
 
 struct Warp {
@@ -409,6 +411,15 @@ public:
   void teachLanes(Warp &w, uint64_t mask);
   /// These lanes accessed something atomically or executed a fence.
   void observe(Warp &w, const Inst &inst, uint64_t mask, bool reads);
+  // Atomic operations on shared memory: LdsOrder.h.
+  void startLdsOrder();
+  void orderShared(Warp &w, const Inst &inst, const uint32_t *address,
+                   uint64_t mask, bool reads, bool writes);
+  void fenceShared(Warp &w, const Inst &inst);
+  /// Whether all warps that run ask for words of shared memory that nobody
+  /// changes; an error that says so.
+  bool pollsInVain() const;
+  void pollDeadlock();
   /// Lets lanes go on that wait for those which poll in vain, as lanes of
   /// NVIDIA's GPUs do. False: there are none.
   bool yieldLanes();
@@ -673,6 +684,8 @@ private:
   /// Agents in use, one bit an actor.
   uint64_t agents = 0;
   std::unique_ptr<AsyncState> async;
+  /// Null unless the kernel has such operations.
+  std::shared_ptr<LdsOrder> ldsOrder;
   RunWarpFn interpret;
 };
 
