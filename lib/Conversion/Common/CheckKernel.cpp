@@ -366,8 +366,10 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
   } else if (auto load = dyn_cast<FragmentLoadOp>(op)) {
     row = load.getSlotRow();
     col = load.getSlotCol();
-    // Where a warp's rows begin is read off the bits of its number.
-    if (atom.rowWarps > 1 && !llvm::isPowerOf2_64(atom.warpRows(type)))
+    // Where a warp's rows begin is read off the bits of its number, unless
+    // lanes read for themselves, by a sum.
+    if (atom.rowWarps > 1 && !llvm::isPowerOf2_64(atom.warpRows(type)) &&
+        !isa<BlockedLayoutAttr>(type.getLayout()))
       return op->emitOpError()
              << "has " << atom.warpRows(type) << " rows for each of "
              << atom.rowWarps << " warps; expected a power of two";

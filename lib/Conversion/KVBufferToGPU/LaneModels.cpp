@@ -91,9 +91,9 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
-    attach<Warps::Rings, RingOp, RingLoadOp, RingWaitOp, RingReleaseOp,
-           MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp, MmaStartOp,
-           MmaWaitOp, TurnWaitOp, TurnPassOp>(context);
+    attach<Warps::Rings, RingOp, RingLoadOp, RingPutOp, RingWaitOp,
+           RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp,
+           MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<Warps::Any, scf::ForOp, scf::IfOp, scf::WhileOp>(context);

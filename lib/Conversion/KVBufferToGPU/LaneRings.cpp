@@ -59,6 +59,21 @@ static Value emptyBarrier(Lanes &lower, const RingValues &ring,
                                lower.i32(ring.stages * kBarrierBytes));
 }
 
+/// The byte offset of a filling's slot.
+static Value slotOf(Lanes &lower, const RingValues &ring, const Filling &at,
+                    KVBufferAttr params) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return arith::AddIOp::create(
+      b, ring.slots,
+      arith::MulIOp::create(b, at.slot, lower.i32(params.getStageBytes())));
+}
+
+/// The parity of the phase in which a filling's slot is empty: that before the
+/// filling's own, as slots start empty, as if phase -1 had completed.
+static Value emptyParity(Lanes &lower, const Filling &at) {
+  return arith::XOrIOp::create(lower.b, at.parity, lower.i32(1));
+}
+
 static RingValues ringValues(Lanes &lower, Value ring, int64_t stages) {
   const Values &values = lower.get(ring);
   return {values[0], values[1], stages};
@@ -120,6 +135,14 @@ static bool readByProducts(Value staged) {
   });
 }
 
+/// Whether a product reads a slot or a view of it.
+static bool readByUnit(Value staged) {
+  return llvm::any_of(staged.getUsers(), [](Operation *read) {
+    auto view = dyn_cast<StagedViewOp>(read);
+    return view ? readByUnit(view.getView()) : isa<MmaStartOp>(read);
+  });
+}
+
 /// The `kvbuffer.teams` that a ring or a mailbox joins; null if nobody uses it.
 static TeamsOp teamsOf(TeamChannelInterface channel) {
   for (Operation *user : channel.getChannel().getUsers())
@@ -171,9 +194,12 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
     releases *= lower.cluster();
   int64_t stages = op.getRing().getType().getParams().getStages();
   int64_t fills = 1;
-  for (Operation *user : op.getRing().getUsers())
+  for (Operation *user : op.getRing().getUsers()) {
     if (auto load = dyn_cast<RingLoadOp>(user))
       fills = std::max(fills, lower.boxes().warpsOfSlot(lower, load));
+    if (isa<RingPutOp>(user))
+      fills = int64_t(user->getParentOfType<TeamOp>().getWarps());
+  }
   lower.set(op.getRing(),
             {lower.single(op.getBuffer()),
              lower.i32(lower.lds.addBarriers(stages, releases, fills))});
@@ -191,12 +217,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling to = filling(lower, op.getFill(), params.getStages());
-  Value slot = arith::AddIOp::create(
-      b, ring.slots,
-      arith::MulIOp::create(b, to.slot, lower.i32(params.getStageBytes())));
-  // The phase before the filling's own: slots start empty, as if phase -1 had
-  // completed.
-  Value emptyParity = arith::XOrIOp::create(b, to.parity, lower.i32(1));
+  Value slot = slotOf(lower, ring, to, params);
+  Value parity = emptyParity(lower, to);
   TileValues tile = sourceOf(lower, op.getTile(), params);
   OpBuilder::InsertionGuard guard(b);
   // A slot is always filled by the same warps, which so see each of its phases,
@@ -214,21 +236,45 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   }
   return lower.boxes().emitRingLoad(lower, op, tile, at->second, slot,
                                     fullBarrier(lower, ring, to),
-                                    emptyBarrier(lower, ring, to), emptyParity);
+                                    emptyBarrier(lower, ring, to), parity);
+}
+
+/// Whether no lane, but an engine or a matrix unit, reads what lanes put into a
+/// ring, somewhere.
+static bool isReadByUnits(Value ring) {
+  return llvm::any_of(ring.getUsers(), [](Operation *user) {
+    auto wait = dyn_cast<RingWaitOp>(user);
+    return wait && readByUnit(wait.getStaged());
+  });
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingPutOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getRing().getType().getParams();
+  RingValues ring = ringValues(lower, op.getRing(), params.getStages());
+  Filling to = filling(lower, op.getFill(), params.getStages());
+  Value slot = slotOf(lower, ring, to, params);
+  lower.phases().emitBarrierWait(lower, emptyBarrier(lower, ring, to),
+                                 emptyParity(lower, to));
+  if (failed(emitFragmentPut(lower, op, lower.get(op.getFragment()), slot)))
+    return failure();
+  // Each lane makes its own writes visible; then all of the warp have.
+  if (isReadByUnits(op.getRing()))
+    lower.phases().emitPublish(lower);
+  lower.phases().emitWarpMeet(lower);
+  Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
+                                      lower.i32(0));
+  lower.phases().emitBarrierArrive(lower, fullBarrier(lower, ring, to), first);
+  return success();
 }
 
 void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling at = filling(lower, op.getFill(), params.getStages());
   lower.phases().emitBarrierWait(lower, fullBarrier(lower, ring, at),
                                  at.parity);
-  lower.set(op.getStaged(),
-            {arith::AddIOp::create(
-                b, ring.slots,
-                arith::MulIOp::create(b, at.slot,
-                                      lower.i32(params.getStageBytes())))});
+  lower.set(op.getStaged(), {slotOf(lower, ring, at, params)});
 }
 
 /// One lane of a warp, or of a group where `byWarps` is not set, releases for

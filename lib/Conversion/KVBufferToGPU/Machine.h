@@ -263,6 +263,9 @@ public:
   /// Meets the lanes of a warp: what they have read or written comes before
   /// what one of them does next.
   virtual void emitWarpMeet(Lanes &lower) = 0;
+  /// Makes what this thread has written to LDS visible to copy engines and
+  /// matrix units that read it themselves.
+  virtual void emitPublish(Lanes &lower) = 0;
   /// Arrives, and lets the barrier await `bytes` bytes.
   virtual void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                                int64_t bytes) = 0;
@@ -383,6 +386,11 @@ std::unique_ptr<Machine> createAMDMachine();
 /// ordinary reads of LDS.
 mlir::LogicalResult emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                        mlir::Value slot, Values &words);
+/// Stores a fragment, of lane values `words`, into LDS at byte `slot`, as its
+/// ring's buffer lies there, by ordinary stores.
+mlir::LogicalResult emitFragmentPut(Lanes &lower, RingPutOp op,
+                                    llvm::ArrayRef<mlir::Value> words,
+                                    mlir::Value slot);
 /// The machine of a target, for kernels with rings or without.
 std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool rings);
 

@@ -9,7 +9,8 @@
 // Operands of 16 bits from LDS that holds 8-bit elements, or 16-bit ones in an
 // order that no instruction for fragments reads, by ordinary reads: of the
 // elements of a lane that lie side by side, several at once, of others one by
-// one. Whatever the layout, and slow where rows are contracted.
+// one. Whatever the layout, and slow where rows are contracted. Fragments that
+// are put into LDS get there by such stores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +20,135 @@
 
 using namespace mlir;
 using namespace kvbuf;
+
+namespace {
+/// Where a lane's elements of a fragment lie in a slot, in runs that lie side
+/// by side in both.
+class SlotPlaces {
+public:
+  /// The fragment's element [0, 0] is the slot's [row, col]; with `crossed` its
+  /// rows run along the slot's columns.
+  SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type, Value slot,
+             int64_t row, int64_t col, bool crossed);
+
+  /// Whether there is a place for each element that is known without a lane's
+  /// number but by bits of it.
+  bool isKnown() const { return known; }
+  /// Elements of a run, a power of two.
+  int64_t run() const { return runSize; }
+  /// Calls `fn` with the first place of each run, an index of elements of LDS,
+  /// run by run as a lane holds them, atom by atom.
+  void forEachRun(llvm::function_ref<void(Value place)> fn) const;
+
+private:
+  /// Whether rows that are as many further down as a warp has lie as many bytes
+  /// further on, whichever of its rows.
+  bool repeatsByWarps() const;
+  /// An element's place in the slot, by its place in the product.
+  std::pair<int64_t, int64_t> inSlot(int64_t row, int64_t col) const {
+    return atom.turned != crossed ? std::pair(col, row) : std::pair(row, col);
+  }
+
+  Lanes &lower;
+  SharedTile tile;
+  const FragmentLayout &atom;
+  FragmentType type;
+  bool crossed, known = true;
+  int64_t firstRow, firstCol, bytes, align, runSize;
+  Value first;
+  LinearAddress address;
+};
+} // namespace
+
+SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
+                       Value slot, int64_t row, int64_t col, bool crossed)
+    : lower(lower), tile(sharedTile(params)), atom(lower.layouts.of(type)),
+      type(type), crossed(crossed), firstRow(row), firstCol(col),
+      bytes(tile.elementBytes), align(slotAlignment(params) / bytes),
+      first(slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  LinearLayout block = tile.block();
+  // Places of elements of the fragment, in the product's coordinates. Where a
+  // block begins is no bit of an address if its rows are no power of two.
+  auto image = [&](int64_t row, int64_t col) -> int64_t {
+    auto [r, c] = inSlot(row, col);
+    if (c < tile.blockCols)
+      return block.apply({{"row", r}, {"col", c}}, "byte");
+    known &= llvm::isPowerOf2_64(tile.rows);
+    return tile.byteOffset(r, c);
+  };
+  auto imageOf = [&](StringRef in, unsigned bit) {
+    return image(atom.layout.basis(in, bit, "row"),
+                 atom.layout.basis(in, bit, "col"));
+  };
+  SmallVector<int64_t> lanes, warps;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+    lanes.push_back(imageOf("lane", bit));
+  address.terms.push_back({lower.lane, lanes});
+  int64_t warpRows = atom.warpRows(type);
+  if (type.getRole() != Role::B && atom.rowWarps > 1 &&
+      !llvm::isPowerOf2_64(warpRows)) {
+    // Rows of warps are told apart by a sum.
+    int64_t part = warpRows * tile.blockCols * bytes;
+    known &= !crossed && repeatsByWarps();
+    Value rows = arith::MulIOp::create(b, lower.warp, lower.i32(part));
+    first = arith::AddIOp::create(b, first, rows);
+    align = std::min(align, (part & -part) / bytes);
+  } else if (type.getRole() != Role::B) {
+    for (int64_t bit = 1; bit < atom.rowWarps; bit *= 2)
+      warps.push_back(image(warpRows * bit, 0));
+    address.terms.push_back({lower.warp, warps});
+  }
+  // Registers that lie side by side, in what the swizzle keeps together.
+  unsigned runBits = 0;
+  while (runBits < atom.layout.inLog2("register") &&
+         imageOf("register", runBits) == bytes << runBits &&
+         bytes << runBits < tile.swizzle.unit)
+    ++runBits;
+  runSize = int64_t(1) << runBits;
+  if (bytes > 1)
+    first = arith::DivUIOp::create(b, first, lower.i32(bytes));
+  for (auto &[value, images] : address.terms)
+    for (int64_t &image : images)
+      image /= bytes;
+}
+
+bool SlotPlaces::repeatsByWarps() const {
+  int64_t rows = atom.warpRows(type);
+  for (int64_t row = rows; row < type.getRows(); ++row)
+    for (int64_t col = 0; col < tile.blockCols; ++col)
+      if (tile.byteOffset(row, col) !=
+          tile.byteOffset(row % rows, col) +
+              row / rows * rows * tile.blockCols * bytes)
+        return false;
+  return true;
+}
+
+void SlotPlaces::forEachRun(llvm::function_ref<void(Value)> fn) const {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t rows = atom.warpRows(type), cols = atom.warpCols(type);
+  if (atom.turned)
+    std::swap(rows, cols);
+  for (int64_t r = 0; r < rows; r += atom.rows)
+    for (int64_t c = 0; c < cols; c += atom.cols)
+      for (int64_t reg = 0; reg < atom.registers(); reg += runSize) {
+        auto at = atom.layout.apply({{"register", reg}});
+        auto [row, col] = inSlot(r + at[0], c + at[1]);
+        row += firstRow;
+        col += firstCol;
+        // Where a block begins is no XOR of bits if its rows are no power of
+        // two.
+        int64_t before = llvm::isPowerOf2_64(tile.rows)
+                             ? 0
+                             : col / tile.blockCols * tile.blockBytes();
+        before /= bytes;
+        Value place = address.emit(b, first, align,
+                                   tile.byteOffset(row, col) / bytes - before);
+        if (before)
+          place = arith::AddIOp::create(b, place, lower.index(before));
+        fn(place);
+      }
+}
 
 LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                         Value slot, Values &words) {
@@ -38,95 +168,82 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
            << (widens ? " in " : " out of their order in ") << mma.getWarpCols()
            << " warps that share the columns of rows; "
               "expected warp_cols = 1";
-  SharedTile tile = sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
-  LinearLayout block = tile.block();
-  // Places of elements of the fragment, in the product's coordinates.
-  auto inSlot = [&](int64_t row, int64_t col) {
-    return atom.turned ? std::pair(col, row) : std::pair(row, col);
-  };
-  auto image = [&](int64_t row, int64_t col) {
-    auto [r, c] = inSlot(row, col);
-    return block.apply({{"row", r}, {"col", c}}, "byte");
-  };
-  auto imageOf = [&](StringRef in, unsigned bit) {
-    return image(atom.layout.basis(in, bit, "row"),
-                 atom.layout.basis(in, bit, "col"));
-  };
-
-  LinearAddress address;
-  SmallVector<int64_t> lanes, warps;
-  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
-    lanes.push_back(imageOf("lane", bit));
-  address.terms.push_back({lower.lane, lanes});
-  if (type.getRole() == Role::A) {
-    for (int64_t bit = 1; bit < atom.rowWarps; bit *= 2)
-      warps.push_back(image(atom.warpRows(type) * bit, 0));
-    address.terms.push_back({lower.warp, warps});
-  }
-  // Registers that lie side by side, in what the swizzle keeps together.
-  unsigned runBits = 0;
-  while (runBits < atom.layout.inLog2("register") &&
-         imageOf("register", runBits) == tile.elementBytes << runBits &&
-         tile.elementBytes << runBits < tile.swizzle.unit)
-    ++runBits;
-  int64_t run = int64_t(1) << runBits;
-
+  SlotPlaces places(lower, params, type, slot, op.getSlotRow(), op.getSlotCol(),
+                    /*crossed=*/false);
+  if (!places.isKnown())
+    return op.emitOpError()
+           << "cannot deal " << type.getRows() << "x" << type.getCols()
+           << " elements of a slot of " << params.getBN() << " rows to "
+           << atom.rowWarps << " warps";
   // LLVM has no 8-bit floats.
   Type stored = widens ? Type(b.getI8Type()) : narrow;
-  int64_t bytes = tile.elementBytes;
+  int64_t run = places.run();
   Value shared = lower.shared(stored);
-  Value first = slot;
-  if (bytes > 1)
-    first = arith::DivUIOp::create(b, slot, lower.i32(bytes));
-  int64_t align = slotAlignment(params) / bytes;
-  for (auto &[value, images] : address.terms)
-    for (int64_t &image : images)
-      image /= bytes;
   auto runType = VectorType::get({run}, stored);
-  int64_t rows = atom.warpRows(type), cols = atom.warpCols(type);
-  if (atom.turned)
-    std::swap(rows, cols);
-  for (int64_t r = 0; r < rows; r += atom.rows)
-    for (int64_t c = 0; c < cols; c += atom.cols) {
-      Values elements;
-      for (int64_t reg = 0; reg < atom.registers(); reg += run) {
-        auto at = atom.layout.apply({{"register", reg}});
-        auto [row, col] = inSlot(r + at[0], c + at[1]);
-        row += op.getSlotRow();
-        col += op.getSlotCol();
-        // Where a block begins is no XOR of bits if its rows are no power of
-        // two.
-        int64_t before = llvm::isPowerOf2_64(tile.rows)
-                             ? 0
-                             : col / tile.blockCols * tile.blockBytes();
-        before /= bytes;
-        Value place = address.emit(b, first, align,
-                                   tile.byteOffset(row, col) / bytes - before);
-        if (before)
-          place = arith::AddIOp::create(b, place, lower.index(before));
-        Value loaded = vector::LoadOp::create(
-            b, runType, shared, ValueRange{place},
-            /*nontemporal=*/false, llvm::Align(run * bytes));
-        for (int64_t i = 0; i < run; ++i)
-          elements.push_back(
-              vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{i}));
-      }
-      auto all = VectorType::get({atom.registers()}, stored);
-      Value widened = vector::FromElementsOp::create(b, all, elements);
-      if (widens)
-        widened = arith::ExtFOp::create(
-            b, all.clone(wide),
-            arith::BitcastOp::create(b, all.clone(narrow), widened)
-                .getResult());
-      if (atom.words == atom.registers()) {
-        words.push_back(widened);
-        continue;
-      }
-      for (int64_t reg = 0; reg < atom.registers(); reg += atom.words)
-        words.push_back(vector::ShuffleOp::create(
-            b, widened, widened,
-            llvm::to_vector(llvm::seq(reg, reg + atom.words))));
+  auto bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Values elements;
+  places.forEachRun([&](Value place) {
+    Value loaded =
+        vector::LoadOp::create(b, runType, shared, ValueRange{place},
+                               /*nontemporal=*/false, llvm::Align(run * bytes));
+    for (int64_t i = 0; i < run; ++i)
+      elements.push_back(
+          vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{i}));
+    if (int64_t(elements.size()) < atom.registers())
+      return;
+    auto all = VectorType::get({atom.registers()}, stored);
+    Value widened = vector::FromElementsOp::create(b, all, elements);
+    elements.clear();
+    if (widens)
+      widened = arith::ExtFOp::create(
+          b, all.clone(wide),
+          arith::BitcastOp::create(b, all.clone(narrow), widened).getResult());
+    if (atom.words == atom.registers()) {
+      words.push_back(widened);
+      return;
     }
+    for (int64_t reg = 0; reg < atom.registers(); reg += atom.words)
+      words.push_back(vector::ShuffleOp::create(
+          b, widened, widened,
+          llvm::to_vector(llvm::seq(reg, reg + atom.words))));
+  });
+  return success();
+}
+
+LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
+                                     ArrayRef<Value> words, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getRing().getType().getParams();
+  FragmentType type = op.getFragment().getType();
+  const FragmentLayout &atom = lower.layouts.of(type);
+  if (params.getOrder() == Dimension::Cols)
+    return op.emitOpError() << "puts into a slot whose columns lie side by "
+                               "side; expected a buffer with order = rows";
+  if (atom.colWarps > 1 || atom.sharesCols())
+    return op.emitOpError() << "puts a fragment whose columns several warps "
+                               "share; expected warp_cols = 1";
+  SlotPlaces places(lower, params, type, slot, 0, 0, op.getTranspose());
+  if (!places.isKnown())
+    return op.emitOpError()
+           << "cannot put " << type.getRows() << "x" << type.getCols()
+           << " elements of " << atom.rowWarps << " warps into a slot of "
+           << params.getBN() << " rows in blocks of " << params.getBK()
+           << " columns";
+  int64_t run = places.run(), element = 0;
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Value shared = lower.shared(params.getElementType());
+  auto runType = VectorType::get({run}, params.getElementType());
+  int64_t width = cast<VectorType>(words.front().getType()).getNumElements();
+  places.forEachRun([&](Value place) {
+    Values elements;
+    for (int64_t i = 0; i < run; ++i, ++element)
+      elements.push_back(
+          lower.element(words[element / width], element % width));
+    vector::StoreOp::create(
+        b, vector::FromElementsOp::create(b, runType, elements), shared,
+        ValueRange{place},
+        /*nontemporal=*/false, llvm::Align(run * bytes));
+  });
   return success();
 }

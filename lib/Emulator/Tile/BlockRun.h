@@ -147,6 +147,7 @@ private:
   mlir::LogicalResult finishProducts();
   mlir::LogicalResult runOp(RingOp op);
   mlir::LogicalResult runOp(RingLoadOp op);
+  mlir::LogicalResult runOp(RingPutOp op);
   mlir::LogicalResult runOp(RingWaitOp op);
   mlir::LogicalResult runOp(RingReleaseOp op);
   mlir::LogicalResult runOp(MailboxOp op);

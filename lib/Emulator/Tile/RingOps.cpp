@@ -56,6 +56,20 @@ LogicalResult BlockRun::runOp(RingLoadOp op) {
                     integer(op.getFill()), std::move(data), 0, fail);
 }
 
+LogicalResult BlockRun::runOp(RingPutOp op) {
+  const Matrix &source = matrix(op.getFragment());
+  Matrix data = source;
+  if (op.getTranspose()) {
+    data = Matrix(source.cols, source.rows);
+    for (int64_t row = 0; row < source.rows; ++row)
+      for (int64_t col = 0; col < source.cols; ++col)
+        data.at(col, row) = source.at(row, col);
+  }
+  return rings.fill(op, get<ChannelRef>(op.getRing()).number,
+                    integer(op.getFill()), std::move(data), 0,
+                    [&] { return error(op); });
+}
+
 LogicalResult BlockRun::runOp(RingWaitOp op) {
   FailureOr<FillRef> slot = takenBy(op, op.getRing(), integer(op.getFill()));
   if (failed(slot) ||

@@ -355,3 +355,50 @@ module attributes {kvbuffer.target = "gfx950"} {
     }
   }
 }
+
+// -----
+
+// What goes from slot to slot lies as lanes store most at once, 8 elements of 16 bits
+// each, a row of a block by 8 lanes; each warp has rows of its own. What products or a
+// softmax make lies as they do.
+// CHECK: #[[BLOCKED:.*]] = #kvbuffer.blocked<warps = 2, lanes = [4, 8], width = 8>
+// CHECK: #[[A:.*]] = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [2, 1]>
+#narrow = #kvbuffer.kv_buffer<32x128xf8E4M3FN, stages = 2, BK = 64, swizzle = [2, 0, 3]>
+#wide = #kvbuffer.kv_buffer<32x128xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#weights = #kvbuffer.kv_buffer<32x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+!wide = !kvbuffer.fragment<32x128xbf16, a>
+!p = !kvbuffer.fragment<32x64xbf16, a>
+!s = !kvbuffer.fragment<32x64xf32, acc>
+!row = !kvbuffer.fragment<32x1xf32, row>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @put(
+    gpu.func @put(%n: index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 64, warps = 2, mma_shape = [16, 8, 16]>} {
+      %b0 = kvbuffer.alloc : !kvbuffer.buffer<#narrow>
+      %b1 = kvbuffer.alloc : !kvbuffer.buffer<#wide>
+      %b2 = kvbuffer.alloc : !kvbuffer.buffer<#weights>
+      %from = kvbuffer.ring %b0 from @load to [@widen] : !kvbuffer.buffer<#narrow>
+      %to = kvbuffer.ring %b1 from @widen to [@read] : !kvbuffer.buffer<#wide>
+      %ps = kvbuffer.ring %b2 from @widen to [@read] : !kvbuffer.buffer<#weights>
+      kvbuffer.teams {
+        kvbuffer.team @widen warps(2) {
+          %staged = kvbuffer.ring_wait %from[%n] : !kvbuffer.ring<#narrow>
+          // CHECK: %[[F:.*]] = kvbuffer.fragment_load {{.*}} -> <32x128xbf16, a, #[[BLOCKED]]>
+          %f = kvbuffer.fragment_load %staged[0, 0] contracted(cols) : !kvbuffer.staged<#narrow> -> !wide
+          // CHECK: kvbuffer.ring_put %[[F]] into
+          kvbuffer.ring_put %f into %to[%n] : !wide, !kvbuffer.ring<#wide>
+          %s = kvbuffer.fragment_fill 1.0 : !s
+          %m = kvbuffer.fragment_fill 1.0 : !row
+          // CHECK: kvbuffer.online_softmax {{.*}} -> <32x64xbf16, a, #[[A]]>
+          %p, %m1, %l1, %r = kvbuffer.online_softmax %s, %m, %m {scale = 1.0 : f32} : !s, !row -> !p
+          kvbuffer.ring_put %p into %ps[%n] : !p, !kvbuffer.ring<#weights>
+        }
+        kvbuffer.team @read warps(2) {
+        }
+        kvbuffer.team @load warps(1) {
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -45,7 +45,7 @@ func.func private @f() attributes {a = #kvbuffer.mma<mma_sync, acc, shape = [16,
 
 // -----
 
-// expected-error @below {{expected powers of two from 1 to 65536 as lanes and width, got 3}}
+// expected-error @below {{expected powers of two from 1 to 65536 as lanes, width and warps, got 3}}
 func.func private @f() attributes {a = #kvbuffer.blocked<lanes = [4, 8], width = 3>}
 
 // -----

@@ -283,3 +283,104 @@ func.func @of_both(%i: index) {
   }
   return
 }
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_elsewhere(%buf: !kvbuffer.buffer<#kbuf>, %p: index) {
+  // expected-note @below {{the ring is here}}
+  %ring = kvbuffer.ring %buf from @put to [@read] : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @put warps(2) {
+    }
+    kvbuffer.team @read warps(2) {
+      %f = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x64xbf16, a>
+      // expected-error @below {{'kvbuffer.ring_put' op is expected in the team @put, which fills the ring}}
+      kvbuffer.ring_put %f into %ring[%p] : !kvbuffer.fragment<32x64xbf16, a>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_by_movers(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @put to [@read] : !kvbuffer.buffer<#kbuf>
+  %one = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x64xbf16, a>
+  kvbuffer.teams {
+    kvbuffer.team @put warps(2) {
+      // expected-note @below {{the team moves here}}
+      %t = kvbuffer.next_tile of %n
+      // expected-error @below {{'kvbuffer.ring_put' op is not allowed in @put, a team that moves}}
+      kvbuffer.ring_put %one into %ring[%n] : !kvbuffer.fragment<32x64xbf16, a>, !kvbuffer.ring<#kbuf>
+    }
+    kvbuffer.team @read warps(2) {
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_whole(%f: !kvbuffer.fragment<32x64xbf16, b>, %ring: !kvbuffer.ring<#kbuf>, %n: index) {
+  // expected-error @below {{'kvbuffer.ring_put' op cannot put '!kvbuffer.fragment<32x64xbf16, b>', which every warp holds whole; expected role a or acc}}
+  kvbuffer.ring_put %f into %ring[%n] : !kvbuffer.fragment<32x64xbf16, b>, !kvbuffer.ring<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_rows(%f: !kvbuffer.fragment<32x1xf32, row>, %ring: !kvbuffer.ring<#kbuf>, %n: index) {
+  // expected-error @below {{'kvbuffer.ring_put' op cannot put '!kvbuffer.fragment<32x1xf32, row>', which has one value for each row; expected role a or acc}}
+  kvbuffer.ring_put %f into %ring[%n] : !kvbuffer.fragment<32x1xf32, row>, !kvbuffer.ring<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_wider(%f: !kvbuffer.fragment<32x64xf32, acc>, %ring: !kvbuffer.ring<#kbuf>, %n: index) {
+  // expected-error @below {{'kvbuffer.ring_put' op expected a fragment of 32x64 elements of 'bf16', as the slot's rows are, got '!kvbuffer.fragment<32x64xf32, acc>'}}
+  kvbuffer.ring_put %f into %ring[%n] : !kvbuffer.fragment<32x64xf32, acc>, !kvbuffer.ring<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_turned(%f: !kvbuffer.fragment<32x64xbf16, a>, %ring: !kvbuffer.ring<#kbuf>, %n: index) {
+  // expected-error @below {{'kvbuffer.ring_put' op expected a fragment of 64x32 elements of 'bf16', as the slot's columns are, got '!kvbuffer.fragment<32x64xbf16, a>'}}
+  kvbuffer.ring_put %f into %ring[%n] {transpose} : !kvbuffer.fragment<32x64xbf16, a>, !kvbuffer.ring<#kbuf>
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_for_cluster(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @put to [@read] {shared} : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @put warps(2) {
+      %f = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x64xbf16, a>
+      // expected-error @below {{'kvbuffer.ring_put' op puts into a ring that the blocks of a cluster fill for each other; expected one without shared}}
+      kvbuffer.ring_put %f into %ring[%n] : !kvbuffer.fragment<32x64xbf16, a>, !kvbuffer.ring<#kbuf>
+    }
+    kvbuffer.team @read warps(2) {
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2>
+func.func @put_and_load(%ring: !kvbuffer.ring<#kbuf>, %tile: !kvbuffer.tile<32x64xbf16>, %f: !kvbuffer.fragment<32x64xbf16, a>, %n: index) {
+  // expected-note @below {{the load is here}}
+  kvbuffer.ring_load %tile into %ring[%n] : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
+  // expected-error @below {{'kvbuffer.ring_put' op puts into a ring that kvbuffer.ring_load fills; expected one of them}}
+  kvbuffer.ring_put %f into %ring[%n] : !kvbuffer.fragment<32x64xbf16, a>, !kvbuffer.ring<#kbuf>
+  return
+}

@@ -111,6 +111,7 @@ public:
   void emitClusterArrive(Lanes &lower, mlir::Value barrier, mlir::Value rank,
                          mlir::Value predicate) override;
   void emitWarpMeet(Lanes &lower) override;
+  void emitPublish(Lanes &lower) override;
   void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                        int64_t bytes) override;
   void emitClusterStore(Lanes &lower, mlir::Value value, mlir::Value word,

@@ -220,6 +220,8 @@ void BoxMachine::emitWarpMeet(Lanes &lower) {
   NVVM::SyncWarpOp::create(lower.b, lower.i32(-1));
 }
 
+void BoxMachine::emitPublish(Lanes &lower) { fenceWrites(lower); }
+
 void BoxMachine::emitExpectBytes(Lanes &lower, Value barrier, int64_t bytes) {
   NVVM::MBarrierArriveExpectTxOp::create(
       lower.b, TypeRange(), pointer(lower, barrier), lower.i32(bytes),

@@ -289,13 +289,13 @@ int64_t SliceLayoutAttr::getWordElements() const { return 1; }
 LogicalResult
 BlockedLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                           int64_t rowLanes, int64_t colLanes, int64_t width,
-                          ArrayRef<int64_t> columns) {
+                          int64_t warps, ArrayRef<int64_t> columns) {
   // Far more than there is, and few enough that no product overflows.
   constexpr int64_t kMost = 1 << 16;
-  for (int64_t size : {rowLanes, colLanes, width})
+  for (int64_t size : {rowLanes, colLanes, width, warps})
     if (size < 1 || size > kMost || !llvm::isPowerOf2_64(size))
       return emitError() << "expected powers of two from 1 to " << kMost
-                         << " as lanes and width, got " << size;
+                         << " as lanes, width and warps, got " << size;
   if (columns.size() > 20 || !isOrderOfBits(columns))
     return emitError() << "expected columns with each of the powers of two "
                           "below another, 2^20 or less, once, got ["
@@ -323,7 +323,7 @@ LinearLayout BlockedLayoutAttr::getAtom() const {
       {LinearLayout::Dim{"row", rowBits}, LinearLayout::Dim{"col", colBits}});
 }
 
-int64_t BlockedLayoutAttr::getRowWarps() const { return 1; }
+int64_t BlockedLayoutAttr::getRowWarps() const { return getWarps(); }
 
 int64_t BlockedLayoutAttr::getColWarps() const { return 1; }
 

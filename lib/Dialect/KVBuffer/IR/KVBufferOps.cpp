@@ -390,7 +390,8 @@ LogicalResult FragmentLoadOp::verify() {
       return emitOpError() << "expected contracted(rows) or contracted(cols): "
                               "a neutral buffer does not say which";
   } else if (Role its = params.hasRowsOfProduct() ? Role::A : Role::B;
-             role != its) {
+             role != its && !(role == Role::A && getContracted())) {
+    // Rows of any slot may be dealt to warps, where the load says so.
     return emitOpError() << "expected role " << stringifyRole(its)
                          << " for operand "
                          << stringifyOperand(params.getOperand());

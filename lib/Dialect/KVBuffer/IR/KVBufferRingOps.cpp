@@ -38,6 +38,41 @@ LogicalResult RingLoadOp::verify() {
                         getRing().getType().getParams());
 }
 
+LogicalResult RingPutOp::verify() {
+  FragmentType type = getFragment().getType();
+  KVBufferAttr params = getRing().getType().getParams();
+  if (type.getRole() != Role::A && type.getRole() != Role::Acc)
+    return emitOpError() << "cannot put " << type << ", which "
+                         << (type.getRole() == Role::B
+                                 ? "every warp holds whole"
+                                 : "has one value for each row")
+                         << "; expected role a or acc";
+  int64_t rows = params.getBN(), cols = params.getSmemCols();
+  if (getTranspose())
+    std::swap(rows, cols);
+  if (type.getRows() != rows || type.getCols() != cols ||
+      type.getElementType() != params.getElementType())
+    return emitOpError() << "expected a fragment of " << rows << "x" << cols
+                         << " elements of " << params.getElementType()
+                         << ", as the slot's "
+                         << (getTranspose() ? "columns" : "rows")
+                         << " are, got " << type;
+  auto ring = getRing().getDefiningOp<RingOp>();
+  if (ring && ring.getShared())
+    return emitOpError() << "puts into a ring that the blocks of a cluster "
+                            "fill for each other; expected one without shared";
+  for (Operation *user : getRing().getUsers()) {
+    if (!isa<RingLoadOp>(user))
+      continue;
+    InFlightDiagnostic diag =
+        emitOpError() << "puts into a ring that kvbuffer.ring_load fills; "
+                         "expected one of them";
+    diag.attachNote(user->getLoc()) << "the load is here";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult RingWaitOp::inferReturnTypes(MLIRContext *,
                                            std::optional<Location> location,
                                            RingWaitOp::Adaptor adaptor,

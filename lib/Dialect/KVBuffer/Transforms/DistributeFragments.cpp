@@ -27,6 +27,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_DISTRIBUTEFRAGMENTS
@@ -98,6 +99,9 @@ private:
   /// What is stored and loaded lies alike; what is joined as lanes load most at
   /// once. All have the order of columns in which lanes store most at once.
   LogicalResult assignPartials();
+  /// What goes from memory to LDS, and no product has a say in, lies as lanes
+  /// store most at once.
+  void assignPuts();
   LogicalResult collect();
   LogicalResult assign(Value value, FragmentLayoutInterface layout,
                        Operation *at);
@@ -706,6 +710,34 @@ LogicalResult Distribution::assignPartials() {
   return success();
 }
 
+void Distribution::assignPuts() {
+  /// Bytes of a lane's widest store.
+  constexpr int64_t kStoreBytes = 16;
+  kernel.walk([&](RingPutOp put) {
+    TypedValue<FragmentType> value = put.getFragment();
+    FragmentType type = value.getType();
+    const Class &own = classOf(value);
+    if (put.getTranspose() || own.layout || !own.fromMemory ||
+        !own.weights.empty())
+      return;
+    KVBufferAttr params = put.getRing().getType().getParams();
+    int64_t warps = scheduleOf(put, schedule).getWarps();
+    int64_t width =
+        kStoreBytes * 8 / type.getElementType().getIntOrFloatBitWidth();
+    // Lanes beside each other have a row of a block, whose vectors the swizzle
+    // leaves in one row of banks.
+    int64_t lanes = std::min<int64_t>(
+        target.waveSize, std::max<int64_t>(params.getBK() / width, 1));
+    int64_t rows = target.waveSize / lanes;
+    if (params.getBK() % width || params.getBK() % (lanes * width) ||
+        type.getRows() % (rows * warps) || !llvm::isPowerOf2_64(warps))
+      return;
+    classOf(value).layout =
+        BlockedLayoutAttr::get(put.getContext(), rows, lanes, width, warps,
+                               /*columns=*/ArrayRef<int64_t>());
+  });
+}
+
 LogicalResult Distribution::assignRest() {
   // What no product says anything about lies as the schedule's would.
   FailureOr<MmaLayoutAttr> layout = failure();
@@ -796,6 +828,7 @@ LogicalResult Distribution::run() {
   if (failed(assignPartials()))
     return failure();
   turnStores();
+  assignPuts();
   if (failed(assignRest()))
     return failure();
   setTypes();

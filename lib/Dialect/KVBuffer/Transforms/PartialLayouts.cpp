@@ -77,5 +77,6 @@ BlockedLayoutAttr kvbuf::joinedLayout(FragmentType acc, int64_t room,
   rows = waveSize / lanes;
   if (acc.getRows() % rows || cols % (width * lanes) || cols % block)
     return {};
-  return BlockedLayoutAttr::get(acc.getContext(), rows, lanes, width, columns);
+  return BlockedLayoutAttr::get(acc.getContext(), rows, lanes, width,
+                                /*warps=*/1, columns);
 }

@@ -95,7 +95,8 @@ def KVBuffer_BlockedLayoutAttr : KVBuffer_Attr<"BlockedLayout", "blocked", [
   let description = [{
     `lanes` is a grid of a wave's lanes, rows by lanes of a row, neighbours
     first along the row. A lane has `width` columns side by side, the next lane
-    the next ones. The warps of a team hold all of the fragment each.
+    the next ones. Each of `warps` warps has as many of the rows; one, if it is
+    not said: then the warps of a team hold all of the fragment each.
 
     `columns` lists, for each bit of a column's place in the row, the column that
     stands there; without it columns stand in their natural order. Where it is of
@@ -108,15 +109,22 @@ def KVBuffer_BlockedLayoutAttr : KVBuffer_Attr<"BlockedLayout", "blocked", [
     ```mlir
     #kvbuffer.blocked<lanes = [4, 8], width = 4, columns = [8, 16, 1, 2, 4]>
     ```
+
+    Rows of 128 columns, of which four warps have a quarter each:
+
+    ```mlir
+    #kvbuffer.blocked<warps = 4, lanes = [2, 16], width = 8>
+    ```
   }];
   let parameters = (ins
     "int64_t":$rowLanes,
     "int64_t":$colLanes,
     "int64_t":$width,
+    DefaultValuedParameter<"int64_t", "1">:$warps,
     OptionalArrayRefParameter<"int64_t">:$columns);
   let assemblyFormat = [{
-    `<` `lanes` `=` `[` $rowLanes `,` $colLanes `]` `,` `width` `=` $width
-    (`,` `columns` `=` `[` $columns^ `]`)? `>`
+    `<` (`warps` `=` $warps^ `,` ` `)? `lanes` `=` `[` $rowLanes `,` $colLanes `]`
+    `,` `width` `=` $width (`,` `columns` `=` `[` $columns^ `]`)? `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -32,6 +32,10 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
     *empty*, which a release by every team of `to` completes. Fillings are
     numbered from 0; filling f lies in slot f mod stages. All slots start empty.
 
+    Fillings are tiles (`kvbuffer.ring_load`), which a team that only moves copies
+    from DRAM, or fragments (`kvbuffer.ring_put`), which a team that computes puts
+    there: of one ring either the ones or the others.
+
     With `shared` the blocks of a cluster fill their rings alike: each loads an
     equal part of every tile, into all of them. A slot is then empty
     when the teams of every block have released it, in all of them; *full* stays a
@@ -81,6 +85,39 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
       Arg<UnitAttr, "every row of the tile is valid">:$whole);
   let assemblyFormat = [{
     $tile `into` $ring `[` $fill `]` attr-dict `:` type($tile) `,` type($ring)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_RingPutOp : KVBuffer_Op<"ring_put", [
+    KVBuffer_FillsChannel, KVBuffer_Together,
+    MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
+                   MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Puts a fragment into the next slot of a ring";
+  let description = [{
+    Waits until the slot of filling `fill` is empty (the first `stages` fillings
+    find it so), then each lane stores its elements into it, as the buffer lies in
+    LDS, whatever the fragment's layout. *full* completes when every warp of the
+    team has; what reads the slot then, lanes, an engine or a matrix unit, finds
+    the whole fragment. So teams hand on what they compute: elements that they
+    have widened, weights, or, with `transpose`, a matrix that they turn: row r of
+    the fragment is column r of the slot.
+
+    Example:
+
+    ```mlir
+    kvbuffer.ring_put %wide into %kring[%fill]
+      : !kvbuffer.fragment<64x128xbf16, a>, !kvbuffer.ring<#kbuf>
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVBuffer_FragmentType, "as many rows and columns as the slot; role a or acc">:$fragment,
+    Arg<KVBuffer_RingType, "not shared by a cluster">:$ring,
+    Arg<Index, "the filling's number">:$fill,
+    Arg<UnitAttr, "whether rows of the fragment are columns of the slot">:$transpose);
+  let assemblyFormat = [{
+    $fragment `into` $ring `[` $fill `]` attr-dict
+    `:` type($fragment) `,` type($ring)
   }];
   let hasVerifier = 1;
 }

@@ -82,9 +82,10 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
     `registers` are those of a lane, on chips that hand them out anew; 0 leaves
     them as they are. They come from the teams that need fewer.
 
-    A team that fills a ring or a mailbox (`kvbuffer.ring`) only moves: one lane
-    of it, or some warps, do that for all, so that it has no fragments and its
-    warps do not meet.
+    A team that loads tiles into a ring (`kvbuffer.ring_load`), or posts to a
+    mailbox, only moves: one lane of it, or some warps, do that for all, so that
+    it has no fragments and its warps do not meet. One that puts fragments into a
+    ring (`kvbuffer.ring_put`) is a team like others.
 
     Example:
 
