@@ -9,6 +9,7 @@
 #include "RaiseStatements.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -286,17 +287,31 @@ bool StatementRaiser::raiseProduct(StringRef opcode,
   }
   auto result = LLVM::LLVMStructType::getLiteral(
       context, SmallVector<Type>(o[0].parts.size(), registerOf(w[6])));
-  Value d = make("nvvm.mma.sync", operands,
-                 {attr("shape", NVVM::MMAShapeAttr::get(context, m, n, k)),
-                  attr("layoutA", NVVM::MMALayoutAttr::get(context, *layoutA)),
-                  attr("layoutB", NVVM::MMALayoutAttr::get(context, *layoutB)),
-                  attr("multiplicandAPtxType",
-                       NVVM::MMATypesAttr::get(context, *typeA)),
-                  attr("multiplicandBPtxType",
-                       NVVM::MMATypesAttr::get(context, *typeB)),
-                  attr("operandSegmentSizes", b.getDenseI32ArrayAttr(sizes))},
-                 result)
-                ->getResult(0);
+  // The dialect's operation has no 8-bit floats; by the name that their
+  // intrinsic would have.
+  auto isFloat8 = [](NVVM::MMATypes type) {
+    return type == NVVM::MMATypes::e4m3 || type == NVVM::MMATypes::e5m2;
+  };
+  Value d;
+  if (isFloat8(*typeA) || isFloat8(*typeB))
+    d = LLVM::CallIntrinsicOp::create(
+            b, loc, result,
+            b.getStringAttr("llvm.nvvm.mma." +
+                            llvm::join(ArrayRef(w).drop_front(3), ".")),
+            operands)
+            .getResult(0);
+  else
+    d = make("nvvm.mma.sync", operands,
+             {attr("shape", NVVM::MMAShapeAttr::get(context, m, n, k)),
+              attr("layoutA", NVVM::MMALayoutAttr::get(context, *layoutA)),
+              attr("layoutB", NVVM::MMALayoutAttr::get(context, *layoutB)),
+              attr("multiplicandAPtxType",
+                   NVVM::MMATypesAttr::get(context, *typeA)),
+              attr("multiplicandBPtxType",
+                   NVVM::MMATypesAttr::get(context, *typeB)),
+              attr("operandSegmentSizes", b.getDenseI32ArrayAttr(sizes))},
+             result)
+            ->getResult(0);
   for (auto [i, part] : llvm::enumerate(o[0].parts))
     if (!set(part, LLVM::ExtractValueOp::create(b, loc, d,
                                                 ArrayRef<int64_t>{int64_t(i)})))

@@ -43,22 +43,59 @@ struct Product {
 
   explicit Product(const WarpOp &op)
       : op(op), a(op.m * op.k), b(op.k * op.n), c(op.m * op.n) {}
-  void run();
+  /// `cuts`: sums are cut off as an H200's matrix unit does.
+  void run(bool cuts);
 
 private:
   template <typename T> void sumFloats(unsigned row, unsigned col);
+  void cutSum(unsigned row, unsigned col);
   void sumIntegers(unsigned row, unsigned col);
+
+  /// A and B as numbers, where they are floats.
+  std::vector<double> left, right;
 };
 
 } // namespace
+
+/// Bits below the leading one that an H200's matrix unit keeps of a sum of
+/// 8-bit floats' products.
+static constexpr int kFloat8SumBits = 13;
+
+// A sum of products of 8-bit floats as an H200 makes it, by what is known of it
+// from outside: aligned at the largest exponent among the sum so far and the
+// products, all cut off so many bits below it, added exactly, and cut off to as
+// many bits again.
+void Product::cutSum(unsigned row, unsigned col) {
+  uint64_t &result = c[row * op.n + col];
+  double start = numberOf(op.c, result), largest = std::abs(start), sum = start;
+  for (unsigned k = 0; k < op.k; ++k) {
+    double x = left[row * op.k + k] * right[k * op.n + col];
+    largest = std::fmax(largest, std::abs(x));
+    sum += x;
+  }
+  // What is no number, or infinite, stays so.
+  if (std::isfinite(sum) && largest > 0) {
+    auto cut = [](double x, int exponent) {
+      double unit = std::ldexp(1.0, exponent - kFloat8SumBits);
+      return std::trunc(x / unit) * unit;
+    };
+    int exponent = std::ilogb(largest);
+    sum = cut(start, exponent);
+    for (unsigned k = 0; k < op.k; ++k)
+      sum += cut(left[row * op.k + k] * right[k * op.n + col], exponent);
+    if (sum != 0)
+      sum = cut(sum, std::ilogb(sum));
+  }
+  result = bitsAs(op.c, static_cast<float>(sum));
+}
 
 // In the order of k, each product added with one rounding.
 template <typename T> void Product::sumFloats(unsigned row, unsigned col) {
   uint64_t &result = c[row * op.n + col];
   T sum = static_cast<T>(numberOf(op.c, result));
   for (unsigned k = 0; k < op.k; ++k)
-    sum = std::fma(static_cast<T>(numberOf(op.a, a[row * op.k + k])),
-                   static_cast<T>(numberOf(op.b, b[k * op.n + col])), sum);
+    sum = std::fma(static_cast<T>(left[row * op.k + k]),
+                   static_cast<T>(right[k * op.n + col]), sum);
   result = op.c == Element::F64
                ? std::bit_cast<uint64_t>(static_cast<double>(sum))
                : bitsAs(op.c, static_cast<float>(sum));
@@ -80,13 +117,22 @@ void Product::sumIntegers(unsigned row, unsigned col) {
   result = static_cast<uint32_t>(sum);
 }
 
-void Product::run() {
+void Product::run(bool cuts) {
+  if (op.c != Element::S32) {
+    for (uint64_t bits : a)
+      left.push_back(numberOf(op.a, bits));
+    for (uint64_t bits : b)
+      right.push_back(numberOf(op.b, bits));
+  }
+  cuts &= bitsOf(op.a) == 8;
   for (unsigned row = 0; row < op.m; ++row)
     for (unsigned col = 0; col < op.n; ++col) {
       if (op.c == Element::S32)
         sumIntegers(row, col);
       else if (op.c == Element::F64)
         sumFloats<double>(row, col);
+      else if (cuts)
+        cutSum(row, col);
       else
         sumFloats<float>(row, col);
     }
@@ -136,7 +182,7 @@ static void eachElement(const WarpOp &op, char operand, F &&f) {
 
 /// Executes D = A B + C.
 static void multiply(Warp &w, const WarpOp &op, const uint32_t *slots,
-                     unsigned lanes) {
+                     unsigned lanes, bool cuts) {
   Fragment d{w, lanes, slots, op.wideC, op.c},
       a{w, lanes, slots + op.numD, op.wideA, op.a},
       b{w, lanes, slots + op.numD + op.numA, op.wideA, op.b},
@@ -151,7 +197,7 @@ static void multiply(Warp &w, const WarpOp &op, const uint32_t *slots,
   eachElement(op, 'c', [&](unsigned l, unsigned e, unsigned row, unsigned col) {
     p.c[row * op.n + col] = c.bits(l, e);
   });
-  p.run();
+  p.run(cuts);
   eachElement(op, 'c', [&](unsigned l, unsigned e, unsigned row, unsigned col) {
     d.setBits(l, e, p.c[row * op.n + col]);
   });
@@ -307,7 +353,7 @@ void Run::warpCall(Warp &w, const Inst &inst) {
   switch (op.kind) {
   case WarpOpKind::Mma:
   case WarpOpKind::Wmma:
-    return multiply(w, op, slots, lanes);
+    return multiply(w, op, slots, lanes, hot.cutSums);
   case WarpOpKind::WmmaLoad:
   case WarpOpKind::WmmaStore:
     return moveFragment(*this, w, inst, op, slots, lanes, inst.listSize - 2);
