@@ -23,11 +23,36 @@ LinearLayout ordered(const LinearLayout &layout) {
   return layout.restrictIn({"register", "lane"}).restrictOut({"row", "col"});
 }
 
-/// An 8x8 matrix over 32 lanes: every lane holds two elements that are adjacent
-/// along `minor`, four lanes cover `minor`, eight groups of four `major`.
-LinearLayout quad8x8(llvm::StringRef major, llvm::StringRef minor) {
-  return along("register", minor, 1) * along("lane", minor, 2) *
+/// A matrix of 8 words of 32 bits by 8 over 32 lanes: every lane holds a word,
+/// of 2^log2Word elements that are adjacent along `minor`; four lanes cover
+/// `minor`, eight groups of four `major`.
+LinearLayout quad(llvm::StringRef major, llvm::StringRef minor,
+                  unsigned log2Word) {
+  return along("register", minor, log2Word) * along("lane", minor, 2) *
          along("lane", major, 3);
+}
+LinearLayout quad8x8(llvm::StringRef major, llvm::StringRef minor) {
+  return quad(major, minor, 1);
+}
+
+/// 2^log2Count of `mma.sync.m16n8k<k>`, side by side, whose words have
+/// 2^log2Word elements of A and B.
+MmaLayouts mmaSync(int64_t k, unsigned log2Word, unsigned log2Count = 0) {
+  MmaLayouts layouts;
+  layouts.m = 16;
+  layouts.n = int64_t(8) << log2Count;
+  layouts.k = k;
+  // A: the second word is 8 rows below the first; the upper two repeat that
+  // half of k to the right. B and C have two matrices, below each other.
+  layouts.a =
+      ordered(quad("row", "col", log2Word) * along("register", "row", 1) *
+              along("register", "col", 1));
+  layouts.b =
+      ordered(quad("col", "row", log2Word) * along("register", "row", 1) *
+              along("register", "col", log2Count));
+  layouts.c = ordered(quad8x8("row", "col") * along("register", "row", 1) *
+                      along("register", "col", log2Count));
+  return layouts;
 }
 } // namespace
 
@@ -58,6 +83,10 @@ std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
   }
   if (m == 16 && n == 8 && k == 16)
     return mmaSyncM16N8K16();
+  if (m == 16 && n == 8 && k == 32)
+    return mmaSyncM16N8K32();
+  if (m == 16 && n == 16 && k == 32)
+    return mmaSyncM16N16K32();
   return std::nullopt;
 }
 
@@ -66,19 +95,11 @@ int64_t kvbuf::wordElements(MatrixUnit unit, int64_t m, int64_t k) {
   return unit == MatrixUnit::MmaSync ? k / 8 : m * k / 64;
 }
 
-MmaLayouts kvbuf::mmaSyncM16N8K16() {
-  MmaLayouts layouts;
-  layouts.m = 16;
-  layouts.n = 8;
-  layouts.k = 16;
-  // A: registers 2, 3 are 8 rows below 0, 1; registers 4 to 7 repeat that
-  // 8 columns to the right. B and C have two 8x8 matrices, below each other.
-  layouts.a = ordered(quad8x8("row", "col") * along("register", "row", 1) *
-                      along("register", "col", 1));
-  layouts.b = ordered(quad8x8("col", "row") * along("register", "row", 1));
-  layouts.c = ordered(quad8x8("row", "col") * along("register", "row", 1));
-  return layouts;
-}
+MmaLayouts kvbuf::mmaSyncM16N8K16() { return mmaSync(16, 1); }
+
+MmaLayouts kvbuf::mmaSyncM16N8K32() { return mmaSync(32, 2); }
+
+MmaLayouts kvbuf::mmaSyncM16N16K32() { return mmaSync(32, 2, 1); }
 
 std::optional<MmaLayouts> kvbuf::mfma16Bit(int64_t m, int64_t n, int64_t k) {
   bool known = (m == 32 && n == 32 && (k == 8 || k == 16)) ||

@@ -29,7 +29,7 @@ static std::string shapeText(const MatrixInstruction &mma) {
 }
 
 const MatrixInstruction *ScheduleLimits::instruction() const {
-  return target.findMatrix(schedule.mma);
+  return target.findMatrix(schedule.mma, element);
 }
 
 std::pair<int64_t, int64_t>
@@ -147,10 +147,13 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
   const MatrixInstruction *mma = instruction();
   if (!mma) {
     std::string text = target.chip + " has no matrix instruction of shape " +
-                       shapeText(schedule.mma) + "; it has ";
-    for (const MatrixInstruction &other : target.matrixInstructions)
-      text += (&other == target.matrixInstructions.begin() ? "" : ", ") +
-              shapeText(other);
+                       shapeText(schedule.mma) +
+                       (element == "bf16" ? "" : " for " + element) +
+                       "; it has ";
+    llvm::ArrayRef<MatrixInstruction> known =
+        target.matrixInstructionsFor(element);
+    for (const MatrixInstruction &other : known)
+      text += (&other == known.begin() ? "" : ", ") + shapeText(other);
     return text;
   }
   if (!target.feedsItself(*mma, schedule.swapAB)) {
@@ -233,7 +236,7 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
   Schedule own = schedule;
   int64_t warps = std::exchange(own.warps, 1);
   int64_t others = warps == 1 ? 0 : 4 * (valueDepth + 2) * schedule.BM;
-  if (ScheduleLimits(own, target).readsQueriesFromLds(operands))
+  if (ScheduleLimits(own, target, element).readsQueriesFromLds(operands))
     others = std::max(others, 2 * depth * schedule.BM);
   return warps * (tiles + others);
 }
@@ -331,7 +334,7 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
     Schedule other = schedule;
     other.BN = BN;
     other.stages = stages;
-    ScheduleLimits limits(other, target);
+    ScheduleLimits limits(other, target, element);
     return limits.registers(operands) <= own &&
            limits.sharedBytes(operands) <= target.ldsBytes;
   };

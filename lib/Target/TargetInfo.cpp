@@ -26,15 +26,21 @@ llvm::ArrayRef<llvm::StringLiteral> kvbuf::systemFunctions(Vendor vendor) {
   return {};
 }
 
-const MatrixInstruction *
-TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape) const {
-  return findMatrix(shape, "bf16");
-}
-
 const MatrixInstruction *TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape,
                                                 llvm::StringRef element) const {
   for (const MatrixInstruction &mma : matrixInstructionsFor(element))
     if (shape == llvm::ArrayRef<int64_t>{mma.m, mma.n, mma.k})
+      return &mma;
+  return nullptr;
+}
+
+const MatrixInstruction *
+TargetInfo::instructionFor(llvm::ArrayRef<int64_t> shape,
+                           llvm::StringRef element) const {
+  if (const MatrixInstruction *exact = findMatrix(shape, element))
+    return exact;
+  for (const MatrixInstruction &mma : matrixInstructionsFor(element))
+    if (shape.take_front(2) == llvm::ArrayRef<int64_t>{mma.m, mma.n})
       return &mma;
   return nullptr;
 }
@@ -113,15 +119,18 @@ TargetInfo::whyNoProduct(llvm::StringRef element) const {
 
 std::optional<std::string>
 TargetInfo::whyNoKernel(llvm::StringRef element) const {
-  if (is16Bit(element))
+  if (!matrixInstructionsFor(element).empty())
     return std::nullopt;
   if (std::optional<std::string> lacking = whyLacking(*this, element))
     return lacking;
+  llvm::SmallVector<llvm::StringRef> known = {"bf16", "f16"};
   if (llvm::is_contained(float8Formats, element))
     return ", which " + chip +
-           " has, but there are no kernels for 8-bit floats yet; expected "
-           "bf16 or f16";
-  return ", for which there are no kernels; expected bf16 or f16";
+           " has, but there are no kernels for 8-bit floats yet; expected " +
+           listOf(known, "or");
+  if (!float8Instructions.empty())
+    known.append(float8Formats);
+  return ", for which there are no kernels; expected " + listOf(known, "or");
 }
 
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {

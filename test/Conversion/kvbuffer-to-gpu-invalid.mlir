@@ -160,7 +160,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // expected-error @below {{'gpu.func' op argument 0 is "x" with elements 'i8'; expected bf16, f16, f32, i32 or i64}}
+    // expected-error @below {{'gpu.func' op argument 0 is "x" with elements 'i8'; expected bf16, f16, f32, an 8-bit float, i32 or i64}}
     gpu.func @k(%x: memref<?xi8> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       gpu.return
     }

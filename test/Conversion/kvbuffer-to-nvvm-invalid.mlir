@@ -58,8 +58,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @f(%a: vector<4xf8E5M2>, %b: vector<4xf8E5M2>, %c: vector<4xf32>, %out: memref<?xf32>) kernel {
       %c0 = arith.constant 0 : index
-      // expected-error @below {{'kvbuffer.lane_mma' op multiplies elements of f8E5M2, which sm_90a has, but there is no code for its products yet; expected bf16 or f16}}
-      %d = kvbuffer.lane_mma a(%a, %a, %a, %a : vector<4xf8E5M2>, vector<4xf8E5M2>, vector<4xf8E5M2>, vector<4xf8E5M2>) b(%b, %b : vector<4xf8E5M2>, vector<4xf8E5M2>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 32>}
+      // expected-error @below {{'kvbuffer.lane_mma' op has shape 16x8x16; for f8E5M2 sm_90a has 16x16x32 and 16x8x32}}
+      %d = kvbuffer.lane_mma a(%a, %a, %a, %a : vector<4xf8E5M2>, vector<4xf8E5M2>, vector<4xf8E5M2>, vector<4xf8E5M2>) b(%b, %b : vector<4xf8E5M2>, vector<4xf8E5M2>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
       vector.store %d, %out[%c0] : memref<?xf32>, vector<4xf32>
       gpu.return
     }

@@ -77,6 +77,47 @@ void mmaSync(Properties &properties) {
                    two == mma.a ? "" : two.str());
 }
 
+/// The formulas of the PTX ISA, "Matrix Fragments for mma.m16n8k32", .e4m3 and
+/// .e5m2; and of two instructions side by side.
+void mmaSyncBytes(Properties &properties) {
+  auto a = [](int64_t i, int64_t lane) -> Place {
+    int64_t groupId = lane >> 2, threadInGroup = lane % 4;
+    bool upper = (0 <= i && i < 4) || (8 <= i && i < 12);
+    return {upper ? groupId : groupId + 8,
+            threadInGroup * 4 + (i & 3) + (i >= 8 ? 16 : 0)};
+  };
+  auto b = [](int64_t i, int64_t lane) -> Place {
+    return {(lane % 4) * 4 + (i & 3) + (i >= 4 ? 16 : 0), lane >> 2};
+  };
+  auto c = [](int64_t i, int64_t lane) -> Place {
+    return {i < 2 ? lane >> 2 : (lane >> 2) + 8, (lane % 4) * 2 + (i & 1)};
+  };
+  MmaLayouts mma = mmaSyncM16N8K32(), two = mmaSyncM16N16K32();
+  properties.holds("mma.sync m16n8k32: A", differs(mma.a, 16, 32, a));
+  properties.holds("mma.sync m16n8k32: B", differs(mma.b, 8, 32, b));
+  properties.holds("mma.sync m16n8k32: C", differs(mma.c, 4, 32, c));
+  properties.catches("B of 16-bit elements as that of 8-bit ones",
+                     differs(mmaSyncM16N8K16().b, 8, 32, b));
+  auto beside = [](auto place, int64_t registers) {
+    return [=](int64_t i, int64_t lane) -> Place {
+      auto [row, col] = place(i % registers, lane);
+      return {row, col + 8 * (i / registers)};
+    };
+  };
+  properties.holds("two of them: A", differs(two.a, 16, 32, a));
+  properties.holds("two of them: B", differs(two.b, 16, 32, beside(b, 8)));
+  properties.holds("two of them: C", differs(two.c, 8, 32, beside(c, 4)));
+
+  // Accumulators of four adjacent tiles become A in the order in which a word
+  // has two neighbours of each of two tiles.
+  std::optional<LinearLayout> order = contractionOrder(mma.a, mma.c);
+  std::string found = order ? "" : "none";
+  for (unsigned bit = 0; order && bit < 5; ++bit)
+    found += std::to_string(order->basis("col", bit, "col")) + " ";
+  properties.holds("weights of 8 bits need no exchange",
+                   found == "1 8 2 4 16 " ? "" : found);
+}
+
 /// The PTX ISA, "ldmatrix": thread T holds row T/4, elements 2*(T%4) and the
 /// next of matrix j in its register j; `.trans` exchanges row and column.
 void ldmatrix(Properties &properties) {
@@ -279,6 +320,7 @@ void mfmaTables(Properties &properties, const std::string &folder) {
 void kvbuf::test::fragmentProperties(Properties &properties,
                                      const std::string &tables) {
   mmaSync(properties);
+  mmaSyncBytes(properties);
   ldmatrix(properties);
   mfma(properties);
   mfmaTables(properties, tables);

@@ -178,11 +178,11 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
     *row = {part("_cache_depth", row == &p.k ? p.headSize : p.valueHeadSize),
             part("_head_dim_offset", 0)};
     auto dtype = dict.getAs<StringAttr>((Twine(name) + "_dtype").str());
-    if (!dtype)
+    if (!dtype && !rt::isFloat8(p.dtype))
       continue;
     rt::QuantizedSpec &spec =
         (row == &p.k ? p.kQuantized : p.vQuantized).emplace();
-    spec.dtype = rt::parseDType(dtype.getValue().str());
+    spec.dtype = dtype ? rt::parseDType(dtype.getValue().str()) : p.dtype;
     if (auto group =
             dict.getAs<IntegerAttr>((Twine(name) + "_granularity").str()))
       spec.granularity = group.getInt();

@@ -44,6 +44,15 @@ struct MmaLayouts {
 /// "Matrix Fragments for mma.m16n8k16").
 MmaLayouts mmaSyncM16N8K16();
 
+/// `mma.sync.m16n8k32` for 8-bit operands and fp32 accumulators (PTX ISA,
+/// "Matrix Fragments for mma.m16n8k32"): as the one before, with four elements
+/// in a word.
+MmaLayouts mmaSyncM16N8K32();
+
+/// Two of them side by side: a lane's columns of B and C are pairs, as LDS is
+/// read by pairs of 8-bit elements.
+MmaLayouts mmaSyncM16N16K32();
+
 /// CDNA's MFMA of shape m x n x k with 16-bit operands: 32x32x8, 16x16x16
 /// (gfx942), 32x32x16, 16x16x32 (gfx950). Shapes whose registers follow the
 /// same rule are derived from it: an A lane holds k/(64/m) consecutive k.

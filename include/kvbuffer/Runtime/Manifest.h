@@ -295,8 +295,12 @@ struct AttentionProblem : ProblemSpec {
   /// Lengths of a continuous or paged cache count the new tokens.
   bool lengthsCountNew = false;
   CacheRow k, v;
-  /// Absent where the elements are of `dtype`.
+  /// Absent where the elements are of `dtype`, which has 16 bits then: 8-bit
+  /// elements are always described here.
   std::optional<QuantizedSpec> kQuantized, vQuantized;
+  /// A type of 16 bits that has all of the queries' elements, and all 8-bit
+  /// floats: `dtype` where it has 16 itself.
+  DType wideDtype() const { return isFloat8(dtype) ? DType::BF16 : dtype; }
   bool causal = false;
   /// Keys left and right of the diagonal that a query sees; -1: no limit.
   int64_t windowLeft = -1, windowRight = -1;

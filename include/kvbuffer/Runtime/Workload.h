@@ -48,15 +48,16 @@ public:
   int64_t queries(int64_t b) const { return lenQ[b]; }
   int64_t keys(int64_t b) const { return lenK[b]; }
 
-  /// The elements of a head. Head `h` counts query heads for q and o, and
-  /// key/value heads for k and v.
-  const uint16_t *qRow(int64_t b, int64_t i, int64_t h) const;
+  /// The elements of a head, in elements of `wideDtype`; those of 8 bits, in
+  /// `scratch`, exactly. Head `h` counts query heads for q and o, and key/value
+  /// heads for k and v.
+  const uint16_t *qRow(int64_t b, int64_t i, int64_t h,
+                       std::vector<uint16_t> &scratch) const;
   /// Those of the output, widened.
   void oRow(int64_t b, int64_t i, int64_t h, std::vector<float> &row) const;
   /// Where they are.
   const uint8_t *oAddress(int64_t b, int64_t i, int64_t h) const;
-  /// The same of a cache, in elements of the queries' type: those of a
-  /// quantized cache without their scales, exactly, in `scratch`.
+  /// The same of a cache: elements of 8 bits without their scales.
   const uint16_t *kRow(int64_t b, int64_t j, int64_t h,
                        std::vector<uint16_t> &scratch) const;
   const uint16_t *vRow(int64_t b, int64_t j, int64_t h,

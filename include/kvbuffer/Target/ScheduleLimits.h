@@ -35,8 +35,11 @@ struct TileOperands {
 /// is the rest of a message at the problem or the kernel, and names the limit.
 class ScheduleLimits {
 public:
-  ScheduleLimits(const Schedule &schedule, const TargetInfo &target)
-      : schedule(schedule), target(target) {}
+  /// `element`: the type, by its name in MLIR, of the operands whose
+  /// instruction the schedule names.
+  ScheduleLimits(const Schedule &schedule, const TargetInfo &target,
+                 llvm::StringRef element = "bf16")
+      : schedule(schedule), target(target), element(element) {}
 
   /// Why the chip has no kernel of the schedule, whatever it computes: its
   /// instruction, teams, rows of a warp, threads, and registers of teams.
@@ -94,6 +97,7 @@ private:
 
   Schedule schedule;
   const TargetInfo &target;
+  std::string element;
 };
 
 } // namespace kvbuf

@@ -80,8 +80,13 @@ struct ScheduleRequest {
   /// Whether sequences may be of different lengths, which the device alone
   /// knows.
   bool lengthsDiffer = false;
-  /// Bytes of an element of the cache: 1 of a quantized one.
+  /// Bytes of an element of the cache: 1 of a quantized one, and of one that is
+  /// multiplied as it is.
   int64_t cacheBytes = 2;
+  /// Bytes of an element of Q.
+  int64_t queryBytes = 2;
+  /// Whether products are of 8-bit floats.
+  bool multipliesBytes() const { return queryBytes == 1; }
 };
 
 /// What a chip proposes for a problem.
@@ -215,6 +220,11 @@ struct TargetInfo {
   /// Matrix instructions for operands of those formats, each of either, that
   /// code is generated for; empty where there is none yet.
   llvm::SmallVector<MatrixInstruction> float8Instructions;
+  /// Bits of a sum of 8-bit products that the matrix unit keeps, where these
+  /// are fewer than f32 has: terms that lie further below the sum are cut off.
+  /// Long sums are then added up outside of it (`accumulate`); 0: it adds in
+  /// f32.
+  unsigned float8SumBits = 0;
   /// Warps that multiply together, asynchronously and with operands read from
   /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
   unsigned warpsPerMatrixGroup = 0;
@@ -334,12 +344,16 @@ struct TargetInfo {
   /// The shapes of some matrix instructions for a message: "32x32x8 and
   /// 16x16x16".
   static std::string shapesOf(llvm::ArrayRef<MatrixInstruction> instructions);
-  /// The matrix instruction for 16-bit operands of a shape, or null.
-  const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape) const;
   /// The matrix instruction of a shape for operands of a type, by its name in
   /// MLIR, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape,
                                       llvm::StringRef element) const;
+  /// The matrix instruction of a product of such operands in a kernel whose
+  /// schedule names `shape`: that of the shape, else the one that has as many
+  /// rows and columns, for a schedule names the elements of one product alone;
+  /// or null.
+  const MatrixInstruction *instructionFor(llvm::ArrayRef<int64_t> shape,
+                                          llvm::StringRef element) const;
   /// The family of the chip's matrix instructions.
   MatrixUnit matrixUnit() const {
     return vendor == Vendor::NVIDIA ? MatrixUnit::MmaSync : MatrixUnit::Mfma;

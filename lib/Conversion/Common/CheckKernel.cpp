@@ -74,11 +74,34 @@ static Operation *findAsync(gpu::GPUFuncOp kernel) {
   return found;
 }
 
+/// The elements whose matrix instruction a kernel's schedule names: of its
+/// products' operands those that have one of that shape; bf16 without products.
+static std::string elementOfSchedule(Operation *op, ScheduleAttr schedule,
+                                     const TargetInfo &target) {
+  auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
+  if (!kernel)
+    kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  std::string first, exact;
+  kernel.walk([&](MmaOp product) {
+    std::string name = elementName(product.getA().getType().getElementType());
+    if (first.empty())
+      first = name;
+    if (exact.empty() && target.findMatrix(schedule.getMmaShape(), name))
+      exact = name;
+  });
+  if (!exact.empty())
+    return exact;
+  // Whoever has no such instruction is told of those for its elements.
+  return first.empty() || target.matrixInstructionsFor(first).empty() ? "bf16"
+                                                                      : first;
+}
+
 /// What the schedule asks for by itself, whatever the kernel computes.
 static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                                     ScheduleAttr schedule,
                                     const TargetInfo &target) {
-  ScheduleLimits limits(schedule.getStructure(), target);
+  ScheduleLimits limits(schedule.getStructure(), target,
+                        elementOfSchedule(kernel, schedule, target));
   if (std::optional<std::string> why = limits.whyNotOnChip())
     return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
   Operation *rings = findRings(kernel);
@@ -150,7 +173,8 @@ static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
     return teams.emitOpError()
            << "has teams of " << threads << " threads together; " << target.chip
            << " has at most " << target.maxThreads << " in a block";
-  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  const MatrixInstruction &mma = *target.findMatrix(
+      schedule.getMmaShape(), elementOfSchedule(teams, schedule, target));
   int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.m;
   for (auto team : teams.getBody().getOps<TeamOp>()) {
     int64_t warps = team.getWarps();
@@ -236,7 +260,8 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
            << "; expected num_threads = " << threads;
   // Instructions divide rows and columns as they do the schedule's tiles
   // (kvbuf-choose-schedule).
-  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  const MatrixInstruction &mma = *target.findMatrix(
+      schedule.getMmaShape(), elementOfSchedule(op, schedule, target));
   int64_t contracted = mma.k * mma.group;
   int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.m,
           colUnit = schedule.getSwapAB() ? mma.m : mma.n;

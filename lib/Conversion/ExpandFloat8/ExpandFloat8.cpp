@@ -273,6 +273,54 @@ struct ConvertPairs : OpRewritePattern<arith::TruncFOp> {
   }
 };
 
+/// Words of elements that cannot exceed the format, by the instruction of AMD
+/// chips for the formats that their matrix unit has (CDNA3 ISA,
+/// "V_CVT_PK_FP8_F32"), which makes what exceeds them no number.
+struct ConvertWords : OpRewritePattern<arith::TruncFOp> {
+  ConvertWords(MLIRContext *context, const TargetInfo &target)
+      : OpRewritePattern(context, /*benefit=*/2), target(target) {}
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    auto type = dyn_cast<VectorType>(op.getType());
+    if (!type || type.getRank() != 1 || type.getNumElements() % 4 ||
+        !llvm::is_contained(target.float8Formats,
+                            elementName(type.getElementType())) ||
+        !getElementTypeOrSelf(op.getIn().getType()).isF32())
+      return failure();
+    auto element = cast<FloatType>(type.getElementType());
+    if (!clampedBy(
+            op.getIn(),
+            APFloat::getLargest(element.getFloatSemantics()).convertToDouble()))
+      return failure();
+    ImplicitLocOpBuilder b(op.getLoc(), rewriter);
+    bool isE4 = isa<Float8E4M3FNType, Float8E4M3FNUZType>(element);
+    SmallVector<Value> words;
+    for (int64_t i = 0; i < type.getNumElements(); i += 4) {
+      Value word = arith::ConstantIntOp::create(b, 0, 32);
+      for (bool upper : {false, true}) {
+        Value low = vector::ExtractOp::create(b, op.getIn(), i + 2 * upper),
+              high =
+                  vector::ExtractOp::create(b, op.getIn(), i + 2 * upper + 1);
+        word = isE4 ? ROCDL::CvtPkFp8F32Op::create(b, b.getI32Type(), low, high,
+                                                   word, upper)
+                          .getResult()
+                    : ROCDL::CvtPkBf8F32Op::create(b, b.getI32Type(), low, high,
+                                                   word, upper)
+                          .getResult();
+      }
+      words.push_back(word);
+    }
+    Value all = vector::FromElementsOp::create(
+        b, VectorType::get({int64_t(words.size())}, b.getI32Type()), words);
+    Value bytes = vector::BitCastOp::create(b, type.clone(b.getI8Type()), all);
+    rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, type, bytes);
+    return success();
+  }
+
+  const TargetInfo &target;
+};
+
 /// The number of elements of a vector that is whole words of four; 0 for
 /// others.
 int64_t wordElementsOf(Type type) {
@@ -581,7 +629,7 @@ struct ExpandFloat8Pass : kvbuf::impl::ExpandFloat8Base<ExpandFloat8Pass> {
     if (target && target->packsHalves)
       patterns.add<WidenPairsByShifts>(&getContext());
     if (target && target->vendor == Vendor::AMD)
-      patterns.add<WidenPairsToF32>(&getContext(), *target);
+      patterns.add<WidenPairsToF32, ConvertWords>(&getContext(), *target);
     walkAndApplyPatterns(getOperation(), std::move(patterns));
   }
 };

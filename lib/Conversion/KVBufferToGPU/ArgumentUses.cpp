@@ -49,10 +49,13 @@ LogicalResult kvbuf::checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
               "stride of 1";
   Type element = memref.getElementType();
   if (!element.isBF16() && !element.isF16() && !element.isF32() &&
-      !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
+      !element.isSignlessInteger(32) && !element.isSignlessInteger(64) &&
+      !isa<Float8E4M3FNType, Float8E5M2Type, Float8E4M3FNUZType,
+           Float8E5M2FNUZType>(element))
     return kernel.emitOpError()
            << "argument " << argument << " is " << name << " with elements "
-           << element << "; expected bf16, f16, f32, i32 or i64";
+           << element
+           << "; expected bf16, f16, f32, an 8-bit float, i32 or i64";
   return success();
 }
 

@@ -104,5 +104,23 @@ LogicalResult Fragments::emitTileFragment(Lanes &, TileFragmentOp op,
 void Copies::emitMeet(Lanes &lower) { gpu::BarrierOp::create(lower.b); }
 
 Value Numerics::roundOperand(Lanes &lower, Value value, VectorType type, bool) {
+  if (auto element = cast<FloatType>(type.getElementType());
+      element.getWidth() == 8) {
+    // What exceeds 8-bit floats is the largest one.
+    ImplicitLocOpBuilder &b = lower.b;
+    auto clamp = [&](arith::CmpFPredicate beyond, const APFloat &limit) {
+      APFloat wide = limit;
+      bool loses;
+      wide.convert(APFloat::IEEEsingle(), APFloat::rmNearestTiesToEven, &loses);
+      Value end = arith::ConstantOp::create(
+          b, DenseElementsAttr::get(type.clone(b.getF32Type()), wide));
+      Value is = arith::CmpFOp::create(b, beyond, value, end);
+      value = arith::SelectOp::create(b, is, end, value);
+    };
+    const llvm::fltSemantics &semantics = element.getFloatSemantics();
+    clamp(arith::CmpFPredicate::OGT, APFloat::getLargest(semantics));
+    clamp(arith::CmpFPredicate::OLT,
+          APFloat::getLargest(semantics, /*Negative=*/true));
+  }
   return arith::TruncFOp::create(lower.b, type, value);
 }

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Operands of 16 bits from LDS that holds 8-bit elements, or 16-bit ones in an
-// order that no instruction for fragments reads, by ordinary reads: of the
+// Operands of 16 bits from LDS that holds 8-bit elements, or any in an order
+// that no instruction for fragments reads, by ordinary reads: of the
 // elements of a lane that lie side by side, several at once, of others one by
 // one. Whatever the layout, and slow where rows are contracted. Fragments that
 // are put into LDS get there by such stores.
@@ -177,11 +177,11 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
            << " elements of a slot of " << params.getBN() << " rows to "
            << atom.rowWarps << " warps";
   // LLVM has no 8-bit floats.
-  Type stored = widens ? Type(b.getI8Type()) : narrow;
+  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Type stored = bytes == 1 ? Type(b.getI8Type()) : narrow;
   int64_t run = places.run();
   Value shared = lower.shared(stored);
   auto runType = VectorType::get({run}, stored);
-  auto bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   Values elements;
   places.forEachRun([&](Value place) {
     Value loaded =
@@ -199,6 +199,8 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
       widened = arith::ExtFOp::create(
           b, all.clone(wide),
           arith::BitcastOp::create(b, all.clone(narrow), widened).getResult());
+    else if (stored != wide)
+      widened = arith::BitcastOp::create(b, all.clone(wide), widened);
     if (atom.words == atom.registers()) {
       words.push_back(widened);
       return;

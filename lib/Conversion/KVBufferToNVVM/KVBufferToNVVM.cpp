@@ -50,6 +50,8 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
     auto vector = cast<VectorType>(op.getC().getType());
     Type element =
         cast<VectorType>(op.getA().front().getType()).getElementType();
+    if (element.getIntOrFloatBitWidth() == 8)
+      return lowerFloat8(op, adaptor, rewriter);
     if (op.getShape() != ArrayRef<int64_t>{16, 8, 16} ||
         !vector.getElementType().isF32() ||
         !(element.isBF16() || element.isF16()))
@@ -91,6 +93,69 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
   }
 
 private:
+  /// The name of an 8-bit float in PTX; empty for others.
+  static StringRef ptxName(Type type) {
+    return isa<Float8E4M3FNType>(type) ? "e4m3"
+           : isa<Float8E5M2Type>(type) ? "e5m2"
+                                       : "";
+  }
+
+  /// Products of 8-bit floats, four to a word: LLVM 22 has no op for them.
+  static LogicalResult lowerFloat8(LaneMmaOp op, OneToNOpAdaptor adaptor,
+                                   ConversionPatternRewriter &rewriter) {
+    Location loc = op.getLoc();
+    auto elementOf = [](Value word) {
+      return cast<VectorType>(word.getType()).getElementType();
+    };
+    StringRef a = ptxName(elementOf(op.getA().front())),
+              b = ptxName(elementOf(op.getB().front()));
+    int64_t halves = op.getShape()[1] / 8;
+    bool isKnown = op.getShape() == ArrayRef<int64_t>{16, 8, 32} ||
+                   op.getShape() == ArrayRef<int64_t>{16, 16, 32};
+    if (!isKnown || a.empty() || b.empty())
+      return rewriter.notifyMatchFailure(op, "no mma.sync of this shape");
+    auto words = [&](ArrayRef<ValueRange> ranges) {
+      return llvm::map_to_vector(ranges, [&](ValueRange word) -> Value {
+        return LLVM::BitcastOp::create(rewriter, loc, rewriter.getI32Type(),
+                                       word.front());
+      });
+    };
+    SmallVector<Value> left = words(adaptor.getA()),
+                       right = words(adaptor.getB());
+    std::string text = ("mma.sync.aligned.m16n8k32.row.col.f32." + a + "." + b +
+                        ".f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, "
+                        "{$10, $11, $12, $13};")
+                           .str();
+    constexpr int64_t results = 4;
+    auto type = LLVM::LLVMStructType::getLiteral(
+        op.getContext(), SmallVector<Type>(results, rewriter.getF32Type()));
+    Value out = adaptor.getC().front();
+    int64_t count = right.size() / halves;
+    // Two side by side share A.
+    for (int64_t half = 0; half < halves; ++half) {
+      SmallVector<Value> operands(left);
+      llvm::append_range(operands, ArrayRef(right).slice(half * count, count));
+      for (int64_t i = 0; i < results; ++i)
+        operands.push_back(LLVM::ExtractElementOp::create(
+            rewriter, loc, out, constant(rewriter, loc, half * results + i)));
+      // All lanes execute it together: not to be moved into a branch.
+      auto product = LLVM::InlineAsmOp::create(
+          rewriter, loc, type, operands, text,
+          "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", /*has_side_effects=*/true,
+          /*is_align_stack=*/false, LLVM::TailCallKind::None,
+          LLVM::AsmDialectAttr::get(op.getContext(), LLVM::AsmDialect::AD_ATT),
+          /*operand_attrs=*/ArrayAttr());
+      for (int64_t i = 0; i < results; ++i)
+        out = LLVM::InsertElementOp::create(
+            rewriter, loc, out,
+            LLVM::ExtractValueOp::create(rewriter, loc, product.getResult(0),
+                                         i),
+            constant(rewriter, loc, half * results + i));
+    }
+    rewriter.replaceOp(op, out);
+    return success();
+  }
+
   static Value constant(OpBuilder &b, Location loc, int64_t value) {
     return LLVM::ConstantOp::create(b, loc, b.getI32Type(),
                                     b.getI32IntegerAttr(value));

@@ -211,7 +211,9 @@ struct LowerRangeLoad : ConvertOpToLLVMPattern<RangeLoadOp> {
     Value loaded = ROCDL::RawPtrBufferLoadOp::create(
         rewriter, loc, TypeRange{words},
         ValueRange{adaptor.getRange(), adaptor.getOffset(), zero, zero});
-    rewriter.replaceOpWithNewOp<LLVM::BitcastOp>(op, type, loaded);
+    // LLVM has no 8-bit floats.
+    rewriter.replaceOpWithNewOp<LLVM::BitcastOp>(
+        op, getTypeConverter()->convertType(type), loaded);
     return success();
   }
 };

@@ -33,11 +33,16 @@ static float decodeBF16(uint16_t bits) {
   return llvm::bit_cast<float>(uint32_t(bits) << 16);
 }
 
+static uint8_t encodeFloat8(Type type, float value);
+static float decodeFloat8(Type type, uint8_t code);
+
 float tile::roundTo(Type type, float value) {
   if (type.isBF16())
     return decodeBF16(encodeBF16(value));
   if (type.isF16())
     return static_cast<float>(static_cast<_Float16>(value));
+  if (type.getIntOrFloatBitWidth() == 8)
+    return decodeFloat8(type, encodeFloat8(type, value));
   return value;
 }
 
@@ -54,16 +59,20 @@ static uint8_t encodeFloat8(Type type, float value) {
   return number.bitcastToAPInt().getZExtValue();
 }
 
+static float decodeFloat8(Type type, uint8_t code) {
+  return llvm::APFloat(cast<FloatType>(type).getFloatSemantics(),
+                       llvm::APInt(8, code))
+      .convertToFloat();
+}
+
 float Tensor::loadFloat(int64_t offset) const {
   if (elementType.isBF16())
     return decodeBF16(static_cast<const uint16_t *>(data)[offset]);
   if (elementType.isF16())
     return static_cast<const _Float16 *>(data)[offset];
   if (elementBytes() == 1)
-    return llvm::APFloat(
-               cast<FloatType>(elementType).getFloatSemantics(),
-               llvm::APInt(8, static_cast<const uint8_t *>(data)[offset]))
-        .convertToFloat();
+    return decodeFloat8(elementType,
+                        static_cast<const uint8_t *>(data)[offset]);
   return static_cast<const float *>(data)[offset];
 }
 

@@ -33,14 +33,18 @@ void checkHeadSize(const Reader &r, const char *key, int64_t size) {
                 "; expected a multiple of 8");
 }
 
-/// How the cache `name` is stored, if not in elements of the queries' type.
-std::optional<QuantizedSpec>
-parseQuantized(const Reader &r, const std::string &name, int64_t headSize) {
+/// How the cache `name` is stored, if not in elements of `all`, the queries'
+/// type, or if that has 8 bits.
+std::optional<QuantizedSpec> parseQuantized(const Reader &r,
+                                            const std::string &name, DType all,
+                                            int64_t headSize) {
   std::string dtype = name + "_dtype", granularity = name + "_granularity";
-  if (!r.has(dtype.c_str()))
-    return std::nullopt;
   QuantizedSpec spec;
-  spec.dtype = parseDType(r.string(dtype.c_str()));
+  spec.dtype = all;
+  if (r.has(dtype.c_str()))
+    spec.dtype = parseDType(r.string(dtype.c_str()));
+  else if (!isFloat8(all))
+    return std::nullopt;
   if (!isFloat8(spec.dtype))
     throw Error("manifest: " + r.at(dtype.c_str()) + " is '" +
                 nameOf(spec.dtype) + "'; expected an 8-bit float");
@@ -59,9 +63,9 @@ AttentionProblem parseFields(const Reader &r) {
   parseRoles(
       r, {"q", "k", "v", "o", "q_offsets", "lse", "sink", "k_new", "v_new"}, p);
   p.dtype = parseDType(r.string("dtype"));
-  if (p.dtype != DType::F16 && p.dtype != DType::BF16)
+  if (p.dtype != DType::F16 && p.dtype != DType::BF16 && !isFloat8(p.dtype))
     throw Error("manifest: " + r.at("dtype") + " is '" + nameOf(p.dtype) +
-                "'; expected bf16 or f16");
+                "'; expected bf16, f16 or an 8-bit float");
   p.outDtype = r.has("o_dtype") ? parseDType(r.string("o_dtype")) : p.dtype;
   if (p.outDtype != DType::F16 && p.outDtype != DType::BF16 &&
       p.outDtype != DType::F32)
@@ -89,8 +93,8 @@ AttentionProblem parseFields(const Reader &r) {
   p.lengthsCountNew = lengths == "all";
   p.k = parseRow(r, "k", p.headSize);
   p.v = parseRow(r, "v", p.valueHeadSize);
-  p.kQuantized = parseQuantized(r, "k", p.headSize);
-  p.vQuantized = parseQuantized(r, "v", p.valueHeadSize);
+  p.kQuantized = parseQuantized(r, "k", p.dtype, p.headSize);
+  p.vQuantized = parseQuantized(r, "v", p.dtype, p.valueHeadSize);
   p.causal = r.boolean("causal", false);
   p.windowLeft = parseWindow(r, "window_left");
   p.windowRight = parseWindow(r, "window_right");

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/Reference.h"
+#include "../Float8.h"
 
 #include <algorithm>
 #include <cmath>
@@ -123,6 +124,19 @@ KVBUF_CLONES void accumulateOf(DType type, double *acc64, float *acc32,
     accumulate<DType::F16>(acc64, acc32, p64, p32, v, n);
 }
 
+/// A weight of at most 1 as an operand beside elements of `type`: those of 8
+/// bits are e4m3, and small ones are not lost.
+float roundWeight(DType type, float weight) {
+  if (!isFloat8(type))
+    return roundTo(type, weight);
+  bool fnuz = type == DType::F8E4M3FNUZ || type == DType::F8E5M2FNUZ;
+  DType rounded = fnuz ? DType::F8E4M3FNUZ : DType::F8E4M3FN;
+  // The largest power of two that leaves room for what is a little above 1.
+  double gain = fnuz ? 128 : 256;
+  return static_cast<float>(decode8(rounded, encode8(rounded, weight * gain)) /
+                            gain);
+}
+
 } // namespace
 
 void Reference::compute(const RowId &row, RowResult &result) {
@@ -136,9 +150,10 @@ void Reference::compute(const RowId &row, RowResult &result) {
 
   q64.resize(n);
   q32.resize(n);
-  const uint16_t *q = w.qRow(row.b, row.i, row.h);
+  const DType wide = p.wideDtype();
+  const uint16_t *q = w.qRow(row.b, row.i, row.h, row16);
   for (int64_t d = 0; d < n; ++d)
-    q64[d] = q32[d] = decode16(p.dtype, q[d]);
+    q64[d] = q32[d] = decode16(wide, q[d]);
 
   const float scale32 = static_cast<float>(p.scale);
   const float cap32 = static_cast<float>(p.softcap);
@@ -158,7 +173,7 @@ void Reference::compute(const RowId &row, RowResult &result) {
     Dots dots{0, 0};
     const uint16_t *k = w.kRow(row.b, j, kvHead, row16);
     for (int64_t d = 0; d < n; d += kGroup) {
-      Dots part = dotOf(p.dtype, q64.data() + d, q32.data() + d, k + d,
+      Dots part = dotOf(wide, q64.data() + d, q32.data() + d, k + d,
                         std::min(kGroup, n - d));
       double own = w.kScale(row.b, j, kvHead, d);
       dots.s64 += part.s64 * own;
@@ -193,11 +208,11 @@ void Reference::compute(const RowId &row, RowResult &result) {
     float p32 = std::exp(s32[j - first] - m32);
     l64 += p64;
     l32 += p32; // the sum is of the unrounded weights
-    p32 = roundTo(p.dtype, p32);
+    p32 = roundWeight(p.dtype, p32);
     const uint16_t *v = w.vRow(row.b, j, kvHead, row16);
     for (int64_t d = 0; d < columns; d += vGroup) {
       double own = w.vScale(row.b, j, kvHead, d);
-      accumulateOf(p.dtype, result.reference.data() + d,
+      accumulateOf(wide, result.reference.data() + d,
                    result.baseline.data() + d, p64 * own,
                    p32 * static_cast<float>(own), v + d,
                    std::min(vGroup, columns - d));

@@ -101,12 +101,18 @@ public:
         1.0 / (32.0 * scale * static_cast<double>(p.headSize)));
   }
 
-  /// `row` names the row among all of this tensor, `j` is its position in the
-  /// sequence.
-  void write(uint16_t *to, uint64_t stream, uint64_t row, int64_t head,
-             int64_t heads, int64_t j) const {
-    draw(stream, row, head, heads, j,
-         [&](int64_t d, float x) { to[d] = encode16(p.dtype, x); });
+  /// From element `at` of a tensor on. `row` names the row among all of it, `j`
+  /// is its position in the sequence.
+  void write(HostTensor &t, int64_t at, uint64_t stream, uint64_t row,
+             int64_t head, int64_t heads, int64_t j) const {
+    if (isFloat8(t.dtype))
+      draw(stream, row, head, heads, j, [&](int64_t d, float x) {
+        t.as<uint8_t>()[at + d] = encode8(t.dtype, x);
+      });
+    else
+      draw(stream, row, head, heads, j, [&](int64_t d, float x) {
+        t.as<uint16_t>()[at + d] = encode16(t.dtype, x);
+      });
   }
   /// The same, each element by `put`.
   template <typename Put>
@@ -197,6 +203,14 @@ void Workload::locate() {
   }
 }
 
+/// The number of the first element of a row.
+static int64_t queryPlace(const HostTensor &t, const HostTensor *offsets,
+                          int64_t b, int64_t i, int64_t h) {
+  if (offsets)
+    return (offsets->integer(b) + i) * t.strides[0] + h * t.strides[1];
+  return b * t.strides[0] + i * t.strides[1] + h * t.strides[2];
+}
+
 void Workload::fillData() {
   const AttentionProblem &p = problem();
   if (HostTensor *sink = part("sink"); p.sink && !isGiven("sink")) {
@@ -211,7 +225,7 @@ void Workload::fillData() {
       parallelFor(lenQ[b], 64, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
           for (int64_t h = 0; h < p.heads; ++h)
-            writer.write(const_cast<uint16_t *>(qRow(b, i, h)), kQuery,
+            writer.write(*q, queryPlace(*q, qOffsets, b, i, h), kQuery,
                          static_cast<uint64_t>(rowsBefore + i), h, p.heads, i);
       });
       rowsBefore += lenQ[b];
@@ -295,8 +309,8 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
               uint64_t number = static_cast<uint64_t>(rowsBefore + rows[i]);
               int64_t at = cachePlace(cache, *cache.data, b, rows[i], h);
               if (!cache.quantized) {
-                writer.write(cache.data->as<uint16_t>() + at, stream, number, h,
-                             p.kvHeads, rows[i]);
+                writer.write(*cache.data, at, stream, number, h, p.kvHeads,
+                             rows[i]);
                 continue;
               }
               DType type = cache.quantized->dtype;
@@ -316,16 +330,24 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
 // Rows
 //===----------------------------------------------------------------------===//
 
-/// The number of the first element of a row.
-static int64_t queryPlace(const HostTensor &t, const HostTensor *offsets,
-                          int64_t b, int64_t i, int64_t h) {
-  if (offsets)
-    return (offsets->integer(b) + i) * t.strides[0] + h * t.strides[1];
-  return b * t.strides[0] + i * t.strides[1] + h * t.strides[2];
+/// 8-bit elements in the type that has all of them.
+static const uint16_t *widened(const AttentionProblem &p, DType type,
+                               const uint8_t *codes, int64_t count,
+                               std::vector<uint16_t> &scratch) {
+  scratch.resize(count);
+  for (int64_t d = 0; d < count; ++d)
+    scratch[d] =
+        encode16(p.wideDtype(), static_cast<float>(decode8(type, codes[d])));
+  return scratch.data();
 }
 
-const uint16_t *Workload::qRow(int64_t b, int64_t i, int64_t h) const {
-  return q->as<uint16_t>() + queryPlace(*q, qOffsets, b, i, h);
+const uint16_t *Workload::qRow(int64_t b, int64_t i, int64_t h,
+                               std::vector<uint16_t> &scratch) const {
+  int64_t at = queryPlace(*q, qOffsets, b, i, h);
+  if (!isFloat8(q->dtype))
+    return q->as<uint16_t>() + at;
+  return widened(problem(), q->dtype, q->as<uint8_t>() + at, problem().headSize,
+                 scratch);
 }
 
 const uint8_t *Workload::oAddress(int64_t b, int64_t i, int64_t h) const {
@@ -393,15 +415,10 @@ const uint16_t *Workload::cacheRow(const CacheTensors &cache, int64_t b,
   int64_t at = cachePlace(cache, *cache.data, b, j, h);
   if (!cache.quantized)
     return cache.data->as<uint16_t>() + at;
-  // Both types have all 8-bit floats.
-  scratch.resize(cache.data == k.data ? problem().headSize
-                                      : problem().valueHeadSize);
-  const auto *codes = cache.data->as<uint8_t>() + at;
-  for (size_t d = 0; d < scratch.size(); ++d)
-    scratch[d] =
-        encode16(problem().dtype,
-                 static_cast<float>(decode8(cache.quantized->dtype, codes[d])));
-  return scratch.data();
+  return widened(
+      problem(), cache.quantized->dtype, cache.data->as<uint8_t>() + at,
+      cache.data == k.data ? problem().headSize : problem().valueHeadSize,
+      scratch);
 }
 
 int64_t Workload::scalePlace(const CacheTensors &cache, int64_t b, int64_t j,

@@ -163,8 +163,10 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.BK = 32;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
-  const MatrixInstruction &mma =
-      target.matrixInstructions[widest > 192 ? 1 : 0];
+  llvm::ArrayRef<MatrixInstruction> known = request.multipliesBytes()
+                                                ? target.float8Instructions
+                                                : target.matrixInstructions;
+  const MatrixInstruction &mma = known[widest > 192 ? 1 : 0];
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
@@ -185,7 +187,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     return longer ? 64 : choice.BK;
   };
   if (request.splitKeys) {
-    const MatrixInstruction &small = target.matrixInstructions[1];
+    const MatrixInstruction &small = known[1];
     choice.mma = {small.m, small.n, small.k};
     choice.splitKeys = true;
     choice.equalShares = request.lengthsDiffer;

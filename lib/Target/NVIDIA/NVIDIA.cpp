@@ -71,9 +71,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.looksUpByLane = true;
   target.triple = "nvptx64-nvidia-cuda";
   // Copies of tensor boxes into the own block's shared memory alone need
-  // PTX 8.6, and conversions of 8-bit floats on sm_89 8.1; the rest is in 8.0.
+  // PTX 8.6, and products of 8-bit floats 8.4; the rest is in 8.0.
   target.features = chip == "sm_90a" || chip == "sm_100a" ? "+ptx87"
-                    : chip == "sm_89"                     ? "+ptx81"
+                    : chip == "sm_89" || chip == "sm_90"  ? "+ptx84"
                                                           : "+ptx80";
   target.dataLayout =
       "e-p6:32:32-i64:64-i128:128-i256:256-v16:16-v32:32-n16:32:64";
@@ -85,10 +85,16 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.transposesAmongLanes = true;
   // PTX ISA, "bar": barriers 0 to 15.
   target.namedBarriers = 16;
-  // PTX ISA, "mma.sync": .e4m3 and .e5m2 need sm_89. LLVM 22 has no op for
-  // them.
-  if (chip == "sm_89" || chip.starts_with("sm_90"))
+  // PTX ISA, "mma.sync": .e4m3 and .e5m2 need sm_89 and PTX 8.4. An H200 keeps
+  // some 14 bits of their sums: a term 2^-13 of the sum vanishes.
+  if (chip == "sm_89" || chip.starts_with("sm_90")) {
     target.float8Formats = {"f8E4M3FN", "f8E5M2"};
+    // First two side by side (`mmaSyncM16N16K32`): of V, transposed reads give
+    // a lane pairs of columns.
+    target.float8Instructions = {{16, 16, 32, /*wordElements=*/4},
+                                 {16, 8, 32, /*wordElements=*/4}};
+    target.float8SumBits = 14;
+  }
   // PTX ISA, "cp.async.bulk.tensor": since sm_90; "tile::gather4" since sm_100.
   // Of sm_100a there is no more here: products are the portable ones.
   target.gathersRows = chip == "sm_100a";
@@ -206,6 +212,12 @@ static void splitKeysNVIDIA(const TargetInfo &target,
                   request.pageSize >= kSmallPage &&
                   request.kvHeads % kHeadsOfBlock == 0 &&
                   request.foldedRows <= rows;
+  if (request.multipliesBytes()) {
+    // Accumulators of keys that are rows of the instruction are no operands of
+    // 8 bits.
+    choice.BN = 32;
+    return;
+  }
   if (request.cacheBytes == 1) {
     // Lanes read pairs of 8-bit elements as rows of the instruction: keys, so
     // that queries are its columns.
@@ -282,6 +294,18 @@ static void quantizedNVIDIA(const ScheduleRequest &request,
     choice.BN = 32;
 }
 
+/// Products of 8-bit floats: two levels of accumulators leave room for 16 rows
+/// a warp; twice as many warps have as many rows. Nothing of this was measured.
+static void float8NVIDIA(const TargetInfo &target,
+                         const ScheduleRequest &request,
+                         ScheduleChoice &choice) {
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t widest = std::max(depth, valueDepth);
+  choice.warps = widest <= 128 ? 8 : 4;
+  choice.BM = 16 * choice.warps;
+  choice.BN = widest <= 128 ? 64 : 32;
+}
+
 /// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
 /// `tile_size_fwd_sm8x`: d64 128x112, d128 128x64, d256 128x64, 4 warps), to
 /// powers of two; two slots need one wait and one barrier an iteration.
@@ -289,13 +313,26 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
                                       const ScheduleRequest &request) {
   ScheduleChoice choice;
   choice.mma = {16, 8, 16};
+  if (request.multipliesBytes() && !target.float8Instructions.empty()) {
+    const MatrixInstruction &mma = target.float8Instructions.front();
+    choice.mma = {mma.m, mma.n, mma.k};
+  }
   // Columns of an LDS block: rows of 128 bytes where the head sizes allow it.
   int64_t common = std::gcd(request.headSize, request.valueHeadSize);
   choice.BK = common % 64 == 0 ? 64 : common % 32 == 0 ? 32 : 16;
   if (request.cacheBytes == 1 && common % 128 == 0)
     choice.BK = 128;
+  // An instruction contracts 32 elements of a row of 32 at least.
+  if (request.multipliesBytes())
+    choice.BK = std::max<int64_t>(choice.BK, choice.mma[2]);
   if (request.splitKeys) {
     splitKeysNVIDIA(target, request, choice);
+    return choice;
+  }
+  if (request.multipliesBytes()) {
+    if (request.movingTeam && target.warpsPerMatrixGroup)
+      choice.note = "no products of warp groups are made of 8-bit floats yet";
+    float8NVIDIA(target, request, choice);
     return choice;
   }
   if (request.cacheBytes == 1) {

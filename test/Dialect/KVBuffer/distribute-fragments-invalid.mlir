@@ -57,12 +57,12 @@ module attributes {kvbuffer.target = "gfx950"} {
 
 // Elements, and a shape, for which there is no instruction.
 !acc = !kvbuffer.fragment<32x32xf32, acc>
-!a = !kvbuffer.fragment<32x32xf8E4M3FNUZ, a>
-!b = !kvbuffer.fragment<32x32xf8E4M3FNUZ, b>
+!a = !kvbuffer.fragment<32x32xf8E4M3FN, a>
+!b = !kvbuffer.fragment<32x32xf8E4M3FN, b>
 module attributes {kvbuffer.target = "gfx942"} {
   gpu.module @m {
     gpu.func @types(%a: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 8], swap_a_b = true>} {
-      // expected-error @below {{'kvbuffer.mma' op has elements of f8E4M3FNUZ, which gfx942 has, but there are no kernels for 8-bit floats yet; expected bf16 or f16}}
+      // expected-error @below {{'kvbuffer.mma' op has elements of f8E4M3FN, which gfx942 lacks; its 8-bit floats are f8E4M3FNUZ and f8E5M2FNUZ}}
       %r = kvbuffer.mma %a, %b, %s : !a, !b, !acc
       gpu.return
     }

@@ -78,13 +78,14 @@ module attributes {kvbuffer.target = "sm_80"} {
 // -----
 
 // A schedule that the op brings, for elements that no kernel takes.
-!qo = memref<?x?x2x64xf8E4M3FN>
+!q = memref<?x?x2x64xf8E4M3FN>
+!o = memref<?x?x2x64xbf16>
 !kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64>
 #s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
 module attributes {kvbuffer.target = "sm_80"} {
-  func.func @float8(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
+  func.func @float8(%q: !q, %k: !kv, %v: !kv, %o: !o) {
     // expected-error @below {{has elements of f8E4M3FN, which sm_80 lacks; it has no 8-bit floats}}
-    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
+    kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #s} : !q, !kv, !kv, !o
     return
   }
 }

@@ -30,7 +30,7 @@ VALUES = {
     "k_path": ["registers", "streaming"], "v_path": ["registers", "streaming"],
     "reg_chunk_depth": [32], "split_masks": ["false"], "full_kv": ["false"],
     "xcds": [2], "cluster": [2], "split_size": [64], "warp_cols": [2],
-    "sum_keys": [64],
+    "sum_keys": [64], "accumulate": ["fast"],
 }
 
 

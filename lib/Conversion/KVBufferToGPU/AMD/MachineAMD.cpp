@@ -299,7 +299,7 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   // Whether the slot's rows are contracted.
   bool isA = type.getRole() == Role::A, byRows = op.contractsRows();
   bool turned = isTurnedInLds(lower.target, params);
-  if (widens && byRows && !turned)
+  if (stored.getIntOrFloatBitWidth() == 8 && byRows && !turned)
     return emitNarrowFragment(lower, op, slot, words);
   if (turned && !byRows)
     return op.emitOpError()
@@ -463,6 +463,8 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
             b, word,
             arith::BitcastOp::create(b, word.clone(stored), joined)
                 .getResult());
+      else if (!reads && elementBytes == 1)
+        joined = arith::BitcastOp::create(b, word, joined);
       else if (!reads)
         joined = vector::BitCastOp::create(b, word, joined);
       words.push_back(joined);

@@ -739,20 +739,30 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
     return atom.layout.basis(in, bit, turned ? "row" : "col");
   };
   bool transposed = rowOf("register", 0) == 1;
+  // Elements of a word of 32 bits; ldmatrix transposes pairs of 16 bits.
+  int64_t inWord = 4 / layout.elementBytes;
+  unsigned wordBits = llvm::Log2_64(inWord);
   auto fits = [&](bool trans) {
+    if (trans && inWord != 2)
+      return false;
     auto along = [&](StringRef in, unsigned bit) {
       return trans ? rowOf(in, bit) : colOf(in, bit);
     };
     auto across = [&](StringRef in, unsigned bit) {
       return trans ? colOf(in, bit) : rowOf(in, bit);
     };
-    bool ok = along("register", 0) == 1 && across("register", 0) == 0;
+    bool ok = true;
+    for (unsigned bit = 0; bit < wordBits; ++bit)
+      ok &= along("register", bit) == 1 << bit && across("register", bit) == 0;
     for (unsigned bit = 0; bit < 5; ++bit)
-      ok &= bit < 2 ? along("lane", bit) == 2 << bit && across("lane", bit) == 0
+      ok &= bit < 2 ? along("lane", bit) == inWord << bit &&
+                          across("lane", bit) == 0
                     : across("lane", bit) == 1 << (bit - 2) &&
                           along("lane", bit) == 0;
     return ok;
   };
+  if (!fits(transposed) && layout.elementBytes == 1)
+    return emitByteFragmentLoad(lower, op, slot, words);
   // What is contracted in an order of its own, as beside elements that are
   // widened, no form of ldmatrix reads.
   if (!fits(transposed))
@@ -760,7 +770,7 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
 
   // Matrices of one atom, by its upper register bits; an atom of two matrices
   // shares an instruction with its neighbour along the result's columns.
-  unsigned upper = atom.layout.inLog2("register") - 1;
+  unsigned upper = atom.layout.inLog2("register") - wordBits;
   SmallVector<Matrix> all;
   // Order of words: a is [m][k]; b is [k][n].
   int64_t outer = turned ? gridCols : gridRows,
@@ -773,14 +783,17 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
         Matrix matrix{row0, col0};
         for (unsigned bit = 0; bit < upper; ++bit)
           if (word >> bit & 1) {
-            matrix.row += rowOf("register", bit + 1);
-            matrix.col += colOf("register", bit + 1);
+            matrix.row += rowOf("register", bit + wordBits);
+            matrix.col += colOf("register", bit + wordBits);
           }
         all.push_back(matrix);
       }
     }
 
-  Value shared = lower.shared(params.getElementType());
+  // Words are words: 8-bit elements come as integers.
+  Type element = params.getElementType(),
+       stored = inWord == 2 ? element : Type(b.getI8Type());
+  Value shared = lower.shared(stored);
   Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
   for (size_t i = 0; i < all.size();) {
     const Matrix &zero = all[i];
@@ -821,12 +834,16 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
         emitAddress(lower, address, first, params, zero.row, zero.col);
     if (blocks)
       where = arith::AddIOp::create(b, where, lower.toIndex(blocks));
-    auto loaded = VectorType::get({count, 2}, params.getElementType());
+    auto loaded = VectorType::get({count, inWord}, stored);
     Value matrix = nvgpu::LdMatrixOp::create(
         b, loaded, shared, ValueRange{where}, transposed, count);
-    for (int64_t w = 0; w < count; ++w)
-      words.push_back(
-          vector::ExtractOp::create(b, matrix, ArrayRef<int64_t>{w}));
+    for (int64_t w = 0; w < count; ++w) {
+      Value word = vector::ExtractOp::create(b, matrix, ArrayRef<int64_t>{w});
+      if (stored != element)
+        word = arith::BitcastOp::create(b, VectorType::get({inWord}, element),
+                                        word);
+      words.push_back(word);
+    }
     i += count;
   }
   return success();

@@ -98,6 +98,10 @@ protected:
   /// Loads a fragment whose elements are wider than the slot's.
   mlir::LogicalResult emitNarrowFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                              mlir::Value slot, Values &words);
+  /// Loads a fragment of 8-bit elements whose slot's rows are contracted, by
+  /// transposed reads of pairs (MachineNVIDIABytes.cpp).
+  mlir::LogicalResult emitByteFragmentLoad(Lanes &lower, FragmentLoadOp op,
+                                           mlir::Value slot, Values &words);
   /// A load's copies, of the kind that the tile's rows allow.
   void emitTileCopies(Lanes &lower, DramLoadOp op, const Copy &whole,
                       const TileValues &tile, mlir::Value slot);

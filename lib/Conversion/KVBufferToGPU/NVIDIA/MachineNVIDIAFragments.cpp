@@ -50,7 +50,13 @@ LogicalResult NVIDIAMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
           .getResult());
   Value col = emitLinear(b, lower.lane, colBits);
   Value source = lower.flat(tile.data);
-  Value zero = arith::ConstantOp::create(b, wordType, b.getZeroAttr(wordType));
+  // LLVM has no 8-bit floats.
+  auto zeroType = element.getIntOrFloatBitWidth() == 8
+                      ? wordType.clone(b.getI8Type())
+                      : wordType;
+  Value zero = arith::ConstantOp::create(b, zeroType, b.getZeroAttr(zeroType));
+  if (zeroType != wordType)
+    zero = arith::BitcastOp::create(b, wordType, zero);
 
   // All words of a row under one branch, so that their loads overlap. Columns
   // are 8 apart, as operands' head sizes are: a word is past the tile or not.

@@ -21,6 +21,10 @@ static std::optional<MmaLayouts>
 instruction(MatrixUnit unit, ArrayRef<int64_t> shape, int64_t group) {
   if (unit == MatrixUnit::Mfma && !mfma16Bit(shape[0], shape[1], shape[2]))
     return std::nullopt;
+  // A group of some is laid out as one instruction where lanes have a word of
+  // an operand each, and not several.
+  if (unit == MatrixUnit::MmaSync && group > 1)
+    return std::nullopt;
   return matrixLayouts(unit, shape[0], shape[1], shape[2] * group);
 }
 

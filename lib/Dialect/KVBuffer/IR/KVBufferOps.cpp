@@ -525,7 +525,9 @@ LogicalResult MmaOp::verify() {
                          << stringifyRole(a.getRole()) << ", "
                          << stringifyRole(b.getRole()) << " and "
                          << stringifyRole(acc.getRole());
-  if (a.getElementType() != b.getElementType())
+  // Matrix units that have 8-bit floats multiply any by any.
+  bool areFloat8 = isFloat8(a.getElementType()) && isFloat8(b.getElementType());
+  if (a.getElementType() != b.getElementType() && !areFloat8)
     return emitOpError() << "expected operands of one element type";
   int64_t n = getTransposeB() ? b.getRows() : b.getCols();
   int64_t k = getTransposeB() ? b.getCols() : b.getRows();

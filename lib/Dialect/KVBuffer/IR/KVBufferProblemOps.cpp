@@ -120,7 +120,7 @@ LogicalResult AttentionOp::verify() {
                          << ", got " << wide << ", " << element << ", "
                          << v.getElementType();
   if (Type stored = out.getElementType();
-      stored != wide && !stored.isF32() && !stored.isBF16() && !stored.isF16())
+      !stored.isF32() && !stored.isBF16() && !stored.isF16())
     return emitOpError() << "(C1) expected out of f32, bf16 or f16, got "
                          << stored;
   int64_t rank = getOffsets() ? 3 : 4;

@@ -21,7 +21,35 @@ static constexpr float kTokenScaleGain = 256;
 /// before it is rounded: more than that rounding adds, 2^-11.
 static constexpr float kLeastRest = 0x1p-9f;
 
+/// Powers of two by which weights up to 1, and what rounding of their exponents
+/// adds, stay below the largest number, 448 and 240: with 1 the weights below
+/// 2^-10 would be 0.
+static constexpr float kFloat8Gain = 256, kFloat8GainFNUZ = 128;
+
+static bool isFloat8(Type type) { return type.getIntOrFloatBitWidth() == 8; }
+
+float kvbuf::weightGain(Type weights) {
+  if (!isFloat8(weights))
+    return 1;
+  return isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(weights) ? kFloat8GainFNUZ
+                                                              : kFloat8Gain;
+}
+
+bool kvbuf::addsTilesApart(AttentionOp op, const TargetInfo &target) {
+  return isFloat8(op.getElementType()) && target.float8SumBits &&
+         op.getSchedule()->getAccumulate() == Accumulation::TwoLevel;
+}
+
+Type kvbuf::valuesOf(AttentionOp op) {
+  bool narrow = op.getV().getType().getElementType() != op.getElementType();
+  return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
+}
+
 Type kvbuf::weightsOf(AttentionOp op) {
+  if (isa<Float8E5M2Type>(op.getElementType()))
+    return Float8E4M3FNType::get(op.getContext());
+  if (isa<Float8E5M2FNUZType>(op.getElementType()))
+    return Float8E4M3FNUZType::get(op.getContext());
   bool narrow = op.getV().getType().getElementType() != op.getElementType();
   return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
 }
@@ -140,6 +168,12 @@ Value CacheScales::multiplyByToken(Value x, Value tokenScales) {
 
 SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
                                            FragmentType type, AttentionOp op) {
+  Type element = type.getElementType();
+  if (isFloat8(element)) {
+    Value gain =
+        arith::ConstantOp::create(b, b.getF32FloatAttr(weightGain(element)));
+    return {FragmentConvertOp::create(b, type, multiply(p, gain))};
+  }
   if (!tokenScales)
     return {p};
   Value gain = arith::ConstantOp::create(b, b.getF32FloatAttr(kTokenScaleGain));
@@ -169,9 +203,19 @@ SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
           FragmentConvertOp::create(b, type, rest)};
 }
 
-Value CacheScales::finish(Value out, Value v) {
-  if (!isScaledByToken(typeOf(v)))
+Value CacheScales::add(Value x, Value y) {
+  return mapElements({x, y}, Value(), [&](ValueRange elements, Value) -> Value {
+    return arith::AddFOp::create(b, elements[0], elements[1]);
+  });
+}
+
+Value CacheScales::finish(Value out, Value v, AttentionOp op) {
+  if (!isScaledByToken(typeOf(v))) {
+    if (float gain = weightGain(weightsOf(op)); gain != 1)
+      out = multiply(out,
+                     arith::ConstantOp::create(b, b.getF32FloatAttr(1 / gain)));
     return multiply(out, ofHead(v));
+  }
   return multiply(out, arith::ConstantOp::create(
                            b, b.getF32FloatAttr(1 / kTokenScaleGain)));
 }

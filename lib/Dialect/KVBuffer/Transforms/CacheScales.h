@@ -24,10 +24,22 @@
 
 namespace kvbuf {
 
-/// The type of the elements of P and V in products: the problem's, or f16 where
-/// V is quantized, which has all 8-bit floats, and more bits for weights of at
-/// most 1 than bf16.
+/// The type of the elements of P in products: the problem's, or f16 where V is
+/// quantized, which has all 8-bit floats, and more bits for weights of at most
+/// 1 than bf16. Of 8-bit floats that with more bits of the chip's two, e4m3.
 mlir::Type weightsOf(AttentionOp op);
+
+/// The type of V's elements in those products.
+mlir::Type valuesOf(AttentionOp op);
+
+/// What weights of at most 1 are multiplied by before they are rounded to
+/// `weights`, a power of two; `CacheScales::finish` divides by it. Not 1 for
+/// 8-bit floats, whose smallest numbers are near 1.
+float weightGain(mlir::Type weights);
+
+/// Whether the sums of weighted values of a tile of keys are added up by vector
+/// instructions, in f32, and not by the matrix unit.
+bool addsTilesApart(AttentionOp op, const TargetInfo &target);
 
 /// Whether queries that stay in registers become f16 by powers of two
 /// (`kvbuffer.fragment_fit`): those of bf16 beside a quantized K, where that is
@@ -88,6 +100,8 @@ public:
   /// scales of these; either may be null: no sum yet, no scales.
   mlir::Value addScaled(mlir::Value sum, mlir::Value x,
                         mlir::Value tokenScales);
+  /// The sum of two accumulators.
+  mlir::Value add(mlir::Value x, mlir::Value y);
   /// Accumulators times what `ofTokens` has made; `x` itself where that is
   /// null.
   mlir::Value multiplyByToken(mlir::Value x, mlir::Value tokenScales);
@@ -100,8 +114,9 @@ public:
   llvm::SmallVector<mlir::Value, 2> weights(mlir::Value p,
                                             mlir::Value tokenScales,
                                             FragmentType type, AttentionOp op);
-  /// The output, an accumulator, times V's scale.
-  mlir::Value finish(mlir::Value out, mlir::Value v);
+  /// The output, an accumulator, times V's scale, and divided by what weights
+  /// were multiplied by.
+  mlir::Value finish(mlir::Value out, mlir::Value v, AttentionOp op);
 
 private:
   /// The scales of element `dim` of a tile's tokens.

@@ -47,7 +47,7 @@ static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
     request.foldedRows = queries * group;
     ScheduleChoice choice = target.chooseSchedule(request);
     if (queries == 1 ||
-        ScheduleLimits(Schedule::of(choice), target).hasRoom(operandsOf(op)))
+        limitsOf(op, Schedule::of(choice), target).hasRoom(operandsOf(op)))
       return request.foldedRows;
   }
 }
@@ -72,6 +72,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
     request.queries = q.getDimSize(1);
   request.cacheBytes =
       op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   request.lengthsDiffer = op.getK().getType().getKind() != CacheKind::Dense;
   return request;
 }
@@ -87,7 +88,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
   request.foldedRows = rowsOfTile(op, request, target);
   ScheduleChoice choice = target.chooseSchedule(request);
   if (group > choice.BM ||
-      !ScheduleLimits(Schedule::of(choice), target).hasRoom(operandsOf(op)))
+      !limitsOf(op, Schedule::of(choice), target).hasRoom(operandsOf(op)))
     return std::nullopt;
   return FewQueryRows{std::max(kFewQueries, choice.BM / group), choice.BM};
 }
@@ -142,7 +143,7 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
         << " has " << std::to_string(has);
     return true;
   };
-  ScheduleLimits limits(Schedule::of(choice), target);
+  ScheduleLimits limits = limitsOf(op, Schedule::of(choice), target);
   TileOperands operands = operandsOf(op);
   if (doesNotFit(limits.registers(operands), "registers in a lane",
                  target.registersPerLane) ||

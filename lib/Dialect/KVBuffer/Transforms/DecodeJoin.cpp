@@ -235,7 +235,7 @@ void DecodeProgram::finish(DecodeState state, Value slice) {
       SoftmaxFinishOp::create(b, sliceType, rowType, state.acc, state.max,
                               state.sum, /*excess=*/Value(),
                               /*sink=*/Value(), softmaxScale, unbounded);
-  Value result = scales().finish(done.getResult(), operand(op.getV()));
+  Value result = scales().finish(done.getResult(), operand(op.getV()), op);
   Value out = roundOutput(b, result, op.getOutElementType());
   FragmentStoreOp::create(b, out, rowsOf(operand(op.getOut()), slice),
                           /*via=*/Value());

@@ -25,7 +25,7 @@ void DecodeProgram::allocBuffers() {
                       schedule.getStages());
   vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
                       schedule.getStages());
-  if (ScheduleLimits(schedule.getStructure(), target)
+  if (limitsOf(op, schedule.getStructure(), target)
           .readsQueriesFromLds(operandsOf(op)))
     qbuf = allocOperand(b, op, target, Operand::Q, schedule.getBM(),
                         /*stages=*/1);
@@ -145,20 +145,25 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   s = shapeScores(b, op, args, s,
                   {batch, head, firstQuery, key, queries, keys, group}, edges,
                   i);
-  bool scalesWeights = isScaledByToken(op.getV().getType());
+  bool scalesWeights =
+      isScaledByToken(op.getV().getType()) || weightGain(weights) != 1;
+  bool apart = addsTilesApart(op, target);
   auto softmax = OnlineSoftmaxOp::create(b, scalesWeights ? scoreType : pType,
                                          rowType, rowType, rowType, s,
                                          state.max, state.sum, softmaxScale,
                                          /*masked=*/b.getUnitAttr(), unbounded);
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  Value vStaged = load(operand(op.getV()), vbuf), acc = scaled;
+  Value vStaged = load(operand(op.getV()), vbuf),
+        acc = apart ? fill(accType, 0.0f) : scaled;
   for (const ScaledColumns &part : vGroups) {
-    Value v = fragmentOf(vStaged, part, weights);
+    Value v = fragmentOf(vStaged, part, valuesOf(op));
     for (Value p : scales().weights(softmax.getP(),
                                     vScales ? vScales : part.scales, pType, op))
       acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
                           /*column=*/part.first);
   }
+  if (apart)
+    acc = scales().add(scaled, acc);
   scf::YieldOp::create(
       b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});
   return DecodeState::of(loop.getResults());

@@ -141,7 +141,7 @@ int64_t DecodeSizes::residentBlocks() const {
   // Those for which there is no room would come in a second turn (H200, 32 rows
   // of heads of 128 over pages of one token, eight blocks where six have room:
   // 71 % of what copies alone read, against 80 with queries in registers).
-  ScheduleLimits limits(schedule.getStructure(), target);
+  ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
   if (TileOperands operands = operandsOf(op);
       limits.readsQueriesFromLds(operands)) {
     constexpr int64_t ofDriver = 1024;

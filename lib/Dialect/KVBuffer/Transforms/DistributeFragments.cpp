@@ -233,15 +233,19 @@ void Distribution::spreadFills() {
 }
 
 /// Accumulators of one value that several products begin with are made anew for
-/// those whose operands are read in larger groups, as they lie in another
-/// layout.
+/// those whose operands are read in larger groups, or by bytes, as they lie in
+/// another layout.
 void Distribution::splitFills() {
   kernel.walk([&](MmaOp op) {
     auto fill = op.getAcc().getDefiningOp<FragmentFillOp>();
-    const MatrixInstruction *mma =
-        target.findMatrix(scheduleOf(op, schedule).getMmaShape(),
-                          elementName(op.getA().getType().getElementType()));
-    if (!fill || fill->hasOneUse() || !mma ||
+    const MatrixInstruction *mma = target.instructionFor(
+        scheduleOf(op, schedule).getMmaShape(),
+        elementName(op.getA().getType().getElementType()));
+    bool areBytes =
+        op.getB().getType().getElementType().getIntOrFloatBitWidth() == 8;
+    if (!fill || fill->hasOneUse() || !mma)
+      return;
+    if (!areBytes &&
         groupOfProduct(target, *mma, op.getB(), op.getTransposeB(),
                        op.getA().getType().getCols()) == mma->group)
       return;
@@ -358,7 +362,7 @@ Distribution::defaultLayout(Operation *op, Type element, int64_t group) {
   ScheduleAttr schedule = scheduleOf(op, this->schedule);
   std::string name = elementName(element);
   const MatrixInstruction *mma =
-      target.findMatrix(schedule.getMmaShape(), name);
+      target.instructionFor(schedule.getMmaShape(), name);
   if (!mma)
     return op->emitOpError()
            << "multiplies elements of " << name
@@ -388,8 +392,8 @@ void Distribution::groupProducts() {
   };
   for (Product &product : products) {
     const MatrixInstruction *mma =
-        target.findMatrix(scheduleOf(product.op, schedule).getMmaShape(),
-                          elementName(product.element));
+        target.instructionFor(scheduleOf(product.op, schedule).getMmaShape(),
+                              elementName(product.element));
     if (!mma)
       continue;
     product.group = mma->group;
@@ -414,7 +418,10 @@ void Distribution::groupProducts() {
 SmallVector<int64_t> Distribution::narrowOrder(const Product &product,
                                                MmaLayoutAttr acc,
                                                StringRef out) {
-  if (!isNarrowInLds(product.b))
+  // Bytes come in pairs of columns, too, where these are not contracted.
+  bool areBytes = product.b && !product.transposeB &&
+                  product.element.getIntOrFloatBitWidth() == 8;
+  if (!areBytes && !isNarrowInLds(product.b))
     return {};
   return ownElementsFirst(
       acc.forOperand(Role::B, product.transposeB).getProductAtom(), out);

@@ -106,7 +106,7 @@ DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
   add("op", b.getStringAttr(own      ? "attention_of_own_scores"
                             : append ? "attention_after_append"
                                      : "attention"));
-  add("dtype", b.getStringAttr(op.getElementType().isBF16() ? "bf16" : "f16"));
+  add("dtype", b.getStringAttr(elementName(op.getElementType())));
   add("heads", b.getI64IntegerAttr(op.getHeads()));
   add("kv_heads", b.getI64IntegerAttr(op.getKVHeads()));
   add("head_size", b.getI64IntegerAttr(op.getHeadSize()));

@@ -27,6 +27,7 @@
 #include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -254,8 +255,8 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
   // instruction or for several (`MatrixInstruction::group`).
   int64_t unit = schedule.getMmaK();
   if (std::optional<TargetInfo> target = targetOf(getOperation()))
-    if (const MatrixInstruction *mma =
-            target->findMatrix(schedule.getMmaShape()))
+    if (const MatrixInstruction *mma = target->instructionFor(
+            schedule.getMmaShape(), elementName(p.getElementType())))
       unit = mma->k * mma->group;
   int64_t first = llvm::alignTo(contracted / 4, unit);
   rewriter.setInsertionPoint(output);

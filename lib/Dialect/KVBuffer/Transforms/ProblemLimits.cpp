@@ -28,6 +28,14 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
           bytesOf(op.getVCacheType().getElementType())};
 }
 
+ScheduleLimits kvbuf::limitsOf(AttentionOp op, const Schedule &schedule,
+                               const TargetInfo &target) {
+  std::string element = elementName(op.getElementType());
+  return ScheduleLimits(
+      schedule, target,
+      target.matrixInstructionsFor(element).empty() ? "bf16" : element);
+}
+
 std::string kvbuf::headSizesText(AttentionOp op) {
   std::string text = std::to_string(op.getHeadSize());
   if (op.getValueHeadSize() != op.getHeadSize())
@@ -97,7 +105,7 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
 /// to.
 static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                                     const TargetInfo &target) {
-  if (!op.isQuantized())
+  if (!op.isQuantized() && bytesOf(op.getElementType()) != 1)
     return success();
   // Elements are widened on their way into registers.
   if (schedule.getMovingTeam())
@@ -131,7 +139,8 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                << "has " << what << " = " << size << " of " << name
                << " with elements of a byte; expected a multiple of "
                << kRowUnit;
-    const MatrixInstruction *mma = target.findMatrix(schedule.getMmaShape());
+    const MatrixInstruction *mma = target.instructionFor(
+        schedule.getMmaShape(), elementName(op.getElementType()));
     if (!mma || !isScaledByGroup(cache))
       continue;
     // A group of K's elements, and one of V's columns, has products of its own.
@@ -149,6 +158,51 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
              << " at a time; expected granularity = tensor, head, "
              << cache.getHeadSize() << " or a multiple of " << unit;
   }
+  return success();
+}
+
+/// Checks what products of 8-bit floats ask of a problem and its schedule, and
+/// that others ask for nothing that is theirs.
+static LogicalResult checkFloat8(AttentionOp op, ScheduleAttr schedule,
+                                 const TargetInfo &target) {
+  bool isFast = schedule.getAccumulate() == Accumulation::Fast;
+  std::string element = elementName(op.getElementType());
+  if (bytesOf(op.getElementType()) != 1) {
+    if (isFast)
+      return op.emitOpError()
+             << "accumulate = fast is for products of 8-bit floats, and those "
+                "of "
+             << element << " are added up by the matrix unit; expected "
+             << "accumulate = two_level";
+    return success();
+  }
+  if (isFast && !target.float8SumBits)
+    return op.emitOpError()
+           << "accumulate = fast leaves nothing out on " << target.chip
+           << ", whose matrix unit adds 8-bit products up in f32; expected "
+              "accumulate = two_level";
+  if (schedule.getMovingTeam())
+    return op.emitOpError()
+           << "multiplies " << element
+           << ", for which no warp roles are built yet; expected producers = 0";
+  if (schedule.getLazyRescale())
+    return op.emitOpError()
+           << "multiplies weights of " << elementName(weightsOf(op))
+           << ", which lazy_rescale would let exceed the largest number; "
+              "expected lazy_rescale = false";
+  if (schedule.getWarpCols() > 1)
+    return op.emitOpError()
+           << "multiplies " << element
+           << ", and warp_cols = " << schedule.getWarpCols()
+           << ", whose warps hand each other weights of 16 bits; expected "
+              "warp_cols = 1";
+  if (isScaledByToken(op.getV().getType()))
+    return op.emitOpError()
+           << "has a scale for each token of v, which would multiply weights "
+              "of "
+           << elementName(weightsOf(op))
+           << ", whose range is too small for them; expected granularity = "
+              "tensor or head of v";
   return success();
 }
 
@@ -173,10 +227,11 @@ static LogicalResult checkKinds(AttentionOp op, ScheduleAttr schedule) {
 LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
                                const TargetInfo &target, bool isDefault) {
   if (failed(verifyElements(op, op.getElementType(), target)) ||
+      failed(checkFloat8(op, schedule, target)) ||
       failed(checkQuantized(op, schedule, target)))
     return failure();
   TileOperands operands = operandsOf(op);
-  ScheduleLimits limits(schedule.getStructure(), target);
+  ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
   if (std::optional<std::string> why = limits.whyNotOnChip(&operands))
     return op.emitOpError() << *why;
   if (failed(checkSplitKeys(op, schedule)) ||

@@ -24,6 +24,10 @@ namespace kvbuf {
 /// What the tiles of a problem are of.
 TileOperands operandsOf(AttentionOp op);
 
+/// What a schedule of the problem takes of a chip.
+ScheduleLimits limitsOf(AttentionOp op, const Schedule &schedule,
+                        const TargetInfo &target);
+
 /// The head sizes for messages: "192, 128 of values,"; "128" if there is one.
 std::string headSizesText(AttentionOp op);
 

@@ -138,7 +138,7 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
     return parameters;
   };
   auto fits = [&] {
-    return ScheduleLimits(Schedule::of(all()), target).sharedBytes(operands) <=
+    return limitsOf(op, Schedule::of(all()), target).sharedBytes(operands) <=
            target.ldsBytes;
   };
   // What is no size at all is refused later.

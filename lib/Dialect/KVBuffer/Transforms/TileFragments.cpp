@@ -10,6 +10,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -50,7 +51,10 @@ int64_t stepOf(MmaOp product, ScheduleAttr schedule,
           product.getAcc().getType().getLayout()))
     return layout.getShape()[2] * layout.getGroup();
   const MatrixInstruction *mma =
-      target ? target->findMatrix(schedule.getMmaShape()) : nullptr;
+      target ? target->instructionFor(
+                   schedule.getMmaShape(),
+                   elementName(product.getA().getType().getElementType()))
+             : nullptr;
   if (!mma)
     return schedule.getMmaK();
   return mma->k * groupOfProduct(*target, *mma, product.getB(),

@@ -37,7 +37,9 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   int64_t depth = llvm::alignTo(headSize, schedule.getBK());
   int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
   int64_t rowBytes = schedule.getBK() * elementBytes;
-  const MatrixInstruction &mma = *target.findMatrix(schedule.getMmaShape());
+  // What is narrower than Q is widened on its way into a product.
+  const MatrixInstruction &mma = *target.instructionFor(
+      schedule.getMmaShape(), elementName(op.getElementType()));
   Movement movement = which == Operand::K   ? schedule.getKeys()
                       : which == Operand::V ? schedule.getValues()
                                             : WholeTiles{};
@@ -71,7 +73,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
     chunk = std::min(headSize, schedule.getRegChunkDepth());
   // Where lanes turn tiles themselves, a lane's elements of V lie side by side.
   bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
-                target.copiesByWave && element != op.getElementType();
+                target.copiesByWave && elementBytes == 1;
   auto params = KVBufferAttr::get(
       b.getContext(), which, element, policy, schedule.getMmaShape(),
       swizzleParams, rows,
@@ -121,7 +123,7 @@ public:
               const IRMapping &args)
       : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
         element(op.getElementType()), products(element), weights(weightsOf(op)),
-        mask(op.getMaskValue()),
+        values(valuesOf(op)), mask(op.getMaskValue()),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
         valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())) {}
 
@@ -182,8 +184,8 @@ private:
   Type element;
   /// The type of the elements of Q and K in products.
   Type products;
-  /// That of P and V.
-  Type weights;
+  /// Those of P and V.
+  Type weights, values;
   MaskAttr mask;
   /// Head sizes of Q and K and of V and O, padded to whole LDS blocks.
   int64_t depth, valueDepth;
@@ -267,7 +269,7 @@ Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
       if (part.cols <= 0)
         continue;
       Value v = FragmentLoadOp::create(
-          b, fragment(params.getBN(), part.cols, weights, Role::B), staged, 0,
+          b, fragment(params.getBN(), part.cols, values, Role::B), staged, 0,
           part.first - first);
       for (Value p : ps)
         acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false, part.first);
@@ -292,7 +294,7 @@ Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
               b, fragment(schedule.getBM(), rows, weights, Role::A), ofStrip, 0,
               first);
         Value strip = FragmentLoadOp::create(
-            b, fragment(rows, part.cols, weights, Role::B), staged, 0,
+            b, fragment(rows, part.cols, values, Role::B), staged, 0,
             part.first);
         acc = MmaOp::create(b, ofStrip, strip, acc, /*transpose_b=*/false,
                             /*column=*/part.first);
@@ -525,7 +527,10 @@ void TileProgram::computeTile() {
   Value kFactor = scales.fit(op, target, qf, rowType, kScale);
   if (kFactor)
     products = b.getF16Type();
-  bool scalesWeights = isScaledByToken(op.getV().getType());
+  // Weights that are multiplied by something before they are rounded.
+  bool scalesWeights =
+      isScaledByToken(op.getV().getType()) || weightGain(weights) != 1;
+  bool apart = addsTilesApart(op, target);
   double softmaxScale = softmaxScaleOf(op);
 
   // The iterations from `first` to `last`, from a state on.
@@ -574,7 +579,10 @@ void TileProgram::computeTile() {
         weighted.push_back(
             {part, scales.weights(softmax.getP(),
                                   vScales ? vScales : part.scales, pType, op)});
-      Value newAcc = multiplyValues(weighted, v, vbuf, key, scaled);
+      Value newAcc = multiplyValues(weighted, v, vbuf, key,
+                                    apart ? fill(accType, 0.0f) : scaled);
+      if (apart)
+        newAcc = scales.add(scaled, newAcc);
       scf::YieldOp::create(
           b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
     }
@@ -592,7 +600,8 @@ void TileProgram::computeTile() {
                                         b.getF32FloatAttr(softmaxScale),
                                         unboundedScoresOf(op));
   Type outElement = op.getOutElementType();
-  Value out = roundOutput(b, scales.finish(finish.getResult(), v), outElement);
+  Value out =
+      roundOutput(b, scales.finish(finish.getResult(), v, op), outElement);
   Value otile =
       DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
                          operand(op.getOut()), at, left,

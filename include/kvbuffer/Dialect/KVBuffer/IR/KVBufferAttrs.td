@@ -39,6 +39,13 @@ def KVBuffer_TileOrder : I32Enum<"TileOrder", "How blocks come by tiles of queri
   let cppNamespace = "::kvbuf";
 }
 
+def KVBuffer_Accumulation : I32Enum<"Accumulation",
+    "Where weighted values of 8-bit floats are added up", [
+    I32EnumCase<"TwoLevel", 0, "two_level">,
+    I32EnumCase<"Fast", 1, "fast">]> {
+  let cppNamespace = "::kvbuf";
+}
+
 def KVBuffer_Path : I32Enum<"Path", "How a tile comes into LDS", [
     I32EnumCase<"Direct", 0, "direct">,
     I32EnumCase<"Registers", 1, "registers">,
@@ -189,7 +196,11 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     `sum_keys` is how many keys' weighted values the matrix unit adds up before
     the sum is added to that of the keys before, with rounding (0: all; whole
     tiles, at least one): units
-    that cut off what a sum has no bits for lose on very long sums of one sign.
+    that cut off what a sum has no bits for lose on very long sums of one sign;
+    `accumulate` is where weighted values of 8-bit floats are added up on chips
+    whose matrix unit keeps few bits of such sums: `two_level` has the unit add
+    those of a tile of keys, and vector instructions add tiles in f32; `fast` has
+    it add all.
 
     Example:
 
@@ -226,6 +237,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     bool getSplitMasks() const { return getStructure().splitMasks; }
     bool getLazyRescale() const { return getStructure().lazyRescale; }
     int64_t getSumKeys() const { return getStructure().sumKeys; }
+    Accumulation getAccumulate() const { return getStructure().accumulate; }
     bool getSumsInLds() const { return getStructure().sumsInLds; }
 
     // The kinds; what each has of its own is in Schedule.h.

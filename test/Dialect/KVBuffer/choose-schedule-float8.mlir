@@ -1,0 +1,31 @@
+// Schedules of products of 8-bit floats, and what they cannot be, said at the problem.
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_89 | FileCheck %s --check-prefix=SM89
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=CDNA
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=accumulate=fast" | FileCheck %s --check-prefix=FAST
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=accumulate=fast" 2>&1 | FileCheck %s --check-prefix=SUMS
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=producers=4" 2>&1 | FileCheck %s --check-prefix=ROLES
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=true" 2>&1 | FileCheck %s --check-prefix=LAZY
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=warp_cols=2" 2>&1 | FileCheck %s --check-prefix=COLUMNS
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_89 schedule=mma_shape=16x8x16" 2>&1 | FileCheck %s --check-prefix=SHAPE
+// RUN: sed -e 's/granularity = head/granularity = 64/' %s | not kvbuf-opt --kvbuf-choose-schedule=chip=sm_89 2>&1 | FileCheck %s --check-prefix=TOKENS
+// RUN: sed -e 's/f8E4M3FN/bf16/; s/, scale = f32, granularity = head//' %s | not kvbuf-opt --kvbuf-choose-schedule="chip=sm_89 schedule=accumulate=fast" 2>&1 | FileCheck %s --check-prefix=HALF
+// RUN: sed -e 's/f8E4M3FN/f8E4M3FNUZ/' %s | not kvbuf-opt --kvbuf-choose-schedule=chip=gfx950 2>&1 | FileCheck %s --check-prefix=FNUZ
+
+// SM89: mma_shape = [16, 16, 32]>
+// CDNA: mma_shape = [32, 32, 16], swap_a_b = true
+// FAST: accumulate = fast>
+// SUMS: error: 'kvbuffer.attention' op accumulate = fast leaves nothing out on gfx950, whose matrix unit adds 8-bit products up in f32; expected accumulate = two_level
+// ROLES: error: 'kvbuffer.attention' op multiplies f8E4M3FN, for which no warp roles are built yet; expected producers = 0
+// LAZY: error: 'kvbuffer.attention' op multiplies weights of f8E4M3FN, which lazy_rescale would let exceed the largest number; expected lazy_rescale = false
+// COLUMNS: error: 'kvbuffer.attention' op multiplies f8E4M3FN, and warp_cols = 2, whose warps hand each other weights of 16 bits; expected warp_cols = 1
+// SHAPE: error: 'kvbuffer.attention' op sm_89 has no matrix instruction of shape 16x8x16 for f8E4M3FN; it has 16x16x32, 16x8x32
+// TOKENS: error: 'kvbuffer.attention' op has a scale for each token of v, which would multiply weights of f8E4M3FN, whose range is too small for them; expected granularity = tensor or head of v
+// HALF: error: 'kvbuffer.attention' op accumulate = fast is for products of 8-bit floats, and those of bf16 are added up by the matrix unit; expected accumulate = two_level
+// FNUZ: error: 'kvbuffer.attention' op has elements of f8E4M3FNUZ, which gfx950 lacks; its 8-bit floats are f8E4M3FN and f8E5M2
+!e = memref<?x?x4x64xf8E4M3FN>
+!o = memref<?x?x4x64xbf16>
+!kv = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 64, scale = f32, granularity = head>
+func.func @attention(%q: !e, %k: !kv, %v: !kv, %o: !o) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !e, !kv, !kv, !o
+  return
+}
