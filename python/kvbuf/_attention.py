@@ -133,10 +133,13 @@ def same_index_type(ops, tensors):
     return next(iter(kinds), "i32")
 
 
-def float8_kinds(ops, k, v, kv_dtype):
-    """The 8-bit floats of quantized keys and values, or ("", "")."""
+def float8_kinds(ops, q, k, v, kv_dtype):
+    """The 8-bit floats of queries, keys and values, or "" of others."""
     kinds = []
-    for name, x in ("k", k), ("v", v):
+    for name, x in ("q", q), ("k", k), ("v", v):
+        if name == "q" and not ops.float8_of(x):
+            kinds.append("")
+            continue
         kind = ops.float8_of(x) or ""
         if kind == "bytes":
             if kv_dtype is None:
@@ -147,10 +150,37 @@ def float8_kinds(ops, k, v, kv_dtype):
             raise ValueError(f"kv_dtype is {kv_dtype!r}, and {name} has type "
                              f"{x.dtype}; expected bytes or that type")
         kinds.append(kind)
-    if bool(kinds[0]) != bool(kinds[1]):
+    if bool(kinds[1]) != bool(kinds[2]):
         raise ValueError(f"k has type {k.dtype}, and v {v.dtype}; expected 8-bit "
                          "floats of both, or of none")
+    if kinds[0] and not kinds[0] == kinds[1] == kinds[2]:
+        raise ValueError(f"q has type {q.dtype}, k {k.dtype} and v {v.dtype}; "
+                         "expected k and v of the 8-bit floats of q")
     return kinds
+
+
+def times_queries(ops, q_descale, q, k_of, k_scales, heads):
+    """(what there is a scale of, the kernel's tensor of scales) of keys that have
+    those of the queries, too: scores are products of both."""
+    if q_descale is None:
+        return k_of, k_scales
+    require_type(ops, "q_descale", q_descale, "f32")
+    shape = shape_of(q_descale)
+    if len(shape) == 2 and shape[1] == heads and ops.strides(q_descale)[0] == 0:
+        # One row for all sequences.
+        q_descale, shape = q_descale[0], (heads,)
+    if shape not in ((), (1,), (heads,)):
+        raise ValueError(f"q_descale has shape {shape}; expected (1), or "
+                         f"({heads}), one a key head; of (batch, {heads}) all "
+                         "sequences' have to be one, expanded")
+    of = "head" if shape == (heads,) and heads > 1 else "tensor"
+    scales = q_descale.reshape(-1)
+    if k_scales is None:
+        return of, ops.contiguous(scales)
+    if k_of not in ("tensor", "head"):
+        # [..., heads, groups]
+        return k_of, k_scales * scales.reshape(-1, 1)
+    return "head" if "head" in (of, k_of) else "tensor", k_scales * scales
 
 
 def descaled(ops, name, scale, x, kind):
@@ -183,10 +213,13 @@ def descaled(ops, name, scale, x, kind):
                      f"{heads}) all sequences' have to be one, expanded")
 
 
-def check_operands(ops, q, k, v, convert=None, quantized=False):
-    """The type in which the kernel computes."""
-    dtype = require_type(ops, "q", q, "f16", "bf16",
-                         *(["f32"] if convert else []))
+def check_operands(ops, q, k, v, convert=None, quantized=False, kind=""):
+    """The type in which the kernel computes. ``kind``: the 8-bit floats of q."""
+    if kind and convert:
+        raise ValueError(f"convert is {convert!r}, and q has type {q.dtype}; "
+                         "expected float32, or no convert")
+    dtype = kind or require_type(ops, "q", q, "f16", "bf16",
+                                 *(["f32"] if convert else []))
     for name, x in ("k", k), ("v", v):
         if not quantized and ops.dtype(x) != dtype:
             raise ValueError(f"{name} has type {x.dtype}, and q {q.dtype}; "
@@ -241,7 +274,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           lengths=None, counts="all", longest=None, scale=None, causal=False,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
-          bias=None, keep=None, k_descale=None, v_descale=None,
+          bias=None, keep=None, q_descale=None, k_descale=None, v_descale=None,
           kv_dtype=None, tree=None, append=None, regions=None, captured=()):
     """A Request of tensors in the kernels' layouts, checked.
 
@@ -276,9 +309,14 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if kv_heads == 0 or heads % kv_heads:
         raise ValueError(f"q has {heads} heads, which are no multiple of the "
                          f"{kv_heads} heads of k and v")
-    k_kind, v_kind = float8_kinds(ops, k, v, kv_dtype)
-    dtype = check_operands(ops, q, k, v, convert, quantized=bool(k_kind))
+    q_kind, k_kind, v_kind = float8_kinds(ops, q, k, v, kv_dtype)
+    dtype = check_operands(ops, q, k, v, convert, quantized=bool(k_kind),
+                           kind=q_kind)
     k_of, k_scales = descaled(ops, "k_descale", k_descale, k, k_kind)
+    if q_descale is not None and not q_kind:
+        raise ValueError(f"q_descale is given, and q has type {q.dtype}; expected "
+                         "8-bit floats")
+    k_of, k_scales = times_queries(ops, q_descale, q, k_of, k_scales, kv_heads)
     v_of, v_scales = descaled(ops, "v_descale", v_descale, v, v_kind)
     index = same_index_type(ops, {"q_offsets": q_offsets, "k_offsets": k_offsets,
                                   "table": table, "lengths": lengths})
@@ -340,13 +378,14 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
                 f"tokens of a sequence), here {max(rows, 1)} to 32 of them")
     if lse is not None:
         want_lse = True
-    depth, value_depth = (-(-n // 8) * 8 for n in (size, value_size))
+    unit = 16 if q_kind else 8
+    depth, value_depth = (-(-n // unit) * unit for n in (size, value_size))
     out_shape = (*shape_of(q)[:-1], value_size)
-    stored = dtype
+    stored = "bf16" if q_kind else dtype
     if out is not None:
         ops.require_writable("out", out)
         require_shape("out", out, out_shape, "that of q, and v's head size")
-        if ops.dtype(q) != dtype:
+        if ops.dtype(q) != dtype and not q_kind:
             require_type(ops, "out", out, ops.dtype(q))
         else:
             require_type(ops, "out", out, "f16", "bf16", "f32")
@@ -369,7 +408,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         **(regions or {}), **append_fields(ops, append))
 
     def operand(x, columns=depth):
-        if k_kind and x is not q:
+        if q_kind or (k_kind and x is not q):
             return padded(ops, ops.as_bytes(x), columns)
         return padded(ops, x if ops.dtype(x) == dtype else ops.cast(x, dtype),
                       columns)
@@ -406,23 +445,24 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["tree"] = ops.contiguous(tree)
     for i, x in enumerate(captured):
         tensors[f"capture{i}"] = x
-    plain = value_depth == value_size and ops.dtype(q) == dtype
+    plain = value_depth == value_size and (q_kind or ops.dtype(q) == dtype)
     if plain and out is not None and ops.strides(out)[-1] == 1:
         request.out = out
     elif plain and out is None and isinstance(ops, _ops.Foreign):
         raise NotImplementedError(f"out cannot be allocated for a "
                                   f"{type(q).__name__}; pass it")
     elif plain and out is None:
-        if value_size == size:
+        alike = value_size == size and not q_kind
+        if alike:
             request.out = ops.empty_like(q)
-        if value_size != size or ops.strides(request.out)[-1] != 1:
-            request.out = ops.empty(out_shape, dtype, q)
+        if not alike or ops.strides(request.out)[-1] != 1:
+            request.out = ops.empty(out_shape, stored, q)
     else:
         request.out = ops.empty((*shape_of(q)[:-1], value_depth), stored, q)
 
         def finish(result):
             result = result[..., :value_size]
-            if ops.dtype(q) != dtype:
+            if ops.dtype(q) != dtype and not q_kind:
                 result = ops.cast(result, ops.dtype(q))
             if out is None:
                 return ops.contiguous(result)
@@ -526,7 +566,8 @@ def attention(
         lengths_count: str = "all", out: Tensor | None = None,
         lse: Tensor | None = None, return_lse: bool = False,
         alibi_slopes: Tensor | None = None, bias: Tensor | None = None,
-        mask: Tensor | None = None, tree: Tensor | None = None, k_descale: Tensor | None = None,
+        mask: Tensor | None = None, tree: Tensor | None = None,
+        q_descale: Tensor | None = None, k_descale: Tensor | None = None,
         v_descale: Tensor | None = None, kv_dtype: str | None = None,
         batch_invariant: bool = False, convert: str | None = None,
         target: str | None = None, schedule: str | None = None,
@@ -586,7 +627,11 @@ def attention(
     are what they stand for themselves times: a number of the tensor [1], of each
     head [G] (or [batch, G], one row expanded), or of each token's head, of k's and
     v's shape without the last dimension; or with another last one, of as many
-    groups of the head's elements.
+    groups of the head's elements. q may be of the same 8-bit floats, with
+    ``q_descale`` [1] or [G] (or [batch, G], one row expanded): products are then of
+    8-bit floats, on chips that have them, weights are rounded to e4m3, the result
+    is bfloat16 unless ``out`` says otherwise, and ``v_descale`` is of the tensor or
+    of each head.
 
     ``out``: written and returned in place of a new tensor; float32, bfloat16 or
     float16, whatever q's type is (with ``convert`` q's). It shares no memory with
@@ -605,8 +650,8 @@ def attention(
     the runtime refuses."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(q, torch.Tensor):
-        floats = (q, k, v, sink, alibi_slopes, bias, k_descale, v_descale, out,
-                  lse)
+        floats = (q, k, v, sink, alibi_slopes, bias, q_descale, k_descale,
+                  v_descale, out, lse)
         from . import _torch_state
         lost = _torch_state.wants_derivatives(*floats)
         if lost:
@@ -623,8 +668,8 @@ def attention(
                 page_table=page_table, slots=slots, lengths=lengths,
                 lengths_count=lengths_count, out=out, lse=lse,
                 return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
-                mask=mask, tree=tree, k_descale=k_descale, v_descale=v_descale,
-                kv_dtype=kv_dtype, batch_invariant=batch_invariant,
+                mask=mask, tree=tree, q_descale=q_descale, k_descale=k_descale,
+                v_descale=v_descale, kv_dtype=kv_dtype, batch_invariant=batch_invariant,
                 convert=convert, target=target, schedule=schedule,
                 device=device, stream=stream)
     ops = _ops.of(q)
@@ -655,8 +700,8 @@ def attention(
         scale=scale, causal=causal, left=left, right=right,
         softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
         want_lse=return_lse, batch_invariant=batch_invariant, convert=convert,
-        alibi=alibi_slopes, bias=bias, keep=mask, k_descale=k_descale,
-        v_descale=v_descale, kv_dtype=kv_dtype, tree=tree)
+        alibi=alibi_slopes, bias=bias, keep=mask, q_descale=q_descale,
+        k_descale=k_descale, v_descale=v_descale, kv_dtype=kv_dtype, tree=tree)
     out, lse = run(ops, request, q, target=target, schedule=schedule,
                    device=device, stream=stream)
     return (out, lse) if request.problem.lse else out

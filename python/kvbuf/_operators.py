@@ -115,7 +115,8 @@ class Operator:
 
 def _fake_out(q, v, kind=None):
     """A tensor like the function's result, laid out as that is."""
-    kind = q.dtype if kind is None else kind
+    if kind is None:
+        kind = q.dtype if q.dtype.itemsize > 1 else torch.bfloat16
     shape = (*q.shape[:-1], v.shape[-1])
     if q.shape[-1] == v.shape[-1] and q.shape[-1] % 8 == 0 and (
             kind is not torch.float32):

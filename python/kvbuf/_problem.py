@@ -18,7 +18,8 @@ _FLOAT8 = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "e4m3fnuz": "f8E4M3FNUZ",
 class Problem:
     """What a kernel computes: everything but the tensors' run-time sizes.
 
-    ``dtype`` is "bf16" or "f16". ``query`` is "dense" (Q is [batch, rows, heads,
+    ``dtype`` is "bf16" or "f16", or an 8-bit float, as ``k_dtype`` has: that of
+    ``k_dtype`` and ``v_dtype`` then, with an ``o_dtype``. ``query`` is "dense" (Q is [batch, rows, heads,
     head_size]) or "ragged" ([rows, heads, head_size] with offsets). ``cache`` is
     "dense", "ragged", "continuous" or "paged" (with ``page_size`` tokens a
     page). ``index`` is the type of tables, lengths and offsets, "i32" or "i64".
@@ -94,7 +95,7 @@ class Problem:
     captures: str = ""
 
     def __post_init__(self):
-        choices = {"dtype": ("bf16", "f16"), "query": ("dense", "ragged"),
+        choices = {"dtype": ("bf16", "f16", *_FLOAT8), "query": ("dense", "ragged"),
                    "cache": ("dense", "ragged", "continuous", "paged"),
                    "index": ("i32", "i64"), "lengths": ("all", "cached"),
                    "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16"),
@@ -115,6 +116,10 @@ class Problem:
                 raise ValueError(f"{name}_scale is {of!r}; expected one of , tensor, "
                                  f"head, token, or a number up to {size}, the "
                                  "elements of a group")
+        if self.dtype in _FLOAT8 and not (
+                self.k_dtype == self.v_dtype == self.dtype and self.o_dtype):
+            raise ValueError(f"dtype is {self.dtype!r}; expected k_dtype and "
+                             "v_dtype like it, and an o_dtype")
         for name in "heads", "kv_heads", "head_size":
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected 1 "
@@ -170,7 +175,7 @@ class Problem:
         rows, strides = (("?", "?, ?, 1") if ragged else
                          (f"?x{self.seq_q or '?'}", "?, ?, ?, 1"))
         page = f", page_size = {self.page_size}" if self.page_size else ""
-        query, out = (f"memref<{rows}x{self.heads}x{size}x{dtype}, "
+        query, out = (f"memref<{rows}x{self.heads}x{size}x{_FLOAT8.get(dtype, dtype)}, "
                       f"strided<[{strides}]>>" for size, dtype in (
                           (self.head_size, self.dtype),
                           (self.value_size, self.o_dtype or self.dtype)))
