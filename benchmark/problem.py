@@ -21,7 +21,8 @@ import sys
 #: number, what a scale of theirs is of; empty: they have none;
 #: `v_granularity`: that of V, where it is not K's;
 #: `v_head_size=0`: that of V and O is `head_size`; `o_dtype=f32`: elements of O
-#: that are not of `dtype`.
+#: that are not of `dtype`; `latent=true`: V is the first `v_head_size` columns
+#: of K's rows, in one cache with them.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
@@ -30,7 +31,7 @@ DEFAULTS = {
     "causal": False, "window_left": -1, "window_right": -1, "softcap": 0.0,
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
     "schedule": "", "seq_q": 0, "kv_dtype": "", "granularity": "",
-    "v_granularity": "", "v_head_size": 0, "o_dtype": "",
+    "v_granularity": "", "v_head_size": 0, "o_dtype": "", "latent": False,
 }
 
 
@@ -63,6 +64,8 @@ def problem(**options):
             f"!kvbuffer.cache<{o['cache']}, {o['kv_dtype'] or o['dtype']}, "
             f"heads = {kv_heads}, head_size = {sizes[name]}{page}{row}"
             f"{scale}>")
+    if o["latent"]:
+        caches["v"] = caches["k"]
     alike = caches["k"] == caches["v"]
     aliases = ({"!kv": caches["k"]} if alike
                else {"!k": caches["k"], "!v": caches["v"]})
@@ -101,8 +104,10 @@ def problem(**options):
 
     index = f" {{kvbuffer.index = {o['index']}}}" if o["index"] else ""
     arguments = ", ".join(f"%{n}: {t}" + (index if n in ("k", "v") else "")
-                          for n, t in operands.items())
-    uses = " ".join(f"{n}(%{n})" for n in operands)
+                          for n, t in operands.items()
+                          if n != "v" or not o["latent"])
+    uses = " ".join(f"{n}(%{'k' if n == 'v' and o['latent'] else n})"
+                    for n in operands)
     types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                       for n, t in operands.items())
     lines = "".join(f"{name} = {type}\n" for name, type in aliases.items())

@@ -173,8 +173,8 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
   // (kvbuf-ping-pong).
   if (schedule.hasHalves() && !target.copiesByWave)
     return "ping_pong needs warps with roles; expected producers > 0";
-  // Where keys are split, each warp has all rows.
-  int64_t rows = schedule.splitKeys() ? schedule.BM : schedule.rowsOfWarp();
+  int64_t rows =
+      schedule.warpsByThemselves() ? schedule.BM : schedule.rowsOfWarp();
   int64_t rowUnit = schedule.swapAB ? mma->n : mma->m;
   if (rows % rowUnit)
     return ("no " + shapeText(*mma) +
@@ -218,19 +218,34 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
 
 bool ScheduleLimits::readsQueriesFromLds(const TileOperands &operands) const {
   const SplitKeys *split = schedule.splitKeys();
-  if (!split || !split->equalShares || schedule.warps > 1)
+  if (!split)
+    return false;
+  if (schedule.warpsByThemselves() &&
+      (!split->equalShares || schedule.warps > 1))
     return false;
   // Accumulators of 32 bits, queries of 16.
   auto [depth, valueDepth] = paddedSizes(operands);
-  int64_t words = schedule.BM * valueDepth + schedule.BM * depth / 2;
+  int64_t words =
+      schedule.rowsOfWarp() * (valueDepth / schedule.warpCols + depth / 2);
   return 4 * words / target.waveSize > 3 * int64_t(target.registersPerLane);
 }
 
 int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
+  int64_t ofValues = operands.latent ? 0 : operands.valueBytes * valueDepth;
   int64_t tiles =
-      (operands.keyBytes * depth + operands.valueBytes * valueDepth) *
-      schedule.stages * schedule.BN;
+      (operands.keyBytes * depth + ofValues) * schedule.stages * schedule.BN;
+  if (!schedule.warpsByThemselves()) {
+    int64_t queries =
+        readsQueriesFromLds(operands) ? 2 * depth * schedule.BM : 0;
+    // Each has memory of its own, in whole KiB: P and the maxima of tiles with
+    // and without a mask; the sums where a piece ends, whole or stored, and
+    // where pieces are joined, stored again or joined again; who arrives.
+    constexpr int64_t kTiles = 2, kReductions = kTiles + 6, kUnit = 1024;
+    return tiles + queries +
+           kTiles * llvm::alignTo(bytesBetweenWarps(operands, 0), kUnit) +
+           kReductions * llvm::alignTo(rowValueBytes(), kUnit);
+  }
   // Warps leave accumulators, maxima and sums to each other, or have heads of
   // their own and each what a block of one has.
   Schedule own = schedule;
@@ -239,6 +254,23 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
   if (ScheduleLimits(own, target, element).readsQueriesFromLds(operands))
     others = std::max(others, 2 * depth * schedule.BM);
   return warps * (tiles + others);
+}
+
+int64_t ScheduleLimits::rowValueBytes() const {
+  const MatrixInstruction &mma = *instruction();
+  MmaLayouts layouts = target.layouts(mma);
+  int64_t rowUnit = schedule.swapAB ? mma.n : mma.m;
+  int64_t bytes = 4 * threads() * schedule.rowsOfWarp() / rowUnit;
+  for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
+    if (layouts.c.basis("register", bit, schedule.swapAB ? "col" : "row"))
+      bytes *= 2;
+  return bytes;
+}
+
+int64_t ScheduleLimits::bytesBetweenWarps(const TileOperands &operands,
+                                          int64_t reductions) const {
+  return schedule.BM * (operands.bytes * schedule.BN + 16) +
+         reductions * rowValueBytes();
 }
 
 int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
@@ -259,19 +291,10 @@ int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
   int64_t bytes = (qInLds ? operands.bytes * depth * schedule.BM : 0) +
                   schedule.stages * (operands.keyBytes * slotOfK +
                                      operands.valueBytes * slotOfV);
-  // One f32 for each row that a lane has, of all threads.
-  const MatrixInstruction &mma = *instruction();
-  MmaLayouts layouts = target.layouts(mma);
-  int64_t rowUnit = schedule.swapAB ? mma.n : mma.m;
-  int64_t rowValues = 4 * threads() * schedule.rowsOfWarp() / rowUnit;
-  for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
-    if (layouts.c.basis("register", bit, schedule.swapAB ? "col" : "row"))
-      rowValues *= 2;
   if (schedule.sumsInLds)
-    bytes += rowValues;
-  // P, whose rows begin at other banks, maxima and sums: see LaneWarps.cpp.
+    bytes += rowValueBytes();
   if (schedule.warpCols > 1)
-    bytes += schedule.BM * (operands.bytes * schedule.BN + 16) + 2 * rowValues;
+    bytes += bytesBetweenWarps(operands, /*reductions=*/2);
   return bytes;
 }
 
@@ -296,9 +319,8 @@ int64_t ScheduleLimits::registers(const TileOperands &operands) const {
     return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
            target.workingRegisters;
   }
-  // Where keys are split, each warp has all rows.
   int64_t rows =
-      schedule.splitKeys() ? schedule.BM : schedule.BM / schedule.warps;
+      schedule.warpsByThemselves() ? schedule.BM : schedule.BM / schedule.warps;
   int64_t tilesOfScores =
       std::holds_alternative<ScoresAhead>(schedule.ahead) ? 2 : 1;
   // A warp holds P of all the columns, of its own of the rest.
@@ -410,7 +432,8 @@ Reason ScheduleLimits::whyNotFor(const TileOperands &operands,
     return ("the schedule needs " + Twine(bytes) + " bytes of shared memory, " +
             target.chip + " has " + Twine(target.ldsBytes) + " for a block")
         .str();
-  if (!target.readsTransposed && !throughRegisters(schedule.values) &&
+  if (!target.readsTransposed && !operands.latent &&
+      !throughRegisters(schedule.values) &&
       !std::holds_alternative<Strips>(schedule.values))
     return "v_path = direct does not fit " + target.chip +
            ", which cannot read LDS transposed: V is transposed on its way "

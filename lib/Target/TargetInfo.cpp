@@ -177,6 +177,8 @@ bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
 
 ScheduleChoice
 TargetInfo::chooseSchedule(const ScheduleRequest &request) const {
+  if (request.latent)
+    return detail::scheduleLatent(*this, request);
   return vendor == Vendor::NVIDIA ? detail::scheduleNVIDIA(*this, request)
                                   : detail::scheduleAMD(*this, request);
 }

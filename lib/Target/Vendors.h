@@ -43,6 +43,10 @@ bool chooseMovingTeam(const TargetInfo &target, const ScheduleRequest &request,
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 
+/// The default schedule of latent attention on any chip.
+ScheduleChoice scheduleLatent(const TargetInfo &target,
+                              const ScheduleRequest &request);
+
 /// See TargetInfo::whyNot.
 std::optional<std::string> whyNotAMD(const TargetInfo &target,
                                      llvm::StringRef op);

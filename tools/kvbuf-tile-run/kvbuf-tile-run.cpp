@@ -187,6 +187,12 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
             dict.getAs<IntegerAttr>((Twine(name) + "_granularity").str()))
       spec.granularity = group.getInt();
   }
+  auto latent = dict.getAs<BoolAttr>("latent");
+  p.latent = latent && latent.getValue();
+  if (p.latent) {
+    p.v = p.k;
+    p.vQuantized = p.kQuantized;
+  }
   p.causal = flag("causal");
   p.windowLeft = number("window_left");
   p.windowRight = number("window_right");
@@ -256,7 +262,7 @@ static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
            : add("lse", rt::DType::F32, {"batch", p.heads, "seq_q"}, true);
   if (p.sink)
     add("sink", rt::DType::F32, {p.heads});
-  for (std::string cache : {"k", "v"}) {
+  for (const std::string &cache : p.caches()) {
     const char *data = cache == "k" ? "k" : "v";
     std::string table = cache + ".table", lengths = cache + ".lengths";
     int64_t depth = (cache == "k" ? p.k : p.v).cacheDepth;

@@ -295,12 +295,20 @@ struct AttentionProblem : ProblemSpec {
   /// Lengths of a continuous or paged cache count the new tokens.
   bool lengthsCountNew = false;
   CacheRow k, v;
+  /// The values are the first columns of the rows that keys are: there is no
+  /// cache "v".
+  bool latent = false;
   /// Absent where the elements are of `dtype`, which has 16 bits then: 8-bit
   /// elements are always described here.
   std::optional<QuantizedSpec> kQuantized, vQuantized;
   /// A type of 16 bits that has all of the queries' elements, and all 8-bit
   /// floats: `dtype` where it has 16 itself.
   DType wideDtype() const { return isFloat8(dtype) ? DType::BF16 : dtype; }
+  /// The caches that there are, by their roles.
+  std::vector<std::string> caches() const {
+    return latent ? std::vector<std::string>{"k"}
+                  : std::vector<std::string>{"k", "v"};
+  }
   bool causal = false;
   /// Keys left and right of the diagonal that a query sees; -1: no limit.
   int64_t windowLeft = -1, windowRight = -1;

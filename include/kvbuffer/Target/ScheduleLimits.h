@@ -29,6 +29,8 @@ struct TileOperands {
   int64_t headSize, valueHeadSize;
   /// Bytes of an element of Q, and of K and V in LDS.
   int64_t bytes, keyBytes, valueBytes;
+  /// Whether values are columns of the slots that keys are in.
+  bool latent = false;
 };
 
 /// What a schedule takes of a chip, and why the chip does not have it. A reason
@@ -94,6 +96,13 @@ private:
                      const TileOperands &operands) const;
   int64_t splitKeysBytes(const TileOperands &operands) const;
   int64_t aloneBytes(const TileOperands &operands) const;
+  /// An f32 for each row that a lane has, of all threads.
+  int64_t rowValueBytes() const;
+  /// What warps that share the columns of rows leave each other (see
+  /// LaneWarps.cpp): P, whose rows begin at other banks, and the values of so
+  /// many reductions of rows.
+  int64_t bytesBetweenWarps(const TileOperands &operands,
+                            int64_t reductions) const;
 
   Schedule schedule;
   const TargetInfo &target;

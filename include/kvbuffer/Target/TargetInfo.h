@@ -87,6 +87,8 @@ struct ScheduleRequest {
   int64_t queryBytes = 2;
   /// Whether products are of 8-bit floats.
   bool multipliesBytes() const { return queryBytes == 1; }
+  /// Whether values are the first columns of keys, in one slot with them.
+  bool latent = false;
 };
 
 /// What a chip proposes for a problem.

@@ -91,13 +91,34 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
     // Rows of warps are told apart by a sum.
     int64_t part = warpRows * tile.blockCols * bytes;
     known &= !crossed && repeatsByWarps();
-    Value rows = arith::MulIOp::create(b, lower.warp, lower.i32(part));
+    Value rows =
+        arith::MulIOp::create(b, lower.rowPart(atom), lower.i32(part));
     first = arith::AddIOp::create(b, first, rows);
     align = std::min(align, (part & -part) / bytes);
   } else if (type.getRole() != Role::B) {
     for (int64_t bit = 1; bit < atom.rowWarps; bit *= 2)
       warps.push_back(image(warpRows * bit, 0));
-    address.terms.push_back({lower.warp, warps});
+    address.terms.push_back({lower.rowPart(atom), warps});
+  }
+  // Each of the warps that share columns of a product has columns of b of its
+  // own, which are rows of the slot where those are not contracted. What of its
+  // place is within a block is a term; blocks are added up.
+  Value blocks;
+  if (atom.sharesCols() && type.getRole() != Role::A) {
+    int64_t own = atom.turned ? atom.warpRows(type) : atom.warpCols(type);
+    unsigned bits = llvm::Log2_64(atom.gridCols), inside = 0;
+    SmallVector<int64_t> parts;
+    for (; inside < bits && (atom.turned || own << inside < tile.blockCols);
+         ++inside)
+      parts.push_back(image(0, own << inside));
+    Value part = lower.gridCol(atom);
+    if (inside)
+      address.terms.push_back({part, parts});
+    if (inside < bits)
+      blocks = arith::MulIOp::create(
+          b, arith::ShRUIOp::create(b, part, lower.i32(inside)),
+          lower.i32((own << inside) / tile.blockCols * tile.blockBytes() /
+                    bytes));
   }
   // Registers that lie side by side, in what the swizzle keeps together.
   unsigned runBits = 0;
@@ -108,6 +129,8 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
   runSize = int64_t(1) << runBits;
   if (bytes > 1)
     first = arith::DivUIOp::create(b, first, lower.i32(bytes));
+  if (blocks)
+    first = arith::AddIOp::create(b, first, blocks);
   for (auto &[value, images] : address.terms)
     for (int64_t &image : images)
       image /= bytes;
@@ -161,14 +184,14 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
     return op.emitOpError() << (widens ? "widens " : "reads ") << narrow
                             << " of a slot whose columns lie side by side; "
                                "expected a buffer with order = rows";
-  if (auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
-      mma && mma.getWarpCols() > 1)
-    return op.emitOpError()
-           << (widens ? "widens " : "reads ") << narrow
-           << (widens ? " in " : " out of their order in ") << mma.getWarpCols()
-           << " warps that share the columns of rows; "
-              "expected warp_cols = 1";
   const FragmentLayout &atom = lower.layouts.of(type);
+  int64_t own = atom.turned ? atom.warpRows(type) : atom.warpCols(type);
+  if (atom.sharesCols() && type.getRole() != Role::A &&
+      !llvm::isPowerOf2_64(own) &&
+      (atom.turned || own % sharedTile(params).blockCols))
+    return op.emitOpError()
+           << "has " << own << " columns of the product for each of "
+           << atom.gridCols << " warps; expected a power of two";
   SlotPlaces places(lower, params, type, slot, op.getSlotRow(), op.getSlotCol(),
                     /*crossed=*/false);
   if (!places.isKnown())

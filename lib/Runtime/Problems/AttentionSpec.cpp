@@ -91,10 +91,17 @@ AttentionProblem parseFields(const Reader &r) {
     throw Error("manifest: " + r.at("lengths") + " is '" + lengths +
                 "'; expected cached or all");
   p.lengthsCountNew = lengths == "all";
+  p.latent = r.boolean("latent", false);
+  if (p.latent && p.valueHeadSize > p.headSize)
+    throw Error("manifest: " + r.at("v_head_size") + " is " +
+                std::to_string(p.valueHeadSize) +
+                "; expected at most head_size = " + std::to_string(p.headSize) +
+                ", as values are a part of keys");
   p.k = parseRow(r, "k", p.headSize);
-  p.v = parseRow(r, "v", p.valueHeadSize);
+  p.v = p.latent ? p.k : parseRow(r, "v", p.valueHeadSize);
   p.kQuantized = parseQuantized(r, "k", p.dtype, p.headSize);
-  p.vQuantized = parseQuantized(r, "v", p.dtype, p.valueHeadSize);
+  p.vQuantized = p.latent ? p.kQuantized
+                          : parseQuantized(r, "v", p.dtype, p.valueHeadSize);
   p.causal = r.boolean("causal", false);
   p.windowLeft = parseWindow(r, "window_left");
   p.windowRight = parseWindow(r, "window_right");
@@ -133,7 +140,7 @@ void checkTensors(const AttentionProblem &p, const Manifest &m) {
     need("lse", raggedQ ? 2 : 3, DType::F32);
   if (p.sink)
     need("sink", 1, DType::F32);
-  for (std::string name : {"k", "v"}) {
+  for (const std::string &name : p.caches()) {
     const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
     need(name, raggedK ? 3 : 4, quantized ? quantized->dtype : p.dtype);
     if (quantized && quantized->granularity) {
@@ -199,7 +206,7 @@ void AttentionProblem::checkLengths(const Manifest &manifest,
                     std::to_string(rows) + " rows to sequence " +
                     std::to_string(b));
   }
-  for (std::string cache : {"k", "v"}) {
+  for (const std::string &cache : p.caches()) {
     const TensorArg *data = find(cache).arg;
     checkOffsets(find(cache + ".offsets"), batch, data->shape[0], data->name);
     Integers lengths = find(cache + ".lengths");

@@ -432,7 +432,7 @@ void Workload::fillIndices() {
     return;
   if (!fromFile(k.table->name))
     fillTable(*k.table, kTable);
-  if (fromFile(v.table->name))
+  if (v.table == k.table || fromFile(v.table->name))
     return;
   if (options.separateTables)
     fillTable(*v.table, kTableV);
@@ -522,6 +522,9 @@ double Workload::minimalBytes() const {
   // Rows of K and V of a head, with the scales of their tokens.
   double cacheBytes = 0;
   for (const CacheTensors *cache : {&k, &v}) {
+    // Rows of both are read once.
+    if (p.latent && cache == &v)
+      continue;
     int64_t size = cache == &k ? p.headSize : p.valueHeadSize;
     cacheBytes += static_cast<double>(size * sizeOf(cache->data->dtype));
     if (cache->scales && *cache->quantized->granularity > 0)

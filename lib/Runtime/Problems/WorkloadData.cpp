@@ -59,6 +59,8 @@ std::vector<int64_t> problemShape(const AttentionProblem &p, const Sizes &sizes,
   if (name == "k.table" || name == "v.table")
     return paged ? std::vector{batch, sizes.at("pages_per_seq")}
                  : std::vector{batch};
+  if (p.latent && name.starts_with("v"))
+    return {};
   bool isK = name.starts_with("k");
   // Rows may be wider than the head that is a part of them.
   int64_t depth = (isK ? p.k : p.v).cacheDepth;
@@ -191,16 +193,18 @@ void Workload::locate() {
   lseTensor = findIf(p.lse, "lse");
   bool ragged = p.cache == Layout::Ragged;
   bool table = p.cache == Layout::Continuous || p.cache == Layout::Paged;
-  for (auto [cache, name] :
-       {std::pair<CacheTensors *, std::string>{&k, "k"}, {&v, "v"}}) {
+  for (const std::string &name : p.caches()) {
     const auto &quantized = name == "k" ? p.kQuantized : p.vQuantized;
-    *cache = {part(name),
-              findIf(ragged, name + ".offsets"),
-              findIf(table, name + ".table"),
-              findIf(table, name + ".lengths"),
-              findIf(quantized && quantized->granularity, name + ".scales"),
-              quantized ? &*quantized : nullptr};
+    (name == "k" ? k : v) = {
+        part(name),
+        findIf(ragged, name + ".offsets"),
+        findIf(table, name + ".table"),
+        findIf(table, name + ".lengths"),
+        findIf(quantized && quantized->granularity, name + ".scales"),
+        quantized ? &*quantized : nullptr};
   }
+  if (p.latent)
+    v = k;
 }
 
 /// The number of the first element of a row.
@@ -233,11 +237,11 @@ void Workload::fillData() {
   }
   if (k.scales && !isGiven("k.scales"))
     fillScales(k, kKeyScales);
-  if (v.scales && !isGiven("v.scales"))
+  if (!p.latent && v.scales && !isGiven("v.scales"))
     fillScales(v, kValueScales);
   if (!isGiven("k"))
     fillCache(k, kKey);
-  if (!isGiven("v"))
+  if (!p.latent && !isGiven("v"))
     fillCache(v, kValue);
 }
 

@@ -24,7 +24,7 @@
 // What is refused beside split keys is refused for that.
 // REDEFINE: %{schedule} = split_keys=true,overlap=true
 // RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=AHEAD
-// AHEAD: split_keys = true is for warps that work by themselves
+// AHEAD: split_keys = true goes with none of overlap
 
 !qo = memref<?x?x8x128xbf16>
 !kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 16>

@@ -54,6 +54,18 @@ func.func @head_sizes(%q: !qo, %k: !kv, %v: !kv) {
 
 // -----
 
+// One cache that is k and v: O has at most its columns.
+!kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
+!q = memref<?x?x2x128xbf16>
+!o = memref<?x?x2x192xbf16>
+func.func @out_of_part(%q: !q, %kv: !kv, %o: !o) {
+  // expected-error @below {{(C4) expected out of at most 128 columns, those of the cache that is k and v, got 'memref<?x?x2x192xbf16>'}}
+  kvbuffer.attention q(%q) k(%kv) v(%kv) out(%o) : !q, !kv, !kv, !o
+  return
+}
+
+// -----
+
 // O has V's head size, not Q's.
 !k = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>
 !v = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>

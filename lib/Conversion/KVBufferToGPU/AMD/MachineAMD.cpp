@@ -288,6 +288,14 @@ static Value joinVectors(ImplicitLocOpBuilder &b, ArrayRef<Value> parts) {
   return joined;
 }
 
+/// Whether another read of the same slot contracts columns.
+static bool readsColumnsToo(FragmentLoadOp op) {
+  return llvm::any_of(op.getStaged().getUsers(), [](Operation *user) {
+    auto other = dyn_cast<FragmentLoadOp>(user);
+    return other && !other.contractsRows();
+  });
+}
+
 LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                                            Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -305,12 +313,17 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
     return op.emitOpError()
            << "contracts columns of a slot whose columns lie side by side; "
               "expected a buffer with order = rows";
-  if (byRows && !turned && !lower.target.readsTransposed)
+  // A slot that is both operands (latent attention) lies as the one does that
+  // is read most; a buffer of values alone is turned on its way into LDS.
+  if (byRows && !turned && !lower.target.readsTransposed) {
+    if (op.getContracted() == Dimension::Rows && readsColumnsToo(op))
+      return emitNarrowFragment(lower, op, slot, words);
     return op.emitOpError()
            << "contracts rows of a slot whose rows lie side by side, which "
            << lower.target.chip
            << " cannot read; expected a buffer with policy = register_staged, "
               "order = cols";
+  }
   const FragmentLayout &atom = lower.layouts.of(type);
 
   // Where an element of the fragment, at (row, col) in its own coordinates,

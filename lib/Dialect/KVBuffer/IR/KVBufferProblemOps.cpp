@@ -142,14 +142,20 @@ LogicalResult AttentionOp::verify() {
   if (q.getShape().back() != k.getHeadSize())
     return emitOpError() << "(C2) expected q and k of one head size, got "
                          << q.getShape().back() << " and " << k.getHeadSize();
+  // Values that are a part of keys have as many columns as O.
+  if (isLatent() && out.getShape().back() > k.getHeadSize())
+    return emitOpError() << "(C4) expected out of at most " << k.getHeadSize()
+                         << " columns, those of the cache that is k and v, got "
+                         << out;
   if (out.getRank() != rank || out.getDimSize(rank - 2) != getHeads() ||
-      out.getShape().back() != v.getHeadSize() ||
+      out.getShape().back() != getValueHeadSize() ||
       !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
         return isExtentOfQ(out.getDimSize(dim), dim);
       }))
     return emitOpError() << "(C4) expected out to have q's rows and heads and "
                             "v's head size "
-                         << v.getHeadSize() << ", got " << out << " for " << q;
+                         << getValueHeadSize() << ", got " << out << " for "
+                         << q;
   if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads() ||
       getHeads() == 0)
     return emitOpError()
@@ -158,7 +164,7 @@ LogicalResult AttentionOp::verify() {
            << getHeads() << ", got " << k.getHeads() << " and " << v.getHeads();
   if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
     return emitOpError() << "expected k and v of one cache kind and page size";
-  for (int64_t headSize : {k.getHeadSize(), v.getHeadSize()}) {
+  for (int64_t headSize : {k.getHeadSize(), getValueHeadSize()}) {
     if (headSize % 8)
       return emitOpError()
              << "(C5) expected a head size that is a multiple of 8 "

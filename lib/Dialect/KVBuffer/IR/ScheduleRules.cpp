@@ -198,12 +198,11 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
       {!list.fullKV && list.stages < 2,
        "full_kv = false needs stages of at least 2: the next block is loaded "
        "while one is read"},
-      {list.splitKeys && (!onlyLoadsAhead || list.lazyRescale ||
-                          list.sumsInLds || list.xcds > 1 || !list.fullKV ||
-                          list.regChunkDepth || list.warpCols > 1),
-       "split_keys = true is for warps that work by themselves, and goes with "
-       "none of overlap, overlap_products, lazy_rescale, sums_in_lds, xcds, "
-       "warp_cols, reg_chunk_depth and full_kv = false"},
+      {list.splitKeys &&
+           (!onlyLoadsAhead || list.lazyRescale || list.sumsInLds ||
+            list.xcds > 1 || !list.fullKV || list.regChunkDepth),
+       "split_keys = true goes with none of overlap, overlap_products, "
+       "lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and full_kv = false"},
   };
   for (const Conflict &conflict : conflicts)
     if (conflict.present)

@@ -74,6 +74,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
       op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   request.lengthsDiffer = op.getK().getType().getKind() != CacheKind::Dense;
+  request.latent = op.isLatent();
   return request;
 }
 
@@ -82,7 +83,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
   ScheduleRequest request = requestOf(op);
   int64_t group = op.getHeads() / op.getKVHeads();
   if (request.queries >= 0 || group > target.splitKeysRows ||
-      op.getBatchInvariant())
+      op.getBatchInvariant() || op.isLatent())
     return std::nullopt;
   request.splitKeys = true;
   request.foldedRows = rowsOfTile(op, request, target);
@@ -105,12 +106,18 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
                values.vPath != Path::Direct;
   request.movingTeam =
       (!asked.names("producers") && !alike) || values.producers > 0;
-  request.splitKeys = values.splitKeys;
+  request.splitKeys = values.splitKeys || op.isLatent();
   request.sharing = op.getHeads() / op.getKVHeads();
   // Splits of a fixed size are what they are, whatever lengths are.
   request.lengthsDiffer &= !values.splitSize;
-  if (request.splitKeys)
+  // Latent attention has no other kernels, however many rows there are.
+  if (op.isLatent()) {
+    request.lengthsDiffer &= !op.getBatchInvariant();
+    request.foldedRows =
+        request.sharing * std::max<int64_t>(request.queries, 1);
+  } else if (request.splitKeys) {
     request.foldedRows = rowsOfTile(op, request, target);
+  }
   return request;
 }
 
@@ -187,10 +194,12 @@ struct ChooseSchedulePass
         ScheduleRequest request = requestOf(op, asked, *target);
         request.otherByLaunch = otherByLaunch;
         std::optional<ScheduleChoice> split;
-        if (isDefault)
+        if (isDefault && !op.isLatent())
           split = chooseSplitKeys(op, request, *target);
         ScheduleChoice choice =
             split ? *split : target->chooseSchedule(request);
+        if (op.isLatent() && op.getBatchInvariant())
+          choice.splitSize = kInvariantSplit;
         repairSchedule(op, asked, *target, choice);
         if (!choice.note.empty())
           remark::missed(op.getLoc(),

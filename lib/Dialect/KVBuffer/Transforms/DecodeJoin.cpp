@@ -28,7 +28,7 @@ void DecodeProgram::addScratch(Attribute places) {
   // A row's maximum and sum after it; 16 bytes keep rows aligned.
   int64_t width = sliceCols + 4, room = group * ownQueries;
   constexpr int64_t any = ShapedType::kDynamic;
-  int64_t lines = oneTile ? op.getKVHeads() : any;
+  int64_t lines = oneTile ? lineHeads : any;
   SmallVector<int64_t> sizes = {2, lines, any, room, width};
   SmallVector<Attribute> shape = {number(2), linesOf(), places, number(room),
                                   number(width)};

@@ -23,8 +23,9 @@ using namespace kvbuf;
 void DecodeProgram::allocBuffers() {
   kbuf = allocOperand(b, op, target, Operand::K, schedule.getBN(),
                       schedule.getStages());
-  vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
-                      schedule.getStages());
+  if (!op.isLatent())
+    vbuf = allocOperand(b, op, target, Operand::V, schedule.getBN(),
+                        schedule.getStages());
   if (limitsOf(op, schedule.getStructure(), target)
           .readsQueriesFromLds(operandsOf(op)))
     qbuf = allocOperand(b, op, target, Operand::Q, schedule.getBM(),
@@ -46,6 +47,21 @@ void DecodeProgram::appendTokens(Value first, Value last) {
                optional(append.getCos()), optional(append.getSin()),
                append.getInterleaved());
          });
+}
+
+Value DecodeProgram::stageTile(Value cache, TypedValue<BufferType> buffer,
+                               Value key, const Tiles &tiles) {
+  auto type = cast<CacheType>(cache.getType());
+  KeyRangeOp range = tiles.range;
+  auto tile = CacheTileOp::create(
+      b,
+      TileType::get(b.getContext(), schedule.getBN(), type.getCacheDepth(),
+                    type.getElementType(), smallPageOf(op)),
+      cache, batch, kvHead, key, range.getLo(), tiles.keys, /*pred=*/Value());
+  Value token =
+      DramLoadOp::create(b, tile, buffer, /*slot=*/Value(), /*pred=*/Value(),
+                         /*whole=*/false, /*block=*/0);
+  return LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
 }
 
 DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
@@ -93,23 +109,10 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value back = arith::SubIOp::create(
       b, arith::SubIOp::create(b, end, one).getResult(), i);
   Value key = arith::MulIOp::create(b, back, bn);
-  auto load = [&](Value cache, TypedValue<BufferType> buffer) -> Value {
-    auto type = cast<CacheType>(cache.getType());
-    auto tile = CacheTileOp::create(
-        b,
-        TileType::get(b.getContext(), BN, type.getCacheDepth(),
-                      type.getElementType(), smallPageOf(op)),
-        cache, batch, kvHead, key, range.getLo(), keys, /*pred=*/Value());
-    Value token =
-        DramLoadOp::create(b, tile, buffer, /*slot=*/Value(), /*pred=*/Value(),
-                           /*whole=*/false, /*block=*/0);
-    return LdsStageOp::create(b, ValueRange{token}, IntegerAttr())
-        .getStaged()[0];
-  };
-  auto fragmentOf = [&](Value staged, const ScaledColumns &part,
-                        Type as) -> Value {
+  auto fragmentOf = [&](Value staged, const ScaledColumns &part, Type as,
+                        DimensionAttr contracted = {}) -> Value {
     return FragmentLoadOp::create(b, fragment(BN, part.cols, as, Role::B),
-                                  staged, 0, part.first);
+                                  staged, 0, part.first, contracted);
   };
   auto queriesOf = [&](const ScaledColumns &part) -> Value {
     if (qStaged)
@@ -131,7 +134,11 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   auto kGroups = scales().groups(operand(op.getK()), depth, scoreType, tokens);
   auto vGroups =
       scales().groups(operand(op.getV()), valueDepth, scoreType, tokens);
-  Value kStaged = load(operand(op.getK()), kbuf), s;
+  // A slot that is both operands has been read as the second when this tile
+  // fills it: nothing else lets all meet where it is the only one.
+  if (op.isLatent() && schedule.getStages() == 1)
+    MeetOp::create(b);
+  Value kStaged = stageTile(operand(op.getK()), kbuf, key, tiles), s;
   for (const ScaledColumns &part : kGroups) {
     Value k = fragmentOf(kStaged, part, products);
     Value ofPart = queriesOf(part);
@@ -153,10 +160,17 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
                                          state.max, state.sum, softmaxScale,
                                          /*masked=*/b.getUnitAttr(), unbounded);
   Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  Value vStaged = load(operand(op.getV()), vbuf),
+  // Values that are columns of the keys are where those are: in their slot,
+  // which is not filled anew before both products have read it.
+  Value vStaged = op.isLatent()
+                      ? kStaged
+                      : stageTile(operand(op.getV()), vbuf, key, tiles),
         acc = apart ? fill(accType, 0.0f) : scaled;
+  DimensionAttr contracted;
+  if (op.isLatent())
+    contracted = DimensionAttr::get(b.getContext(), Dimension::Rows);
   for (const ScaledColumns &part : vGroups) {
-    Value v = fragmentOf(vStaged, part, valuesOf(op));
+    Value v = fragmentOf(vStaged, part, valuesOf(op), contracted);
     for (Value p : scales().weights(softmax.getP(),
                                     vScales ? vScales : part.scales, pType, op))
       acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,

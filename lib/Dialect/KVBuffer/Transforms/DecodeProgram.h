@@ -39,7 +39,8 @@ struct DecodeState {
 /// The tile program of a problem whose keys are split.
 class DecodeProgram : DecodeSizes {
 public:
-  /// `schedule` is that of one warp; `warps`: those of a block.
+  /// `warps`: the parts of a block that each read tiles of keys of their own
+  /// (see DecodeSizes).
   DecodeProgram(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                 const TargetInfo &target, const mlir::IRMapping &args,
                 mlir::gpu::GPUFuncOp kernel, CacheAppendOp append,
@@ -176,6 +177,9 @@ private:
   /// A warp for each slice; the others wait.
   void forSlices(const llvm::Twine &name,
                  llvm::function_ref<void(mlir::Value slice)> build);
+  /// A tile of a cache at `key`, in LDS.
+  mlir::Value stageTile(mlir::Value cache, mlir::TypedValue<BufferType> buffer,
+                        mlir::Value key, const Tiles &tiles);
   /// The loop over the tiles [first, end) of keys: every tile of number `warp`,
   /// counted from the last one, of each `warps`.
   DecodeState readKeys(mlir::Value first, mlir::Value end, const Tiles &tiles,
@@ -241,7 +245,8 @@ private:
   mlir::Value block, slice;
   /// What says which of the kernel's work is the block's.
   WorkItemOp item;
-  /// Buffers of a block of one warp, one for all pieces.
+  /// Buffers of a block of one warp, one for all pieces. Values that are a part
+  /// of keys have none of their own.
   mlir::TypedValue<BufferType> kbuf, vbuf;
   /// The block's queries; null where they are in registers all the time.
   mlir::TypedValue<BufferType> qbuf;

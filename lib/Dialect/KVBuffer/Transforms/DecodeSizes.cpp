@@ -27,11 +27,12 @@ static int64_t tokensOf(AttentionOp op) {
 DecodeSizes::DecodeSizes(AttentionOp op, const TargetInfo &target,
                          ScheduleAttr schedule, int64_t warps)
     : op(op), target(target), schedule(schedule), warps(warps),
-      mask(op.getMaskValue()), group(op.getHeads() / op.getKVHeads()),
-      tokens(tokensOf(op)) {
+      mask(op.getMaskValue()), headParts(headPartsOf(op, schedule.getBM())),
+      group(op.getHeads() / op.getKVHeads() / headParts),
+      lineHeads(op.getKVHeads() * headParts), tokens(tokensOf(op)) {
   // Where blocks have equal shares of all sequences, their warps have heads
   // side by side, and read the same pages at about the same time.
-  if (schedule.getSplitKeys()->equalShares && op.getKVHeads() % warps == 0)
+  if (schedule.getSplitKeys()->equalShares && lineHeads % warps == 0)
     heads = std::exchange(this->warps, 1);
   // Whatever number of query rows there is, a block has as many as a tile
   // holds of all heads that share a head of the cache.
@@ -100,7 +101,7 @@ Attribute DecodeSizes::expr(StringRef name,
 
 int64_t DecodeSizes::fewestLines() const {
   auto known = dyn_cast<IntegerAttr>(slices);
-  return op.getKVHeads() / heads * (known ? known.getInt() : 1);
+  return lineHeads / heads * (known ? known.getInt() : 1);
 }
 
 int64_t DecodeSizes::leastSplit() const {
@@ -112,7 +113,7 @@ Attribute DecodeSizes::splitsOf() const {
   if (int64_t size = schedule.getSplitKeys()->size)
     return expr("max", {number(1), expr("ceildiv", {room, number(size)})});
   // As many as keep the device busy, as long as they are worth it.
-  Attribute lines = op.isRagged() ? number(op.getKVHeads()) : linesOf();
+  Attribute lines = op.isRagged() ? number(lineHeads) : linesOf();
   Attribute most = expr(
       "floordiv",
       {busyBlocks(),
@@ -137,13 +138,14 @@ int64_t DecodeSizes::residentBlocks() const {
                  : op.isQuantized() && page < 16
                      ? target.splitsOfSmallNarrowPages
                      : target.splitsOfSmallPages;
-  int64_t blocks = target.splitsPerMultiprocessor * more / (warps * heads);
+  int64_t blocks = target.splitsPerMultiprocessor * more /
+                   (warps * heads * schedule.getWarps());
   // Those for which there is no room would come in a second turn (H200, 32 rows
   // of heads of 128 over pages of one token, eight blocks where six have room:
   // 71 % of what copies alone read, against 80 with queries in registers).
   ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
   if (TileOperands operands = operandsOf(op);
-      limits.readsQueriesFromLds(operands)) {
+      limits.readsQueriesFromLds(operands) || schedule.getWarps() > 1) {
     constexpr int64_t ofDriver = 1024;
     int64_t bytes = heads * limits.sharedBytes(operands);
     blocks = std::min(blocks, target.ldsBytes / (bytes + ofDriver));

@@ -18,7 +18,8 @@ namespace kvbuf {
 /// over the sizes of a launch, which the host computes.
 class DecodeSizes {
 public:
-  /// `schedule`: that of one warp; `warps`: those of a block.
+  /// `schedule`: that of one warp, or of all that share a tile; `warps`: such
+  /// parts of a block, each with tiles of its own.
   DecodeSizes(AttentionOp op, const TargetInfo &target, ScheduleAttr schedule,
               int64_t warps);
 
@@ -31,12 +32,10 @@ public:
   mlir::Attribute workersOf() const;
   /// Tiles of the query rows of a sequence times heads of the cache, or times
   /// another count.
-  mlir::Attribute linesOf() const {
-    return timesSlices(number(op.getKVHeads()));
-  }
+  mlir::Attribute linesOf() const { return timesSlices(number(lineHeads)); }
   /// Those that blocks have, where the warps of one have several heads.
   mlir::Attribute linesOfBlocks() const {
-    return timesSlices(number(op.getKVHeads() / heads));
+    return timesSlices(number(lineHeads / heads));
   }
   mlir::Attribute timesSlices(mlir::Attribute count) const {
     return oneTile ? count : expr("product", {count, slices});
@@ -60,9 +59,12 @@ public:
   /// Heads of the cache that a block's warps have side by side, one each.
   int64_t heads = 1;
   MaskAttr mask;
-  /// Query heads of a head of the cache; query rows of a sequence, -1 where
-  /// types leave them open; those of a block's tile, at most.
-  int64_t group, tokens, ownQueries;
+  /// Parts of the query heads of a head of the cache, of which a tile has one;
+  /// heads of a part; such parts of all heads.
+  int64_t headParts, group, lineHeads;
+  /// Query rows of a sequence, -1 where types leave them open; those of a
+  /// block's tile, at most.
+  int64_t tokens, ownQueries;
   /// Whether a tile has all query rows of a sequence; else how many tiles these
   /// take at most, an expression over sizes.
   bool oneTile;

@@ -629,6 +629,8 @@ LogicalResult Distribution::joinWarps() {
                << classOf(acc).layout.getColWarps()
                << " warps share; expected a softmax without lazy_rescale";
       auto whole = WarpReduceOp::create(b, op->getLoc(), sum.get());
+      // Its rows lie as the sum's, whichever accumulator these are noted with.
+      tie(sum.get(), whole);
       sum.set(whole);
       note(whole, acc);
       return WalkResult::advance();

@@ -62,13 +62,14 @@ llvm::StringMap<int64_t> kvbuf::fixedSizesOf(Operation *kernel) {
 }
 
 SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
-  SmallVector<NamedOperand> list{{op.getQ(), "q"},
-                                 {op.getKeys(), "k"},
-                                 {op.getValues(), "v"},
-                                 {op.getOut(), "o"},
-                                 {op.getOffsets(), "q_offsets"},
-                                 {op.getLse(), "lse"},
-                                 {op.getSink(), "sink"}};
+  SmallVector<NamedOperand> list{
+      {op.getQ(), "q"},
+      {op.getKeys(), "k"},
+      {op.isLatent() ? Value() : op.getValues(), "v"},
+      {op.getOut(), "o"},
+      {op.getOffsets(), "q_offsets"},
+      {op.getLse(), "lse"},
+      {op.getSink(), "sink"}};
   Builder b(op.getContext());
   for (auto [i, capture] : llvm::enumerate(op.getCaptures()))
     list.push_back({capture, b.getStringAttr("capture" + Twine(i)).getValue()});
@@ -112,6 +113,8 @@ DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
   add("head_size", b.getI64IntegerAttr(op.getHeadSize()));
   if (op.getValueHeadSize() != op.getHeadSize())
     add("v_head_size", b.getI64IntegerAttr(op.getValueHeadSize()));
+  if (op.isLatent())
+    add("latent", b.getBoolAttr(true));
   if (op.getOutElementType() != op.getElementType())
     add("o_dtype", b.getStringAttr(elementName(op.getOutElementType())));
   add("query", b.getStringAttr(op.isRagged() ? "ragged" : "dense"));

@@ -155,7 +155,7 @@ WorkItemOp DecodeProgram::createItem() {
   if (schedule.getSplitKeys()->equalShares)
     coordinates = {coordinate(linesOfBlocks()), coordinate(workersOf())};
   else
-    coordinates = {coordinate(number(op.getKVHeads())),
+    coordinates = {coordinate(number(lineHeads)),
                    coordinate(timesSlices(splitsAndShare().first)),
                    coordinate(str(kBatchSize))};
   return WorkItemOp::create(b, b.getArrayAttr(coordinates), Attribute());
@@ -210,6 +210,9 @@ void DecodeProgram::buildHead(Value copy) {
   if (copy && oneTile)
     kvHead = line = headOf(kvHead, copy);
   head = arith::MulIOp::create(b, kvHead, constant(group));
+  // What is a line by itself is a part of a head of the cache.
+  if (headParts > 1)
+    kvHead = arith::DivUIOp::create(b, kvHead, constant(headParts));
   if (warps == 1) {
     allocBuffers();
   } else {
@@ -308,7 +311,10 @@ void DecodeProgram::divideSplits(
 
 Value DecodeProgram::pauseInTiles() {
   int64_t bytes = 0;
-  for (CacheType cache : {op.getK().getType(), op.getV().getType()})
+  SmallVector<CacheType, 2> caches{op.getK().getType()};
+  if (!op.isLatent())
+    caches.push_back(op.getV().getType());
+  for (CacheType cache : caches)
     bytes += schedule.getBN() * cache.getCacheDepth() *
              cache.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t tiles = llvm::bit_floor(
@@ -425,9 +431,9 @@ void DecodeProgram::computePiece(const Tiles &tiles, Value first, Value last,
 void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,
                         const TargetInfo &target, const IRMapping &args,
                         gpu::GPUFuncOp kernel, CacheAppendOp append) {
-  // Each warp works by itself: what follows knows the schedule of one.
+  // Where each warp works by itself, what follows knows the schedule of one.
   Schedule own = op.getSchedule()->getStructure();
-  int64_t warps = std::exchange(own.warps, 1);
+  int64_t warps = own.warpCols > 1 ? 1 : std::exchange(own.warps, 1);
   auto schedule = ScheduleAttr::get(b.getContext(), own);
   op.setScheduleAttr(schedule);
   kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
@@ -453,6 +459,10 @@ LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
     diag.attachNote(op.getLoc()) << "the attention is here";
     return diag;
   };
+  if (op.isLatent())
+    return fail("its values are a part of its keys, of which no kernel stores "
+                "tokens that it reads; expected a kernel of its own for the "
+                "append, before");
   if (append.getKCache() != op.getK() || !append.getV() ||
       append.getVCache() != op.getV())
     return fail("expected new keys and values for the caches that it reads");

@@ -23,9 +23,22 @@ static int64_t bytesOf(Type element) {
 }
 
 TileOperands kvbuf::operandsOf(AttentionOp op) {
-  return {op.getHeadSize(), op.getValueHeadSize(), bytesOf(op.getElementType()),
+  return {op.getHeadSize(),
+          op.getValueHeadSize(),
+          bytesOf(op.getElementType()),
           bytesOf(op.getKCacheType().getElementType()),
-          bytesOf(op.getVCacheType().getElementType())};
+          bytesOf(op.getVCacheType().getElementType()),
+          op.isLatent()};
+}
+
+int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {
+  int64_t group = op.getHeads() / op.getKVHeads();
+  if (!op.isLatent())
+    return 1;
+  int64_t parts = 1;
+  while (group % parts || group / parts > rows)
+    ++parts;
+  return parts;
 }
 
 ScheduleLimits kvbuf::limitsOf(AttentionOp op, const Schedule &schedule,
@@ -92,8 +105,22 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
 
 /// Checks what a schedule that splits keys has to have room for.
 static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
+  if (op.isLatent() && !s.getSplitKeys())
+    return op.emitOpError()
+           << "has values that are a part of its keys, in tiles that both "
+              "products read; expected split_keys = true";
+  if (op.isLatent() && s.getValues() != Movement(WholeTiles{}))
+    return op.emitOpError()
+           << "has values that are a part of its keys, and come where these "
+              "do; expected v_path = direct";
+  if (s.getSplitKeys() && s.getWarpCols() > 1 && !op.isLatent())
+    return op.emitOpError()
+           << "split_keys = true with warp_cols = " << s.getWarpCols()
+           << ", whose warps share tiles of keys, is for values that are a "
+              "part of keys (one cache that is k and v); expected warp_cols = "
+              "1";
   int64_t group = op.getHeads() / op.getKVHeads();
-  if (!s.getSplitKeys() || group <= s.getBM())
+  if (!s.getSplitKeys() || group / headPartsOf(op, s.getBM()) <= s.getBM())
     return success();
   return op.emitOpError()
          << "split_keys = true needs a query row of each of the " << group
@@ -113,7 +140,12 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
            << "has quantized caches, whose elements products cannot read from "
               "shared memory; expected producers = 0, or caches of "
            << op.getElementType();
-  if (schedule.getWarpCols() > 1)
+  if (op.isLatent() && isScaledByToken(op.getK().getType()))
+    return op.emitOpError()
+           << "has rows that are keys and values with scales of tokens, by "
+              "which weights that warps share would be multiplied; expected "
+              "granularity = tensor or head";
+  if (schedule.getWarpCols() > 1 && !op.isLatent())
     return op.emitOpError()
            << "has quantized caches, and warp_cols = " << schedule.getWarpCols()
            << ", whose warps share the columns of rows; "

@@ -28,6 +28,11 @@ TileOperands operandsOf(AttentionOp op);
 ScheduleLimits limitsOf(AttentionOp op, const Schedule &schedule,
                         const TargetInfo &target);
 
+/// Parts into which tiles of `rows` rows cut the query heads that share a head
+/// of the cache: of equal numbers of heads, as few as there can be. Rows of
+/// latent attention have many heads; those of other problems stay together.
+int64_t headPartsOf(AttentionOp op, int64_t rows);
+
 /// The head sizes for messages: "192, 128 of values,"; "128" if there is one.
 std::string headSizesText(AttentionOp op);
 

@@ -144,7 +144,8 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
   // What is no size at all is refused later.
   if (!all().splitKeys || all().BK < 1)
     return;
-  if (!asked.names("warps") && !fits())
+  // Warps that share tiles are no copies of them.
+  if (!asked.names("warps") && all().warpCols == 1 && !fits())
     choice.warps = 1;
   while (!asked.names("stages") && choice.stages > 2 && !fits())
     --choice.stages;

@@ -32,6 +32,10 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     Q's head size is K's, and O's is V's, which may be another one. `scale`
     defaults to 1 / sqrt(head_size), of K's.
 
+    Where `k` and `v` are one and the same cache, V is a part of K (latent
+    attention): the values are the first columns of the rows that keys are, as many
+    as O has. Kernels then load and stage each row once, for both products.
+
     With `batch_invariant` the bits of a row of O and LSE follow from that row of
     Q, the keys and values that it sees and its place in the sequence alone: what
     other rows hold, and how many sequences there are, changes none. Schedules
@@ -61,7 +65,8 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     8-bit floats (for 8-bit floats all over `kvbuf-choose-schedule` says what the
     chip has of them); O is of f32, bf16, f16 or Q's type; (C2) Q's head size is
     K's; (C3) the caches' heads divide Q's; (C4) Q's rank is 3 with `offsets` and
-    4 without, and O has Q's rows and heads, and V's head size; (C5) head_size,
+    4 without, and O has Q's rows and heads, and V's head size, or, where V is a
+    part of K, at most that; (C5) head_size,
     cache_depth and head_dim_offset are multiples of 8, head_size at most 65536;
     (C6) Q, O, offsets, sink, LSE and captures are all tensors or all memrefs.
 
@@ -75,6 +80,15 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
       kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>}
         : memref<?x?x16x128xbf16>, !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>,
           !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>, memref<?x?x16x128xbf16>
+      return
+    }
+    // Latent attention: the values are the first 512 columns of the keys' 576.
+    func.func @latent(%q: memref<?x1x16x576xbf16>,
+                      %rows: !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>,
+                      %o: memref<?x1x16x512xbf16>) {
+      kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o)
+        : memref<?x1x16x576xbf16>, !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>,
+          !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>, memref<?x1x16x512xbf16>
       return
     }
     func.func @on_tensors(%q: tensor<2x?x16x128xbf16>, %k: tensor<2x?x4x128xbf16>,
@@ -158,8 +172,17 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     }
     /// The head size of Q and K, which are contracted.
     int64_t getHeadSize() { return getKCacheType().getHeadSize(); }
+    /// Whether values are the first columns of the rows that keys are: both are
+    /// one cache. (Tensors of both are caches of their own.)
+    bool isLatent() {
+      return getKeys() == getValues() && ::llvm::isa<CacheType>(getKeys().getType());
+    }
     /// The head size of V and O.
-    int64_t getValueHeadSize() { return getVCacheType().getHeadSize(); }
+    int64_t getValueHeadSize() {
+      if (isLatent())
+        return ::llvm::cast<::mlir::ShapedType>(getOut().getType()).getShape().back();
+      return getVCacheType().getHeadSize();
+    }
     int64_t getKVHeads() { return getKCacheType().getHeads(); }
     /// The type of Q's elements, which are multiplied; the caches' may be narrower.
     ::mlir::Type getElementType() {

@@ -186,6 +186,9 @@ struct Schedule : TileParameters {
   /// Parts that the warps cut the rows of accumulators into, and the rows of
   /// one.
   int64_t warpRows() const { return warps / warpCols; }
+  /// Whether each warp has all rows, and tiles of split keys of its own: where
+  /// warps share columns (`warp_cols`), they share tiles.
+  bool warpsByThemselves() const { return splitKeys() && warpCols == 1; }
   int64_t rowsOfWarp() const { return BM / warpRows(); }
 };
 

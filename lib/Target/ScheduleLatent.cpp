@@ -1,0 +1,82 @@
+//===- ScheduleLatent.cpp - Schedules of latent attention -----------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Rows of latent attention are wide: 512 columns of O for each query row, of
+// which a lane holds 256 where a warp has 16 rows by itself. So the warps of a
+// block share a tile of keys and its products: some warps have other rows, and
+// those of the same rows have other columns (`warp_cols`), of the scores keys.
+// What decides is how many rows a block has for a tile that it loads, and then
+// how many bytes are on their way.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Vendors.h"
+#include "kvbuffer/Target/ScheduleLimits.h"
+#include <numeric>
+
+using namespace kvbuf;
+
+/// The most rows of a tile: 64 of 512 columns fill half of a multiprocessor's
+/// registers.
+static constexpr int64_t kMostRows = 64;
+
+/// The most warps of a block, and slots for tiles.
+static constexpr int64_t kMostWarps = 8, kMostStages = 4;
+
+ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
+                                      const ScheduleRequest &request) {
+  // Of two instructions the one of fewer rows.
+  const MatrixInstruction &mma =
+      *llvm::min_element(target.matrixInstructions,
+                         [](const MatrixInstruction &x,
+                            const MatrixInstruction &y) { return x.m < y.m; });
+  ScheduleChoice choice;
+  choice.mma = {mma.m, mma.n, mma.k};
+  choice.swapAB = !target.feedsItself(mma, /*swapped=*/false);
+  choice.splitKeys = true;
+  choice.equalShares = request.lengthsDiffer;
+  int64_t common = std::gcd(request.headSize, request.valueHeadSize);
+  choice.BK = common % 64 == 0 ? 64 : common % 32 == 0 ? 32 : 16;
+  int64_t rows = choice.swapAB ? mma.n : mma.m;
+  TileOperands operands{request.headSize,   request.valueHeadSize, 2,
+                        request.cacheBytes, request.cacheBytes,    true};
+  auto fits = [&] {
+    return !ScheduleLimits(Schedule::of(choice), target)
+                .whyNotFor(operands, /*spills=*/false);
+  };
+  // As many rows as there are; where there is no room, fewer. One slot has
+  // nothing on its way while it is read: only if two do not fit beside any
+  // rows. Warps that share columns each have whole products of a tile's keys.
+  int64_t most =
+      std::min<int64_t>(kMostRows, llvm::alignTo(request.foldedRows, rows));
+  for (int64_t stages : {2, 1})
+    for (int64_t BM = llvm::PowerOf2Ceil(most); BM >= rows; BM /= 2)
+      for (int64_t BN : {64, 32})
+        for (int64_t warpRows = BM / rows; warpRows > 0; warpRows /= 2)
+          for (int64_t warpCols = kMostWarps / warpRows; warpCols > 1;
+               warpCols /= 2) {
+            choice.BM = BM;
+            choice.BN = BN;
+            choice.warps = warpRows * warpCols;
+            choice.warpCols = warpCols;
+            choice.stages = stages;
+            if (!fits())
+              continue;
+            while (stages > 1 && choice.stages < kMostStages) {
+              ++choice.stages;
+              if (fits())
+                continue;
+              --choice.stages;
+              break;
+            }
+            choice.lookAhead = request.pageSize > 0 && stages > 1;
+            return choice;
+          }
+  // Who checks says what does not fit.
+  return choice;
+}
