@@ -263,9 +263,23 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
     return request.out, request.lse
 
 
-def few_rows(rows, group):
+def is_part(ops, k, v):
+    """Whether v is the first columns of k's rows, in k's memory, for kernels that
+    read each row once. Heads of up to 256 columns have others, which are faster
+    where there are many rows."""
+    if k.shape[-1] <= 256 or v.shape[-1] < 64:
+        return False
+    place = ops.address(k)
+    return k is v or (place is not None and place == ops.address(v)
+                      and ops.dtype(k) == ops.dtype(v)
+                      and tuple(ops.strides(k)) == tuple(ops.strides(v)))
+
+
+def few_rows(rows, group, latent=False):
     """The rows of a sequence if the kernel is to be for that number only, or
     0."""
+    if latent:
+        return rows if rows <= FEW_TOKENS else 0
     few = rows * group <= FEW_ROWS or (rows <= FEW_TOKENS and group <= FEW_ROWS)
     return rows if few else 0
 
@@ -380,6 +394,10 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         want_lse = True
     unit = 16 if q_kind else 8
     depth, value_depth = (-(-n // unit) * unit for n in (size, value_size))
+    # Heads that are padded are copies; rows have one scale.
+    latent = (not append and is_part(ops, k, v)
+              and (depth, value_depth) == (size, value_size)
+              and k_descale is v_descale and k_of in ("", "tensor", "head"))
     out_shape = (*shape_of(q)[:-1], value_size)
     stored = "bf16" if q_kind else dtype
     if out is not None:
@@ -401,8 +419,9 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         alibi=0 if alibi is None else len(alibi.shape),
         bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
         tree=tree is not None,
-        seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads),
-        k_dtype=k_kind, v_dtype=v_kind, k_scale=k_of, v_scale=v_of,
+        seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads, latent),
+        k_dtype=k_kind, v_dtype="" if latent else v_kind, k_scale=k_of,
+        v_scale="" if latent else v_of, latent=latent,
         v_head_size=value_depth if value_depth != depth else 0,
         o_dtype=stored if stored != dtype else "",
         **(regions or {}), **append_fields(ops, append))
@@ -433,6 +452,9 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     for name, scales in ("k_scales", k_scales), ("v_scales", v_scales):
         if scales is not None:
             tensors[name] = scales
+    if latent:
+        for name in "v", "v_offsets", "v_table", "v_lengths", "v_scales":
+            tensors.pop(name, None)
     if sink is not None:
         tensors["sink"] = ops.contiguous(sink)
     if alibi is not None:
@@ -597,7 +619,8 @@ def attention(
     Types are bfloat16 and float16. The last dimension's elements lie side by
     side (if not, q, k or v is copied); every other stride is free. A head size
     that is no multiple of 8 costs a copy with zeros. v may have a head size of
-    its own, which the result then has.
+    its own, which the result then has. Where v is a view of k's first columns
+    (``k[..., :512]``, latent attention), kernels read each row once, for both.
 
     ``causal``: query row i of n stands at key i + keys - n (bottom-right) and
     sees the keys up to there. ``window=(left, right)``: it sees so many keys

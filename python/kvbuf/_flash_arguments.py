@@ -30,9 +30,10 @@ ALIASES = {
 
 #: What no kernel computes: what means nothing, and why it is refused.
 REFUSED = {
-    "q_descale": (None, "queries are of 16 bits; expected q of bfloat16 or float16"),
-    "qv": (None, "no kernel adds products of a second query with V to scores"),
-    "q_v": (None, "no kernel adds products of a second query with V to scores"),
+    "q_descale": (None, "queries are of 16 bits here; kvbuf.attention takes "
+                  "8-bit ones"),
+    "qv": (None, "flash_attn_with_kvcache alone adds products with V to scores"),
+    "q_v": (None, "flash_attn_with_kvcache alone adds products with V to scores"),
     "attention_chunk": (0, "masks have no chunks; kvbuf.torch.flex_attention takes "
                         "any"),
     "seqused_q": (None, "queries are those of cu_seqlens_q"),

@@ -141,7 +141,8 @@ def _quick_empty(x):
 
 def _remember(key, options, request, tensors):
     """Keeps a plan if the kernel took these tensors as they are."""
-    if key is None or request.finish or request.empty:
+    # Where V lies, which makes it a part of K, no key says.
+    if key is None or request.finish or request.empty or request.problem.latent:
         return
     own = list(request.tensors.values())
     if not _laid_out_like(request.out, tensors[0]):

@@ -57,6 +57,9 @@ class Problem:
     yield, on %s, %batch, %head, %row, %at (its position), %key and %capture0_,
     %capture1_, ...: tensors whose ranks and types are ``captures``, "2:f32,1:i32".
     They go with none of the tensors that give scores (alibi, bias, hidden, tree).
+
+    ``latent``: V is the first ``v_head_size`` columns of K's rows, and no tensor of
+    its own; what is said of ``k_dtype`` and ``k_scale`` holds of both.
     """
 
     heads: int
@@ -93,6 +96,7 @@ class Problem:
     score: str = ""
     visible: str = ""
     captures: str = ""
+    latent: bool = False
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16", *_FLOAT8), "query": ("dense", "ragged"),
@@ -138,6 +142,11 @@ class Problem:
             if (getattr(self, f"{name}_scale")
                     and not getattr(self, f"{name}_dtype")):
                 raise ValueError(f"{name}_scale goes with {name}_dtype")
+        if self.latent and (self.value_size > self.head_size or self.v_dtype
+                            or self.v_scale or self.append):
+            raise ValueError("latent goes with a v_head_size of at most "
+                             f"head_size, {self.head_size}, and with none of "
+                             "v_dtype, v_scale and append")
         if self.append and (not self.seq_q or not self.has_lengths
                             or self.lengths != "cached"):
             raise ValueError("append goes with seq_q, and with a continuous or "
@@ -167,8 +176,8 @@ class Problem:
         return self.cache in ("continuous", "paged")
 
     def source(self) -> str:
-        """The problem as a module in MLIR. Its tensors are q, k, v, o and, where
-        the problem has them, k_new, v_new, cos, sin, q_offsets, k_offsets, v_offsets, k_table, v_table,
+        """The problem as a module in MLIR. Its tensors are q, k, v (but for latent
+        ones), o and, where the problem has them, k_new, v_new, cos, sin, q_offsets, k_offsets, v_offsets, k_table, v_table,
         k_lengths, v_lengths, k_scales, v_scales, sink, alibi, bias, keep and
         lse."""
         ragged = self.query == "ragged"
@@ -190,6 +199,8 @@ class Problem:
                             f"{size}{page}{scale}>")
         operands = {"q": "!q", "k": "!kv", "v": "!vv",
                     "out": "!q" if out == query else "!o"}
+        if self.latent:
+            caches["v"] = caches["k"]
         if caches["k"] == caches["v"]:
             operands["v"] = "!kv"
         if ragged:
@@ -217,11 +228,13 @@ class Problem:
         captures, regions = self._own_scores()
         append = self._append(operands)
         arguments = ", ".join(
-            [f"%{n}: {t}" + wide * (n in ("k", "v")) for n, t in operands.items()]
+            [f"%{n}: {t}" + wide * (n in ("k", "v")) for n, t in operands.items()
+             if n != "v" or not self.latent]
             + [f"%{n}: {t} {{{names}}}" for n, (t, names) in captures.items()])
         for n in "k_new", "v_new", "cos", "sin":
             operands.pop(n, None)
-        uses = " ".join(f"{n}(%{n})" for n in operands)
+        uses = " ".join(f"{n}(%{'k' if n == 'v' and self.latent else n})"
+                        for n in operands)
         types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
                           for n, t in operands.items())
         values = ("" if operands["v"] == "!kv" else f"!vv = {caches['v']}\n")

@@ -25,10 +25,11 @@ import torch
 from torch import Tensor
 from torch.nn.attention.bias import CausalBias, CausalVariant
 
-from . import _attention, _calls, _flash, _flash_arguments
+from . import _attention, _calls, _flash, _flash_arguments, _latent
 from ._attention import attention
 from ._flash_arguments import get_scheduler_metadata
 from ._flex_attention import flex_attention, flex_report
+from ._latent import flash_mla_with_kvcache, get_mla_metadata
 from ._merge import flash_attn_combine, merge_states
 from ._operators import Operator
 from ._patch import Patch, patch_sdpa
@@ -45,7 +46,8 @@ __all__ = ["Patch", "attention", "configure", "flash_attn_combine",
            "flash_attn_func", "flash_attn_kvpacked_func",
            "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
            "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func",
-           "flash_attn_with_kvcache", "flex_attention", "flex_report",
+           "flash_attn_with_kvcache", "flash_mla_with_kvcache",
+           "flex_attention", "flex_report", "get_mla_metadata",
            "get_scheduler_metadata", "merge_states", "patch_sdpa",
            "scaled_dot_product_attention"]
 
@@ -364,8 +366,8 @@ def flash_attn_with_kvcache(
         return_softmax_lse: bool = False, *,
         cu_seqlens_q: Tensor | None = None, max_seqlen_q: int | None = None,
         out: Tensor | None = None, sink: Tensor | None = None,
-        k_descale: Tensor | None = None, v_descale: Tensor | None = None, **more
-        ) -> Tensor | tuple[Tensor, ...]:
+        k_descale: Tensor | None = None, v_descale: Tensor | None = None,
+        qv: Tensor | None = None, **more) -> Tensor | tuple[Tensor, ...]:
     """Attention over a cache: flash-attn's function of that name.
 
     q (batch, rows, heads, head size). k_cache and v_cache (slots, most tokens,
@@ -392,7 +394,11 @@ def flash_attn_with_kvcache(
 
     kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
     (all queries, heads, head size); ``out`` and ``sink`` as for
-    `flash_attn_func`, and so are ``more``."""
+    `flash_attn_func`, and so are ``more``.
+
+    ``qv`` (q's rows and heads, v_cache's columns), as flash-attn 3 has it for latent
+    attention: scores are q k + qv v. k_cache and v_cache are then columns of the
+    same rows, rows[..., n:] and rows[..., :n] (docs/latent.md)."""
     if more:
         return flash_attn_with_kvcache(
             q, k_cache, v_cache, k, v, rotary_cos, rotary_sin, cache_seqlens,
@@ -400,9 +406,12 @@ def flash_attn_with_kvcache(
             causal=causal, softcap=softcap, rotary_interleaved=rotary_interleaved,
             alibi_slopes=alibi_slopes, num_splits=num_splits,
             cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, out=out,
-            k_descale=k_descale, v_descale=v_descale, **_flash_arguments.resolve(
+            k_descale=k_descale, v_descale=v_descale, qv=qv,
+            **_flash_arguments.resolve(
                 "flash_attn_with_kvcache", more, window_size=window_size, sink=sink,
                 block_table=block_table, return_softmax_lse=return_softmax_lse))
+    if qv is not None:
+        q, k_cache, v_cache = _latent.whole_rows(q, qv, k_cache, v_cache, k, v)
     descaled = k_descale is not None or v_descale is not None
     key = options = None
     if type(window_size) is not tuple:
@@ -651,7 +660,7 @@ def _remember_sdpa(name, options, request, tensors, result):
     mask that is spread over what it does not have."""
     numbers = {"q": 0, "k": 1, "v": 2, "bias": 3, "keep": 3}
     if (request.finish or request.empty or request.problem.lse
-            or not _laid_out_like(result, tensors[0])
+            or request.problem.latent or not _laid_out_like(result, tensors[0])
             or any(x.data_ptr() != tensors[numbers[n]].data_ptr()
                    for n, x in request.tensors.items())):
         return
@@ -699,7 +708,7 @@ _flash_attn_varlen = Operator(
     window="window_size", lse="return_lse", offsets="cu_seqlens_q")
 _flash_attn_kvcache = Operator(
     "flash_attn_kvcache", flash_attn_with_kvcache,
-    left={"out": _LEFT["out"], **_MORE},
+    left={"out": _LEFT["out"], "qv": "joined with q", **_MORE},
     window="window_size", lse="return_softmax_lse", v="v_cache",
     written=("k_cache", "v_cache", "k_descale", "v_descale"),
     offsets="cu_seqlens_q")

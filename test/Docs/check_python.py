@@ -4,6 +4,9 @@
 # Those of docs/engines.md, as far as their packages are installed.
 # RUN: %python %s %src %t.engines %src/docs/engines.md 0
 #
+# Those of docs/latent.md.
+# RUN: %python %s %src %t.latent %src/docs/latent.md 1
+#
 # One that fails is found, with its line.
 # RUN: sed -e 's/o.shape == q.shape/o.shape == k.shape/' %src/docs/python.md > %t.bad
 # RUN: not %python %s %src %t %t.bad | FileCheck %s

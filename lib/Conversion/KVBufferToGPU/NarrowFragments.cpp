@@ -91,8 +91,7 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
     // Rows of warps are told apart by a sum.
     int64_t part = warpRows * tile.blockCols * bytes;
     known &= !crossed && repeatsByWarps();
-    Value rows =
-        arith::MulIOp::create(b, lower.rowPart(atom), lower.i32(part));
+    Value rows = arith::MulIOp::create(b, lower.rowPart(atom), lower.i32(part));
     first = arith::AddIOp::create(b, first, rows);
     align = std::min(align, (part & -part) / bytes);
   } else if (type.getRole() != Role::B) {

@@ -1,0 +1,175 @@
+# Latent attention: what tells that values are a part of keys, and the functions of
+# FlashMLA and flash-attn 3.
+# REQUIRES: torch
+# RUN: env KVBUF_LIB_DIR=%lib %python %s
+import unittest
+
+import torch
+
+import kvbuf
+from kvbuf import _attention
+from kvbuf.torch import (flash_attn_with_kvcache, flash_mla_with_kvcache,
+                         get_mla_metadata)
+
+HEADS, PAGE = 16, 64
+
+
+def reference(q, rows, table, lengths, values, scale=None, causal=False,
+              slopes=None):
+    """(out, lse) in float64, of [batch, rows, heads, columns]."""
+    out, sums = [], []
+    for b, length in enumerate(lengths.tolist()):
+        keys = rows.double()[table[b].long()].flatten(0, 1)[:length, 0]
+        n = q.shape[1]
+        scores = torch.einsum("ihd,jd->hij", q[b].double(), keys)
+        scores *= scale or q.shape[-1] ** -0.5
+        place = torch.arange(n)[:, None] + length - n
+        if slopes is not None:
+            scores -= slopes[:, None, None] * (place - torch.arange(length)).abs()
+        if causal:
+            scores.masked_fill_(torch.arange(length) > place, -torch.inf)
+        lse = scores.logsumexp(-1)
+        weights = (scores - lse[..., None]).exp().nan_to_num(0)
+        out.append(torch.einsum("hij,jd->ihd", weights, keys[:, :values]))
+        sums.append(lse)
+    return torch.stack(out), torch.stack(sums)
+
+
+def tensors(tokens=1, width=576, heads=HEADS):
+    torch.manual_seed(tokens)
+    q = torch.randn(2, tokens, heads, width, dtype=torch.bfloat16)
+    rows = torch.randn(6, PAGE, 1, width, dtype=torch.bfloat16)
+    table = torch.tensor([[4, 1, 5], [2, 0, 3]], dtype=torch.int32)
+    return q, rows, table, torch.tensor([130, 70], dtype=torch.int32)
+
+
+class Latent(unittest.TestCase):
+    def close(self, got, expected):
+        # Weights and results are rounded to bf16.
+        torch.testing.assert_close(got.double(), expected, atol=2e-2, rtol=2e-2)
+
+    def problems(self, call):
+        seen, before = [], _attention.on_run
+
+        def see(request):
+            seen.append(request)
+            before(request)
+
+        _attention.on_run = see
+        try:
+            result = call()
+        finally:
+            _attention.on_run = before
+        return result, [request.problem for request in seen]
+
+    def test_view(self):
+        q, rows, table, lengths = tensors()
+        given = {"page_table": table, "lengths": lengths, "return_lse": True}
+        (o, lse), problems = self.problems(
+            lambda: kvbuf.attention(q, rows, rows[..., :512], **given))
+        self.assertTrue(problems[0].latent)
+        expected, sums = reference(q, rows, table, lengths, 512)
+        self.close(o, expected)
+        torch.testing.assert_close(lse.double(), sums, atol=1e-4, rtol=1e-4)
+
+    def test_bytes(self):
+        q, rows, table, lengths = tensors()
+        scale = torch.tensor([0.5])
+        narrow = (rows / 0.5).to(torch.float8_e4m3fn)
+        o, problems = self.problems(lambda: kvbuf.attention(
+            q, narrow, narrow[..., :512], page_table=table, lengths=lengths,
+            k_descale=scale, v_descale=scale))
+        self.assertEqual([(p.latent, p.k_dtype, p.v_dtype) for p in problems],
+                         [(True, "e4m3", "")])
+        self.close(o, reference(q, narrow.double() * 0.5, table, lengths, 512)[0])
+
+    def test_own_scores(self):
+        q, rows, table, lengths = tensors(tokens=2)
+        slopes = torch.linspace(0, 0.1, HEADS)
+        o, problems = self.problems(lambda: kvbuf.attention(
+            q, rows, rows[..., :512], page_table=table, lengths=lengths,
+            alibi_slopes=slopes, causal=True))
+        self.assertTrue(problems[0].latent)
+        self.close(o, reference(q, rows, table, lengths, 512, causal=True,
+                                slopes=slopes)[0])
+
+    def test_what_is_no_part(self):
+        q, rows, _, _ = tensors()
+        from kvbuf._ops import of
+        ops = of(q)
+        part = rows[..., :512]
+        self.assertTrue(_attention.is_part(ops, rows, part))
+        self.assertTrue(_attention.is_part(ops, rows, rows))
+        for other in (part.clone(), rows[..., 64:], rows[..., :32],
+                      rows[:, :, :, :512].contiguous(), part.view(torch.float16)):
+            self.assertFalse(_attention.is_part(ops, rows, other))
+        narrow = rows[..., :256]
+        self.assertFalse(_attention.is_part(ops, narrow, narrow[..., :128]))
+
+    def test_flash_mla(self):
+        q, rows, table, lengths = tensors(tokens=2)
+        plan = get_mla_metadata(lengths, 2 * HEADS, 1)
+        (o, lse), problems = self.problems(lambda: flash_mla_with_kvcache(
+            q, rows, table, lengths, 512, *plan, softmax_scale=0.03, causal=True))
+        self.assertTrue(problems[0].latent)
+        expected, sums = reference(q, rows, table, lengths, 512, 0.03, True)
+        self.close(o, expected)
+        torch.testing.assert_close(lse.double(), sums, atol=1e-4, rtol=1e-4)
+
+    def test_flash_mla_sink(self):
+        q, rows, table, lengths = tensors()
+        sink = torch.linspace(-2, 9, HEADS)
+        o, lse = flash_mla_with_kvcache(q, rows, table, lengths, 512,
+                                        attn_sink=sink)
+        expected, sums = reference(q, rows, table, lengths, 512)
+        share = sums.exp() / (sums.exp() + sink.double().exp()[:, None])
+        self.close(o, expected * share.transpose(1, 2)[..., None])
+        torch.testing.assert_close(lse.double(), sums, atol=1e-4, rtol=1e-4)
+
+    def test_flash_attn_qv(self):
+        q, rows, table, lengths = tensors()
+        # Rows are values and then keys.
+        o, problems = self.problems(lambda: flash_attn_with_kvcache(
+            q[..., 512:], rows[..., 512:], rows[..., :512], qv=q[..., :512],
+            cache_seqlens=lengths, block_table=table))
+        self.assertTrue(problems[0].latent)
+        self.close(o, reference(q, rows, table, lengths, 512)[0])
+
+    def test_no_plan_is_kept(self):
+        # Plans are found by shapes and strides, which say nothing of parts.
+        q, rows, table, lengths = tensors()
+        for _ in range(2):
+            _, problems = self.problems(lambda: flash_attn_with_kvcache(
+                q, rows, rows[..., :512], cache_seqlens=lengths,
+                block_table=table))
+            self.assertEqual([p.latent for p in problems], [True])
+
+    def test_refusals(self):
+        q, rows, table, lengths = tensors()
+        cases = (
+            (NotImplementedError, "is_fp8_kvcache is True; kvbuf has no kernel",
+             lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
+                                            is_fp8_kvcache=True)),
+            (NotImplementedError, "indices is of shape .* all lists of keys",
+             lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
+                                            indices=table[:, None])),
+            (ValueError, "head_dim_v is 640; expected at most 576",
+             lambda: flash_mla_with_kvcache(q, rows, table, lengths, 640)),
+            (ValueError, "block_table and cache_seqlens are needed",
+             lambda: flash_mla_with_kvcache(q, rows, None, lengths, 512)),
+            (NotImplementedError, "no parts of the same rows; expected views",
+             lambda: flash_attn_with_kvcache(
+                 q[..., 512:], rows[..., 512:].clone(), rows[..., :512],
+                 qv=q[..., :512], cache_seqlens=lengths, block_table=table)),
+            (NotImplementedError, "qv is given with k and v",
+             lambda: flash_attn_with_kvcache(
+                 q[..., 512:], rows[..., 512:], rows[..., :512],
+                 rows[:2, :1, :, 512:], rows[:2, :1, :, :512],
+                 qv=q[..., :512], cache_seqlens=lengths, block_table=table)))
+        for kind, words, call in cases:
+            with self.assertRaisesRegex(kind, words):
+                call()
+
+
+if __name__ == "__main__":
+    unittest.main()
