@@ -46,20 +46,34 @@ def flash_mla_with_kvcache(
     heads, rows), float32, without the sink; -inf where a row sees no key, whose
     out is 0.
 
-    8-bit caches and lists of keys (``indices``, ``topk_length`` and ``extra_``)
-    are refused."""
+    With ``indices`` (batch, rows, most), int32 or int64, each row of q sees the
+    keys that its list names, and block_table and cache_seqlens may be None, and
+    are not looked at: by their places in the cache, page times page size and row.
+    The order does not matter, a place that is named twice counts twice, and -1
+    and whatever the cache does not have is no key. ``topk_length`` (batch): how
+    many entries at the front of a sequence's lists count. ``causal`` means nothing
+    then, and is refused.
+
+    Caches of 8-bit rows with parts of 16 bits, and a second cache (``extra_``), are
+    refused."""
     refuse("is_fp8_kvcache", bool(is_fp8_kvcache), False)
-    for name, value in (("indices", indices), ("extra_k_cache", extra_k_cache),
+    for name, value in (("extra_k_cache", extra_k_cache),
                         ("extra_indices_in_kvcache", extra_indices_in_kvcache),
-                        ("topk_length", topk_length),
                         ("extra_topk_length", extra_topk_length)):
-        refuse(name, value, None, why=", as for all lists of keys")
+        refuse(name, value, None)
+    if topk_length is not None and indices is None:
+        raise ValueError("topk_length is given without indices, of which it says "
+                         "how many count")
     ops = of(q)
     require_rank("q", q, 4, "(batch, rows, heads, head size)")
     require_rank("k_cache", k_cache, 4, "(pages, page size, KV heads, head size)")
+    if indices is not None:
+        refuse("causal", bool(causal), False, why=" with indices")
+        return _listed(ops, q, k_cache, indices, topk_length, head_dim_v,
+                       softmax_scale, attn_sink)
     if block_table is None or cache_seqlens is None:
-        raise ValueError("block_table and cache_seqlens are needed; one of them is "
-                         "None")
+        raise ValueError("block_table and cache_seqlens are needed without indices; "
+                         "one of them is None")
     require_rank("block_table", block_table, 2, "(batch, pages)")
     width = k_cache.shape[-1]
     if require_index("head_dim_v", head_dim_v, 1) > width:
@@ -81,6 +95,40 @@ def flash_mla_with_kvcache(
         share = torch.sigmoid(lse - attn_sink[:, None]).transpose(1, 2)
         out = (out * share[..., None]).to(q.dtype)
     return out, lse
+
+
+def _listed(ops, q, k_cache, indices, counts, values, scale, sink):
+    """Attention of each row of q to the keys of a list of its own: rows are then
+    sequences of one row each, and keys pages of one."""
+    batch, rows, heads, _ = q.shape
+    require_rank("indices", indices, 3, "(batch, rows, most keys)")
+    require_shape("indices", indices, (batch, rows, indices.shape[2]),
+                  "a list for each row of q")
+    require_type(ops, "indices", indices, "i32", "i64")
+    pages, size = k_cache.shape[:2]
+    if pages > 1 and k_cache.stride(0) != size * k_cache.stride(1):
+        raise NotImplementedError(
+            f"indices are given, and k_cache has {k_cache.stride(0)} elements from "
+            f"page to page; expected {size} rows of {k_cache.stride(1)}, one after "
+            "the other")
+    tokens = k_cache.as_strided(
+        (pages * size, 1, *k_cache.shape[2:]),
+        (k_cache.stride(1), k_cache.stride(1), *k_cache.stride()[2:]))
+    there = (indices >= 0) & (indices < pages * size)
+    if counts is not None:
+        require_shape("topk_length", counts, (batch,), "one a sequence")
+        require_type(ops, "topk_length", counts, "i32", "i64")
+        places = torch.arange(indices.shape[2], device=indices.device)
+        there &= places < counts[:, None, None]
+    # Those that are no keys come last, where nothing looks at them.
+    table = torch.where(there, indices, -1).sort(-1, descending=True).values
+    lengths = there.sum(-1, dtype=indices.dtype)
+    out, lse = flash_mla_with_kvcache(
+        q.reshape(batch * rows, 1, heads, q.shape[-1]), tokens,
+        table.reshape(batch * rows, -1), lengths.reshape(-1), values,
+        softmax_scale=scale, attn_sink=sink)
+    return (out.reshape(batch, rows, heads, values),
+            lse.reshape(batch, rows, heads).transpose(1, 2))
 
 
 def whole_rows(q, qv, k_cache, v_cache, k, v):

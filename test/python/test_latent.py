@@ -144,15 +144,51 @@ class Latent(unittest.TestCase):
                 block_table=table))
             self.assertEqual([p.latent for p in problems], [True])
 
+    def test_lists(self):
+        # Two rows a sequence, each with keys of its own, in any order; one list has
+        # no key, one the same key twice, one places that the cache does not have.
+        q, rows, _, _ = tensors(tokens=2)
+        lists = torch.full((2, 2, 70), -1, dtype=torch.int32)
+        lists[0, 0] = torch.randperm(6 * PAGE)[:70]
+        lists[0, 1, 3:9] = torch.tensor([5, 200, 5, 6 * PAGE, 2**31 - 1, 7])
+        lists[1, 0, ::2] = torch.randperm(6 * PAGE)[:35]
+        counts = torch.tensor([70, 40], dtype=torch.int32)
+        keys = rows.double().flatten(0, 1)[:, 0]
+        for given, kind in (None, torch.int32), (counts, torch.int64):
+            o, lse = flash_mla_with_kvcache(
+                q, rows, None, None, 512, indices=lists.to(kind),
+                topk_length=None if given is None else given.to(kind))
+            for b, i in (0, 0), (0, 1), (1, 0), (1, 1):
+                most = 70 if given is None else int(given[b])
+                seen = [n for n in lists[b, i, :most].tolist()
+                        if 0 <= n < 6 * PAGE]
+                expected, sums = reference(
+                    q[b:b + 1, i:i + 1], keys[seen].view(1, -1, 1, 576),
+                    torch.zeros(1, 1), torch.tensor([len(seen)]), 512)
+                self.close(o[b:b + 1, i:i + 1], expected)
+                torch.testing.assert_close(lse[b, :, i].double(), sums[0, :, 0],
+                                           atol=1e-4, rtol=1e-4)
+
     def test_refusals(self):
         q, rows, table, lengths = tensors()
         cases = (
             (NotImplementedError, "is_fp8_kvcache is True; kvbuf has no kernel",
              lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
                                             is_fp8_kvcache=True)),
-            (NotImplementedError, "indices is of shape .* all lists of keys",
+            (NotImplementedError, "extra_k_cache is of shape",
              lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
+                                            indices=table[:, None],
+                                            extra_k_cache=rows)),
+            (NotImplementedError, "causal is True; kvbuf has no kernel for it with "
+             "indices",
+             lambda: flash_mla_with_kvcache(q, rows, None, None, 512, causal=True,
                                             indices=table[:, None])),
+            (NotImplementedError, "from page to page; expected 64 rows of 576",
+             lambda: flash_mla_with_kvcache(q, rows[::2], None, None, 512,
+                                            indices=table[:, None])),
+            (ValueError, "topk_length is given without indices",
+             lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
+                                            topk_length=lengths)),
             (ValueError, "head_dim_v is 640; expected at most 576",
              lambda: flash_mla_with_kvcache(q, rows, table, lengths, 640)),
             (ValueError, "block_table and cache_seqlens are needed",
