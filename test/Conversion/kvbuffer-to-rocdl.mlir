@@ -1,4 +1,8 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-rocdl,canonicalize,cse))" --split-input-file | FileCheck %s
+// Blocks of four waves that have more than half of a unit's LDS are alone there.
+// RUN: sed -e 's/block = \[512, 1, 1\], dynamic_shared_bytes = 2048/block = [256, 1, 1], dynamic_shared_bytes = 122880/' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-rocdl,canonicalize,cse))" --split-input-file | FileCheck %s --check-prefix=ALONE
+// ALONE-LABEL: llvm.func @move(
+// ALONE-SAME: ["amdgpu-waves-per-eu", "1,2"]
 
 #lds = #gpu.address_space<workgroup>
 

@@ -528,6 +528,15 @@ static void weighBranches(LLVM::LLVMFuncOp func) {
   });
 }
 
+/// The bytes of the LDS of a kernel's module.
+static int64_t ldsBytesOf(LLVM::LLVMFuncOp func) {
+  auto lds = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+      func, StringAttr::get(func.getContext(), kLdsName));
+  auto array = lds ? dyn_cast<LLVM::LLVMArrayType>(lds.getGlobalType())
+                   : LLVM::LLVMArrayType();
+  return array ? array.getNumElements() : 0;
+}
+
 void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
                                               const TargetInfo &target) {
   MLIRContext *context = &getContext();
@@ -545,16 +554,22 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
                                   : WalkResult::advance();
                      })
                      .wasInterrupted();
-  // Blocks of one wave may be as few as their LDS leaves room for.
+  // Blocks of one wave may be as few as their LDS leaves room for; those of a
+  // wave a SIMD, of which LDS has room for one alone, are.
   auto launch =
       func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
   auto size = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
-  bool oneWave = size && !size.empty() &&
-                 cast<IntegerAttr>(size[0]).getInt() == target.waveSize;
+  int64_t waves = size && !size.empty()
+                      ? cast<IntegerAttr>(size[0]).getInt() / target.waveSize
+                      : 0;
+  constexpr int64_t kSimds = 4;
+  bool isAlone =
+      waves > 0 && waves <= kSimds && 2 * ldsBytesOf(func) > target.ldsBytes;
   if (usesLds)
     attributes.insert(
         attributes.begin(),
-        b.getStrArrayAttr({"amdgpu-waves-per-eu", oneWave ? "1,2" : "2,2"}));
+        b.getStrArrayAttr(
+            {"amdgpu-waves-per-eu", waves == 1 || isAlone ? "1,2" : "2,2"}));
   func.setPassthroughAttr(b.getArrayAttr(attributes));
   // The size of a block is known: the registers that a lane may use follow.
   if (auto kernel =
