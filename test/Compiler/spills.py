@@ -10,6 +10,7 @@ mask, as many as a test may take; `--all` takes each of them.
 
 import itertools
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -31,15 +32,30 @@ SOME = [
     {"head_size": 64, "query": "ragged", "cache": "ragged", "causal": True,
      "window_left": 1000},
     {"head_size": 128, "cache": "paged", "page_size": 1, "causal": True},
+    {"head_size": 64, "function": "documents"},
 ]
+
+# Functions of scores and visibility, by their examples, at sizes of the table.
+FUNCTIONS = ["alibi", "bias", "documents"]
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples" / "scores"
+
+
+def function(options):
+    """The text of an example, of another head size."""
+    text = (EXAMPLES / f"{options['function']}.mlir").read_text()
+    size = options["head_size"]
+    return text.replace("x64xbf16", f"x{size}xbf16").replace(
+        "head_size = 64", f"head_size = {size}")
 
 
 def spilled(ptxas, options):
     """What ptxas says of the kernel's spills."""
+    text = (function(options) if "function" in options
+            else problem(heads=8, **options))
     ptx = subprocess.run(
         ["kvbuf-compile", "-", "--target=sm_90a", "--no-alternatives",
          "--ptxas=none", "--emit=ptx", "-o", "-"], check=True, text=True,
-        input=problem(heads=8, **options), capture_output=True).stdout
+        input=text, capture_output=True).stdout
     said = subprocess.run([ptxas, "-arch=sm_90a", "-v", "-", "-o", os.devnull],
                           input=ptx, text=True, check=True,
                           capture_output=True).stderr
@@ -52,6 +68,8 @@ def main():
     if "--all" in sys.argv:
         cases = [{"head_size": size, **cache, **mask} for size, cache, mask
                  in itertools.product(SIZES, CACHES, MASKS)]
+        cases += [{"head_size": size, "function": name} for size, name
+                  in itertools.product(SIZES, FUNCTIONS)]
     bad = 0
     for options in cases:
         found = spilled(sys.argv[1], options)

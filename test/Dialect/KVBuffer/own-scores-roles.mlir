@@ -1,14 +1,16 @@
 // Functions of scores in kernels with warp roles: consumers map the scores between the
 // product of Q and K and the softmax, while the product of P and V of the tile before is
 // in flight; groups take turns; maxima are compared as integers. Tiles that go beyond
-// the last key have a loop of their own.
+// the last key have a loop of their own. What a function of visibility reads by the key
+// has registers of its own, and tiles fewer keys for it.
 
-// RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a --mlir-print-local-scope | FileCheck %s
 
 !qo = memref<?x?x4x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
 
 // CHECK-LABEL: gpu.func @documents(
+// CHECK-SAME:    BM = 192, BN = 96,
 // CHECK:         kvbuffer.team @consumers
 // CHECK:         scf.for
 // CHECK:           kvbuffer.mask

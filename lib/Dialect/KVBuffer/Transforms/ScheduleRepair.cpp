@@ -9,6 +9,8 @@
 #include "ScheduleRepair.h"
 #include "ProblemLimits.h"
 #include "kvbuffer/Target/ScheduleLimits.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Diagnostics.h"
 #include <numeric>
 
@@ -151,6 +153,38 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
     --choice.stages;
 }
 
+/// Whether a problem's function of visibility reads tensors by the key.
+static bool readsByKey(AttentionOp op) {
+  if (op.getVisible().empty())
+    return false;
+  constexpr unsigned keyArgument = 4;
+  llvm::SetVector<Operation *> ofKey;
+  getForwardSlice(op.getVisible().getArgument(keyArgument), &ofKey);
+  return llvm::any_of(ofKey, llvm::IsaPred<memref::LoadOp>);
+}
+
+/// What such a function reads comes ahead of its use, beside a tile of scores:
+/// Q gives way to it, and then keys of a tile do. (ptxas counts: with fewer
+/// registers left it keeps some values in memory.)
+static void repairForReads(AttentionOp op, const AskedSchedule &asked,
+                           const TargetInfo &target, ScheduleChoice &choice) {
+  constexpr int64_t values = 24, step = 16;
+  if (!choice.producers || !readsByKey(op))
+    return;
+  TileOperands operands = operandsOf(op);
+  int64_t page = op.getK().getType().getPageSize();
+  auto fits = [&] {
+    return ScheduleLimits(Schedule::of(choice), target).registers(operands) +
+               values <=
+           choice.consumerRegisters;
+  };
+  if (!fits() && !asked.names("q_in_regs"))
+    choice.qInRegs = false;
+  // Tiles go with pages as they are.
+  while (!page && !asked.names("BN") && choice.BN > 4 * step && !fits())
+    choice.BN -= step;
+}
+
 /// Gives the schedule of warps that are all alike room for a team that moves,
 /// where somebody asks for one that the chip's table does not have: what such
 /// warps alone have is then as if nobody had said it.
@@ -173,6 +207,7 @@ void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
   repairMovement(asked, choice);
   repairOverlap(asked, target, choice);
   repairSplitKeys(op, asked, target, choice);
+  repairForReads(op, asked, target, choice);
   // Clusters take several tiles, one after the other: who wants it otherwise
   // does not want them.
   const ScheduleParameters &values = asked.values();
