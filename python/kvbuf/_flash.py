@@ -413,16 +413,18 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
         scores = {"bias" if floats else "keep": mask}
     q, k, v = (x.swapaxes(1, 2) for x in (q, k, v))
     rows, keys = q.shape[1], k.shape[1]
-    out = ops.empty((*shape_of(q)[:-1], v.shape[-1]), ops.dtype(q), q)
-    # In memory as torch has it: rows of a head lie together.
-    out = ops.empty((out.shape[0], out.shape[2], rows, out.shape[3]),
-                    ops.dtype(q), q).swapaxes(1, 2)
+    out, parts = None, []
+    if not ops.frozen:
+        # In memory as torch has it: rows of a head lie together.
+        out = ops.empty((q.shape[0], q.shape[2], rows, v.shape[-1]), ops.dtype(q),
+                        q).swapaxes(1, 2)
 
     def part(first, last, causal, upto):
         request = build(ops, q[:, first:last], k[:, :upto], v[:, :upto],
-                        scale=scale, causal=causal, out=out[:, first:last],
+                        scale=scale, causal=causal,
+                        out=None if out is None else out[:, first:last],
                         convert=convert, **scores)
-        run(ops, request, q)
+        parts.append(run(ops, request, q)[0])
 
     if not is_causal:
         part(0, rows, False, keys)
@@ -432,6 +434,8 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
         part(0, square, True, square)
         if rows > square:
             part(square, rows, False, keys)
+    if out is None:
+        out = parts[0] if len(parts) == 1 else ops.np.concatenate(parts, 1)
     result = out.swapaxes(1, 2)
     return result.reshape(*lead, rows, v.shape[-1])
 

@@ -15,6 +15,9 @@ from ._device import Device
 class Framework:
     """What most frameworks agree on."""
 
+    #: Whether nobody may write what the framework has made.
+    frozen = False
+
     def float8_of(self, x):
         """The 8-bit float that elements are, "bytes" if they are only such; None
         for others."""
@@ -281,6 +284,8 @@ class Jax(Numpy):
     """JAX's arrays, which nobody but JAX may change: results are new ones. JAX
     knows nothing of launches, so the host waits before and after each."""
 
+    frozen = True
+
     def __init__(self):
         self.jax = sys.modules["jax"]
         self.np = self.jax.numpy
@@ -295,11 +300,7 @@ class Jax(Numpy):
                 "i64": self.np.int64}[dtype]
 
     def place(self, x):
-        if isinstance(x, self.jax.core.Tracer):
-            raise NotImplementedError(
-                "the call is traced by JAX (jit, grad, vmap), which kernels of "
-                "kvbuf are no part of; call it outside, or by "
-                "jax.pure_callback")
+        _tensors.refuse_traced("the call", x)
         devices = x.devices()
         if len(devices) > 1:
             raise ValueError(f"an array is shared by {len(devices)} devices; "

@@ -97,7 +97,17 @@ def _from_interface(name, tensor, interface, device):
                       not readonly)
 
 
+def refuse_traced(name, tensor):
+    """NotImplementedError for what stands for an array of JAX's in a trace."""
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(tensor, jax.core.Tracer):
+        raise NotImplementedError(
+            f"{name} is traced by JAX (jit, grad, vmap), which kernels of kvbuf are no "
+            "part of; call kvbuf outside of the traced function, on its results")
+
+
 def _from_dlpack(name, tensor):
+    refuse_traced(f"tensor '{name}'", tensor)
     on_host = tensor.__dlpack_device__()[0] in (1, 3, 11)
     # -1: no synchronization. The kernel is launched on the stream that the
     # tensor's framework works on, so the order is right already.

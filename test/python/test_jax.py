@@ -1,7 +1,7 @@
-# REQUIRES: jax
+# REQUIRES: jax, torch
 # RUN: env KVBUF_LIB_DIR=%lib JAX_PLATFORMS=cpu %python %s
 """The attention functions on JAX's arrays, on the emulator, against float64 and
-jax.nn.dot_product_attention. Needs JAX, and is skipped without."""
+jax.nn.dot_product_attention. Needs JAX and torch, and is skipped without."""
 
 import pathlib
 import sys
@@ -18,6 +18,14 @@ import kvbuf  # noqa: E402
 import kvbuf.torch as kt  # noqa: E402
 
 KEY = jax.random.key(int.from_bytes(np.random.default_rng().bytes(4), "little"))
+
+PROBLEM = """!q = memref<?x?x1x64xbf16, strided<[?, ?, ?, 1]>>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
+func.func @f(%q: !q, %k: !kv, %v: !kv, %o: !q) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {} : !q, !kv, !kv, !q
+  return
+}
+"""
 
 
 def normal(i, *shape, dtype=jnp.bfloat16):
@@ -53,6 +61,19 @@ class Jax(unittest.TestCase):
         e = jax.nn.dot_product_attention(
             *(x.astype(jnp.float32) for x in (q, k, v)), is_causal=True, scale=0.3)
         self.close(o, exact(e))
+
+    def test_sdpa(self):
+        """Torch's function, also of more rows than keys: two launches."""
+        for rows in 8, 20:
+            q, k, v = normal(3, 1, 2, rows, 64), *(normal(n, 1, 2, 12, 64)
+                                                   for n in (4, 5))
+            o = kt.scaled_dot_product_attention(q, k, v, is_causal=True)
+            q, k, v = (exact(x)[0] for x in (q, k, v))
+            s = np.einsum("hid,hjd->hij", q, k) / 8
+            s = np.where(np.tri(rows, 12, dtype=bool), s, -np.inf)
+            p = np.exp(s - s.max(-1, keepdims=True))
+            self.close(o[0], np.einsum("hij,hjd->hid", p / p.sum(-1, keepdims=True),
+                                       v))
 
     def test_results_of_computations(self):
         """Arrays that JAX may still be computing, and one it goes on with."""
@@ -91,6 +112,12 @@ class Jax(unittest.TestCase):
             kvbuf.attention(q, q, q, out=q)
         with self.assertRaisesRegex(NotImplementedError, "traced by JAX"):
             jax.jit(lambda x: kvbuf.attention(x, x, x))(q)
+        # Whatever of a call is traced.
+        with self.assertRaisesRegex(NotImplementedError, "'sink' is traced by JAX"):
+            jax.jit(lambda x: kvbuf.attention(q, q, q, sink=x))(jnp.zeros(1))
+        kernel = kvbuf.compile(PROBLEM, target="sm_80")
+        with self.assertRaisesRegex(NotImplementedError, "'q' is traced by JAX"):
+            jax.vmap(lambda x: kernel(q=x, k=q, v=q))(q[None])
         for cache in q, q.astype(jnp.float8_e4m3fn):
             with self.assertRaisesRegex(
                     ValueError, "k_cache is an array of JAX's, which cannot be "
