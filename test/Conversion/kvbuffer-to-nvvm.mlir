@@ -12,11 +12,14 @@ gpu.module @m {
     gpu.return
   }
 
+  // Words stay in the order of the instruction's registers.
   // CHECK-LABEL: llvm.func @f16(
+  // CHECK-SAME:    %[[A0:.*]]: vector<2xf16>, %[[A1:.*]]: vector<2xf16>, %[[A2:.*]]: vector<2xf16>, %[[A3:.*]]: vector<2xf16>, %[[B0:.*]]: vector<2xf16>, %[[B1:.*]]: vector<2xf16>, %[[C:[^:]*]]: vector<4xf32>
   // CHECK-NOT:     llvm.bitcast
-  // CHECK:         nvvm.mma.sync {{.*}} : (vector<2xf16>, vector<2xf16>, f32)
-  gpu.func @f16(%w: vector<2xf16>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
-    %d = kvbuffer.lane_mma a(%w, %w, %w, %w : vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>) b(%w, %w : vector<2xf16>, vector<2xf16>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
+  // CHECK-COUNT-4: llvm.extractelement %[[C]]
+  // CHECK:         nvvm.mma.sync A[%[[A0]], %[[A1]], %[[A2]], %[[A3]]] B[%[[B0]], %[[B1]]] {{.*}} : (vector<2xf16>, vector<2xf16>, f32)
+  gpu.func @f16(%a0: vector<2xf16>, %a1: vector<2xf16>, %a2: vector<2xf16>, %a3: vector<2xf16>, %b0: vector<2xf16>, %b1: vector<2xf16>, %c: vector<4xf32>, %out: memref<4xf32>) kernel {
+    %d = kvbuffer.lane_mma a(%a0, %a1, %a2, %a3 : vector<2xf16>, vector<2xf16>, vector<2xf16>, vector<2xf16>) b(%b0, %b1 : vector<2xf16>, vector<2xf16>) c(%c : vector<4xf32>) {shape = array<i64: 16, 8, 16>}
     %c0 = arith.constant 0 : index
     vector.store %d, %out[%c0] : memref<4xf32>, vector<4xf32>
     gpu.return
