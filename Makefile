@@ -5,12 +5,14 @@
 #   JOBS   parallel jobs (default: all cores)
 #   SEED, SECONDS_EACH  of `make fuzz`: what is random, and the time for each of
 #          its two parts (default: today's date, 300)
+#   MINUTES  of `make nightly` (default: 60)
 BUILD ?= build
 JOBS ?= $(shell nproc)
 SEED ?= $(shell date +%Y%m%d)
 SECONDS_EACH ?= 300
+MINUTES ?= 60
 
-.PHONY: all deps build run test fuzz wheel bench-emulator docs format clean
+.PHONY: all deps build run test fuzz nightly tidy wheel bench-emulator docs format clean
 
 all: build
 
@@ -35,6 +37,15 @@ test: build
 fuzz: build
 	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-emu-fuzz
 	@tools/fuzz.sh $(BUILD) $(SEED) $(SECONDS_EACH)
+
+# Fuzzers, random schedules and random problems for MINUTES.
+nightly: build
+	@ninja -C $(BUILD) -j $(JOBS) --quiet kvbuf-emu-fuzz
+	@tools/nightly.sh $(BUILD) $(MINUTES) $(SEED)
+
+# clang-tidy, where it is.
+tidy: $(BUILD)/build.ninja
+	@tools/tidy.sh $(BUILD) $(JOBS)
 
 # dist/kvbuf-*.whl, with the compiler, and dist/kvbuf_runtime-*.whl, without.
 wheel: build

@@ -1,6 +1,7 @@
 # Helpers shared by every library and tool of this project.
 
-# Warnings are errors in spirit: the tree builds without any.
+# The tree builds without warnings; KVBUF_WERROR, which tests and CI take, holds it
+# to that.
 add_library(kvbuf_options INTERFACE)
 # The headers are C++20, whatever a project that links the libraries has.
 target_compile_features(kvbuf_options INTERFACE cxx_std_20)
@@ -8,7 +9,8 @@ target_compile_features(kvbuf_options INTERFACE cxx_std_20)
 target_compile_options(kvbuf_options INTERFACE
   $<BUILD_INTERFACE:-Wall>
   $<BUILD_INTERFACE:-Wextra>
-  $<BUILD_INTERFACE:-Wno-unused-parameter>)
+  $<BUILD_INTERFACE:-Wno-unused-parameter>
+  $<$<BOOL:${KVBUF_WERROR}>:$<BUILD_INTERFACE:-Werror>>)
 target_compile_definitions(kvbuf_options INTERFACE
   $<BUILD_INTERFACE:KVBUF_VERSION="${PROJECT_VERSION}">)
 

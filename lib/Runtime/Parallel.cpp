@@ -20,8 +20,8 @@ using namespace kvbuf::rt;
 
 unsigned kvbuf::rt::threadCount() {
   if (const char *text = std::getenv("KVBUF_THREADS"))
-    if (int n = std::atoi(text); n > 0)
-      return static_cast<unsigned>(std::min(n, 1024));
+    if (long n = std::strtol(text, nullptr, 10); n > 0)
+      return static_cast<unsigned>(std::min(n, 1024l));
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
