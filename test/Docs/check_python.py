@@ -26,7 +26,7 @@ import traceback
 
 SOURCE, FOLDER, PAGE = map(pathlib.Path, sys.argv[1:4])
 FEWEST = int(sys.argv[4]) if len(sys.argv) > 4 else 6
-OPTIONAL = [name for name in ("torch", "transformers", "kernels")
+OPTIONAL = [name for name in ("torch", "transformers", "kernels", "jax")
             if importlib.util.find_spec(name) is None]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
