@@ -14,6 +14,7 @@ from torch.nn.attention.bias import CausalBias
 from . import _flash
 from ._library import Error
 from ._report import Record
+from ._sdpa import _triangle, scaled_dot_product_attention
 from ._settings import settings as _settings
 from ._torch_state import function_modes, speaker, wants_derivatives
 
@@ -89,7 +90,6 @@ def patch_sdpa(*, emulate: bool = False) -> Patch:
     not taken and why, and whose `remove` undoes it. Tensors of the host go to torch,
     unless ``emulate``, and so do those whose class, or a mode, has torch's functions
     in its own hands. Under torch.compile calls are not counted."""
-    from .torch import _triangle, scaled_dot_product_attention
     patch = Patch(emulate)
 
     def scaled_dot_product_attention_by_kvbuf(

@@ -5,17 +5,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
 import struct
+import threading
 
 import torch
 
-from . import _calls, _kernels, _ops, _tensors
+from . import _attention, _calls, _kernels, _ops, _tensors
 from ._library import check
 from ._torch_state import is_memory
 
 _Tensor = torch.Tensor
 _empty_like = torch.empty_like
+_is_compiling = torch.compiler.is_compiling
+#: Enough where tensors' types are asked for too, and half the time.
+_is_traced = getattr(torch.compiler, "is_dynamo_compiling", _is_compiling)
+#: The type of 16 bits that parts of complex tensors have, and so torch's negative
+#: bit: memory that holds what a tensor is not.
+_half = torch.float16
 
 #: Launches by what they follow from; addresses alone are open.
 _plans: dict = {}
@@ -156,3 +164,26 @@ def _remember(key, options, request, tensors):
     if order[0] != 0:
         return
     _keep(key, options, request, tensors, request.out, order)
+
+
+_requests = threading.local()
+
+
+@contextlib.contextmanager
+def _watched():
+    """The Requests that this thread runs within the block."""
+    before = getattr(_requests, "seen", None)
+    _requests.seen = seen = []
+    try:
+        yield seen
+    finally:
+        _requests.seen = before
+
+
+def _see(request):
+    seen = getattr(_requests, "seen", None)
+    if seen is not None:
+        seen.append(request)
+
+
+_attention.on_run = _see

@@ -19,6 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
 import kvbuf.torch as kt  # noqa: E402
+from kvbuf import _sdpa  # noqa: E402
 from kvbuf._operators import Operator  # noqa: E402
 
 torch.manual_seed(torch.seed())
@@ -36,7 +37,7 @@ class Parameters(unittest.TestCase):
     #: Values that no default has, by the annotation.
     VALUES = {"bool": True, "float": 0.25, "float | None": 0.25, "int": 7,
               "int | None": 7, "str": "cached", "str | None": "e4m3",
-              "int | Tensor | None": 7, "tuple[int, int]": (3, 1),
+              "int | Tensor | None": 3, "tuple[int, int]": (3, 1),
               "tuple | None": (3, 1)}
 
     def test_all_arrive(self):
@@ -55,7 +56,7 @@ class Parameters(unittest.TestCase):
                     "max_seqlen_q": 4, "max_seqlen_k": 4}),
                 (kt.flash_attn_with_kvcache, kt._flash_attn_kvcache,
                  {"q": q, "k_cache": q, "v_cache": q}),
-                (kt.scaled_dot_product_attention, kt._sdpa,
+                (kt.scaled_dot_product_attention, _sdpa._sdpa,
                  {"query": q, "key": q, "value": q}),
                 (kt.attention, kt._attention_operator, dense)):
             for name, parameter in inspect.signature(function).parameters.items():

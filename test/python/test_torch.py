@@ -21,6 +21,7 @@ from torch.overrides import TorchFunctionMode
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
 import kvbuf.torch as kt  # noqa: E402
+from kvbuf import _plain  # noqa: E402
 from attention_reference import attention  # noqa: E402
 
 SEED = random.SystemRandom().randrange(1 << 32)
@@ -351,7 +352,7 @@ class Gradients(Case):
     def test_by_torch(self):
         q, k, v = self.q, self.k, self.v
         cu = torch.tensor([0, 8], dtype=torch.int32)
-        kt._warned.clear()
+        _plain._warned.clear()
         with kt.configure(gradients="torch"), warnings.catch_warnings(
                 record=True) as seen:
             warnings.simplefilter("always")
