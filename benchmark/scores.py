@@ -1,0 +1,242 @@
+#!/usr/bin/env python3
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Functions of scores and visibility on a GPU, beside plain kernels of as many tiles.
+
+    benchmark/scores.py --compile DIR --target=sm_90a    # with a compiler
+    benchmark/scores.py --run DIR                        # with a GPU and PyTorch
+
+Each function is checked against float64 (2 sequences of 300 rows on 700 keys), and timed
+in turns with the plain kernel that visits the same tiles of keys: 4 sequences of 4096
+rows, and one of 16384, 16 heads, bf16. A column says what part of the plain kernel's rate
+a function has.
+
+Exit status: 0 all are right; 1 some are not; 2 bad usage.
+"""
+
+import pathlib
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
+
+SIZES = 64, 128, 256
+HEADS, CAP, LEFT = 16, 30.0, 1000
+ROUNDS, LAUNCHES = 9, 10
+#: Errors are in units of those of a softmax whose weights are rounded to bf16.
+LARGEST, MEAN = 2.0, 1.15
+
+DISTANCE = "      %distance = arith.subi %key, %position : index\n"
+ADD = "      %t = arith.addf %s, %b : f32"
+
+#: What each function captures (name, type, shape), whether it makes scores, its body, and
+#: the mask beside it.
+FUNCTIONS = {
+    "alibi": (("captured", f"memref<{HEADS}xf32>", f"[{HEADS}]"), True, f"""\
+      %slope = memref.load %captured_[%head] : memref<{HEADS}xf32>
+{DISTANCE}      %n = arith.index_cast %distance : index to i32
+      %far = arith.sitofp %n : i32 to f32
+      %b = arith.mulf %far, %slope : f32
+{ADD}""", "causal = true"),
+    "relative": (("captured", f"memref<{HEADS}x31xf32>", f"[{HEADS}, 31]"), True, f"""\
+      %c15 = arith.constant 15 : index
+      %cm15 = arith.constant -15 : index
+{DISTANCE}      %least = arith.maxsi %distance, %cm15 : index
+      %most = arith.minsi %least, %c15 : index
+      %bucket = arith.addi %most, %c15 : index
+      %b = memref.load %captured_[%head, %bucket] : memref<{HEADS}x31xf32>
+{ADD}""", ""),
+    "bias": (("captured", f"memref<{HEADS}x?x?xbf16>", f'[{HEADS}, "seq_q", "seq_k"]'), True,
+             f"""\
+      %narrow = memref.load %captured_[%head, %row, %key] : memref<{HEADS}x?x?xbf16>
+      %b = arith.extf %narrow : bf16 to f32
+{ADD}""", ""),
+    "softcap": (None, True, f"""\
+      %cap = arith.constant {CAP} : f32
+      %x = arith.divf %s, %cap : f32
+      %y = math.tanh %x : f32
+      %t = arith.mulf %y, %cap : f32""", "causal = true"),
+    "documents": (("captured", "memref<?x?xi32>", '["batch", "seq_k"]'), False, """\
+      %c0 = arith.constant 0 : index
+      %at = arith.maxsi %position, %c0 : index
+      %own = memref.load %captured_[%batch, %at] : memref<?x?xi32>
+      %other = memref.load %captured_[%batch, %key] : memref<?x?xi32>
+      %t = arith.cmpi eq, %own, %other : i32""", "causal = true"),
+    "prefix": (("captured", "memref<?xi32>", '["batch"]'), False, """\
+      %prefix = memref.load %captured_[%batch] : memref<?xi32>
+      %end = arith.index_cast %prefix : i32 to index
+      %first = arith.cmpi slt, %key, %end : index
+      %before = arith.cmpi sle, %key, %position : index
+      %t = arith.ori %first, %before : i1""", ""),
+    "window": (None, False, f"""\
+      %left = arith.constant {LEFT} : index
+      %distance = arith.subi %position, %key : index
+      %near = arith.cmpi sle, %distance, %left : index
+      %before = arith.cmpi sle, %key, %position : index
+      %t = arith.andi %near, %before : i1""", ""),
+}
+#: Plain kernels by the mask.
+PLAIN = {"": "plain", "causal = true": "plain-causal",
+         f"causal = true, left = {LEFT}": "plain-window"}
+
+
+def plain_of(name):
+    """The plain kernel that visits the same tiles."""
+    return PLAIN[f"causal = true, left = {LEFT}" if name == "window"
+                 else FUNCTIONS[name][3]]
+
+
+def source(size, mask, function=None):
+    """The program of a function, or of none."""
+    capture, scores, body = None, False, ""
+    if function:
+        capture, scores, body, mask = FUNCTIONS[function]
+    qo = f"memref<?x?x{HEADS}x{size}xbf16, strided<[?, ?, ?, 1]>>"
+    kv = f"!kvbuffer.cache<dense, bf16, heads = {HEADS}, head_size = {size}>"
+    argument = captured = inner = region = ""
+    if capture:
+        name, kind, shape = capture
+        argument = (f'%{name}: {kind} {{kvbuffer.name = "{name}", '
+                    f"kvbuffer.shape = {shape}}}, ")
+        captured, inner = f"    captures(%{name} : {kind})\n", f", %{name}_: {kind}"
+    if function:
+        first = "%s: f32, " if scores else ""
+        region = (f"    {'score' if scores else 'visible'} {{\n    ^bb0({first}%batch: "
+                  "index, %head: index, %row: index, %position: index, %key: index"
+                  f"{inner}):\n{body}\n      kvbuffer.yield %t : "
+                  f"{'f32' if scores else 'i1'}\n    }}\n")
+    attributes = f" {{mask = #kvbuffer.mask<{mask}>}}" if mask else ""
+    return (f"func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, {argument}%o: {qo}) {{\n"
+            f"  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){attributes} : "
+            f"{qo}, {kv}, {kv}, {qo}\n{captured}{region}  return\n}}\n")
+
+
+def compile_all(folder, target, compiler, sizes):
+    folder.mkdir(parents=True, exist_ok=True)
+    texts = {f"{name}{size}": source(size, mask)
+             for size in sizes for mask, name in PLAIN.items()}
+    texts |= {f"{name}{size}": source(size, "", name)
+              for size in sizes for name in FUNCTIONS}
+    for name, text in texts.items():
+        subprocess.run([compiler, "-", f"--target={target}", "-o",
+                        str(folder / f"{name}.kvbuf")], check=True, input=text, text=True)
+
+
+def captures(torch, name, batch, queries, keys):
+    """The tensor that a function captures."""
+    if name == "alibi":
+        return torch.rand(HEADS, device="cuda") / 8
+    if name == "relative":
+        return torch.randn(HEADS, 31, device="cuda")
+    if name == "bias":
+        return torch.randn(HEADS, queries, keys, device="cuda").to(torch.bfloat16)
+    if name == "documents":
+        return torch.randint(0, 8, (batch, keys), device="cuda").sort().values.int()
+    if name == "prefix":
+        return torch.randint(0, keys, (batch,), device="cuda").int()
+    return None
+
+
+def expected(torch, name, tensor, q, k, v):
+    """The exact result, and what weights rounded to bf16 give."""
+    queries, keys = q.shape[1], k.shape[1]
+    i = torch.arange(queries, device="cuda")[:, None] + keys - queries
+    j = torch.arange(keys, device="cuda")[None]
+    s = torch.einsum("bihd,bjhd->bhij", q.double(), k.double()) / q.shape[-1] ** 0.5
+    seen = torch.ones_like(s, dtype=torch.bool)
+    if name == "alibi":
+        s = s + tensor.double()[:, None, None] * (j - i)
+    elif name == "relative":
+        s = s + tensor.double()[:, (j - i).clamp(-15, 15) + 15]
+    elif name == "bias":
+        s = s + tensor.double()
+    elif name == "softcap":
+        s = CAP * torch.tanh(s / CAP)
+    elif name == "documents":
+        seen = seen & (tensor[:, i[:, 0]][:, :, None] == tensor[:, None, :])[:, None]
+    elif name == "prefix":
+        seen = seen & ((j < tensor[:, None, None]) | (j <= i))[:, None]
+    elif name == "window":
+        seen = seen & (j <= i) & (i - j <= LEFT)
+    if FUNCTIONS[name][3]:
+        seen = seen & (j <= i)
+    s = s.masked_fill(~seen, float("-inf"))
+    weights = torch.exp(s - s.amax(-1, keepdim=True))
+    total = weights.sum(-1, keepdim=True)
+
+    def times_values(w):
+        return torch.einsum("bhij,bjhd->bihd", w / total, v.double())
+    return times_values(weights), times_values(weights.to(torch.bfloat16).double()).to(
+        torch.bfloat16).double()
+
+
+def inputs(torch, batch, queries, keys, size):
+    return [torch.randn(batch, n, HEADS, size, device="cuda").to(torch.bfloat16)
+            for n in (queries, keys, keys)]
+
+
+def check(torch, kernel, name, size):
+    q, k, v = inputs(torch, 2, 300, 700, size)
+    tensor = captures(torch, name, 2, 300, 700)
+    o = torch.full_like(q, float("nan"))
+    kernel(q=q, k=k, v=v, o=o, **({} if tensor is None else {"captured": tensor}))
+    exact, usual = expected(torch, name, tensor, q, k, v)
+    error, base = (o.double() - exact).abs(), (usual - exact).abs()
+    return bool(error.max() <= LARGEST * base.max() and
+                error.mean() <= MEAN * base.mean())
+
+
+def run_all(folder, sizes):
+    import torch
+    import kvbuf
+    torch.manual_seed(1)
+    good = True
+
+    def load(name):
+        return kvbuf.load(str(folder / f"{name}.kvbuf"))
+    print(f"{'':16}{'right':>8}{'4096 x 4':>12}{'of plain':>10}{'16384':>12}"
+          f"{'of plain':>10}   (us)")
+    for size in sizes:
+        for name in FUNCTIONS:
+            kernel, plain = load(f"{name}{size}"), load(f"{plain_of(name)}{size}")
+            right = check(torch, kernel, name, size)
+            good &= right
+            cells = f"{f'{name} {size}':16}{'yes' if right else 'NO':>8}"
+            for batch, rows in ((4, 4096), (1, 16384)):
+                q, k, v = inputs(torch, batch, rows, rows, size)
+                tensor = captures(torch, name, batch, rows, rows)
+                o = torch.empty_like(q)
+                more = {} if tensor is None else {"captured": tensor}
+                contestants = {"own": lambda: kernel(q=q, k=k, v=v, o=o, **more),
+                               "plain": lambda: plain(q=q, k=k, v=v, o=o)}
+                times = {label: [] for label in contestants}
+                for run in contestants.values():
+                    common.microseconds(torch, run, LAUNCHES)
+                for label in common.in_turns(list(contestants), ROUNDS):
+                    times[label] += common.microseconds(
+                        torch, contestants[label], LAUNCHES)
+                own, other = (statistics.median(times[x]) for x in ("own", "plain"))
+                cells += f"{own:>12.1f}{other / own:>10.3f}"
+                del q, k, v, o, tensor, more
+            print(cells, flush=True)
+    return good
+
+
+def main():
+    parser = common.steps_parser(__doc__, target="sm_90a", target_help="chip [sm_90a]")
+    parser.add_argument("--kvbuf-compile", metavar="PATH", default="kvbuf-compile")
+    parser.add_argument("--sizes", type=int, nargs="+", default=SIZES,
+                        help="head sizes [64 128 256]")
+    args = parser.parse_args()
+    if args.compile:
+        return compile_all(args.compile, args.target, args.kvbuf_compile, args.sizes)
+    if reason := common.why_no_gpu():
+        sys.exit(f"scores.py: there is no GPU here: {reason}")
+    sys.exit(0 if run_all(args.run, args.sizes) else 1)
+
+
+if __name__ == "__main__":
+    main()
