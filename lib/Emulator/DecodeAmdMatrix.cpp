@@ -170,6 +170,33 @@ LogicalResult Decoder::decodeAnyMfma(Operation *op, StringRef name) {
   auto refuse = [&] { return unsupported(op, "'mfma." + name + "'"); };
   WarpOp w{};
   w.kind = WarpOpKind::AmdMfmaAny;
+  if (StringRef scaled = name; scaled.consume_front("scale.f32.")) {
+    // A, B, C, the formats of A and B, and of each the byte of a word of
+    // scales; formats 0 and 1 are fp8 and bf8.
+    if (!readShape(scaled, w) || scaled != ".f8f6f4" ||
+        program.chip.float8 != Float8::OCP || op->getNumOperands() != 9)
+      return refuse();
+    auto formatAt = [&](unsigned i) -> std::optional<Element> {
+      std::optional<int64_t> format = constantOf(op->getOperand(i));
+      if (format != 0 && format != 1)
+        return std::nullopt;
+      return *format ? Element::E5M2 : Element::E4M3;
+    };
+    auto isOne = [&](unsigned i) {
+      return constantOf(op->getOperand(i)) == 0 &&
+             constantOf(op->getOperand(i + 1)) == 0x7F7F7F7F;
+    };
+    std::optional<Element> left = formatAt(3), right = formatAt(4);
+    if (!left || !right)
+      return unsupported(op, "formats other than fp8 and bf8");
+    if (!isOne(5) || !isOne(7))
+      return unsupported(op, "scales other than 1");
+    w.a = *left;
+    w.b = *right;
+    w.c = Element::F32;
+    return decodeAmdProduct(op, w, op->getOperand(0), op->getOperand(1),
+                            op->getOperand(2));
+  }
   auto [resultName, rest] = name.split('.');
   auto c = elementNamed(resultName);
   if (!c || !readShape(rest, w))

@@ -73,13 +73,21 @@ static constexpr int64_t mostInLane = 16;
 
 static MmaLayouts mfmaLayouts(int64_t m, int64_t k);
 
+/// Whether CDNA4 has a scaled MFMA of that shape, for operands of 8 bits and
+/// fewer. A lane of A holds k/(64/m) elements of a row; in which order of k,
+/// products do not show.
+static bool isScaledMfma(int64_t m, int64_t n, int64_t k) {
+  return n == m && ((m == 32 && k == 64) || (m == 16 && k == 128));
+}
+
 std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
                                                int64_t n, int64_t k) {
   if (unit == MatrixUnit::Mfma) {
     // A group of any of the instructions of m x n is as one of that k.
     bool isGroup = (m == 32 || m == 16) && n == m && llvm::isPowerOf2_64(k) &&
                    m * k >= 4 * 64 && m * k <= mostInLane * 64;
-    return isGroup ? std::optional(mfmaLayouts(m, k)) : std::nullopt;
+    return isGroup || isScaledMfma(m, n, k) ? std::optional(mfmaLayouts(m, k))
+                                            : std::nullopt;
   }
   if (m == 16 && n == 8 && k == 16)
     return mmaSyncM16N8K16();

@@ -76,6 +76,11 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
     Type left = elementOf(op.getA().front()),
          right = elementOf(op.getB().front());
     if (left.getIntOrFloatBitWidth() == 8) {
+      if (shape[0] * shape[2] == 32 * 64) {
+        rewriter.replaceOp(
+            op, createScaled(rewriter, loc, shape, left, right, a, b, c));
+        return success();
+      }
       // Eight of a kind are one number; the chip has one format of each kind.
       for (Value *operand : {&a, &b})
         *operand = LLVM::BitcastOp::create(rewriter, loc, rewriter.getI64Type(),
@@ -135,6 +140,31 @@ private:
   /// AMD's names: fp8 has four bits of exponent, bf8 has five.
   static bool isBF8(Type type) {
     return isa<Float8E5M2Type, Float8E5M2FNUZType>(type);
+  }
+
+  /// The scaled MFMA for two 8-bit floats, with scales of 1.
+  static Value createScaled(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
+                            Type left, Type right, Value x, Value y, Value c) {
+    auto words = VectorType::get({8}, b.getI32Type());
+    // Powers of two with a bias of 127, four in a word.
+    constexpr int32_t ones = 0x7F7F7F7F;
+    Value zero = i32(b, loc, 0), scale = i32(b, loc, ones);
+    SmallVector<Value> operands{LLVM::BitcastOp::create(b, loc, words, x),
+                                LLVM::BitcastOp::create(b, loc, words, y),
+                                c,
+                                i32(b, loc, isBF8(left)),
+                                i32(b, loc, isBF8(right)),
+                                zero,
+                                scale,
+                                zero,
+                                scale};
+    if (shape[0] == 32)
+      return ROCDL::mfma_scale_f32_32x32x64_f8f6f4::create(
+                 b, loc, TypeRange{c.getType()}, operands)
+          ->getResult(0);
+    return ROCDL::mfma_scale_f32_16x16x128_f8f6f4::create(
+               b, loc, TypeRange{c.getType()}, operands)
+        ->getResult(0);
   }
 
   /// The MFMA for two 8-bit floats; null if there is none of this shape.

@@ -90,6 +90,10 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.widensToBF16 = true;
   target.packsHalves = true;
   target.float8Instructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
+  // CDNA4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": twice as fast.
+  if (cdna4)
+    target.float8Instructions.append(
+        {{32, 32, 64, 32, 1}, {16, 16, 128, 32, 1}});
   target.copiesByWave = true;
   target.looksUpByLane = true;
   target.fewPages = kFewPages;
@@ -166,7 +170,11 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   llvm::ArrayRef<MatrixInstruction> known = request.multipliesBytes()
                                                 ? target.float8Instructions
                                                 : target.matrixInstructions;
-  const MatrixInstruction &mma = known[widest > 192 ? 1 : 0];
+  // The scaled one contracts 64 elements of a row, and as many keys.
+  bool scaled = known.size() > 2 && widest <= 192 &&
+                request.headSize % 64 == 0 && request.valueHeadSize % 64 == 0 &&
+                !request.splitKeys;
+  const MatrixInstruction &mma = known[scaled ? 2 : widest > 192 ? 1 : 0];
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = true;
   choice.qInRegs = true;
@@ -180,6 +188,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   bool padded = request.headSize % 64 || request.valueHeadSize % 64;
   auto rowsOf = [&](const MatrixInstruction &of) {
     int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
+    if (scaled)
+      return of.k;
     bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
                   request.cacheBytes == 2 &&
                   (target.canCopyDirectly(choice.BN, 2 * 64, page) ||

@@ -12,7 +12,7 @@
 // RUN: sed -e 's/f8E4M3FN/f8E4M3FNUZ/' %s | not kvbuf-opt --kvbuf-choose-schedule=chip=gfx950 2>&1 | FileCheck %s --check-prefix=FNUZ
 
 // SM89: mma_shape = [16, 16, 32]>
-// CDNA: mma_shape = [32, 32, 16], swap_a_b = true
+// CDNA: BK = 64, {{.*}} mma_shape = [32, 32, 64], swap_a_b = true
 // FAST: accumulate = fast>
 // SUMS: error: 'kvbuffer.attention' op accumulate = fast leaves nothing out on gfx950, whose matrix unit adds 8-bit products up in f32; expected accumulate = two_level
 // ROLES: error: 'kvbuffer.attention' op multiplies f8E4M3FN, for which no warp roles are built yet; expected producers = 0

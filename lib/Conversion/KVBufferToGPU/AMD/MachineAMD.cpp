@@ -219,6 +219,13 @@ TransposedTile AMDMachine::unfoldedTile(Lanes &lower, KVBufferAttr params) {
   return tile;
 }
 
+/// Bytes that a lane reads at once of the `bytes` that it has of a turned tile,
+/// whose words of 8 bytes move: as many as an instruction takes, or, of more,
+/// such words.
+static int64_t turnedReadBytes(int64_t bytes) {
+  return bytes > kWidestRead ? 8 : bytes;
+}
+
 TransposedTile AMDMachine::foldedTile(Lanes &lower, KVBufferAttr params,
                                       ScheduleAttr schedule) {
   TransposedTile tile = unfoldedTile(lower, params);
@@ -226,7 +233,7 @@ TransposedTile AMDMachine::foldedTile(Lanes &lower, KVBufferAttr params,
   if (auto reader = readers.find(params); reader != readers.end()) {
     const FragmentLayout &atom = lower.layouts.of(reader->second);
     LaneAccess &reads = accesses.emplace_back();
-    reads.width = atom.registers() * tile.elementBytes;
+    reads.width = turnedReadBytes(atom.registers() * tile.elementBytes);
     for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
       reads.lanes.push_back({atom.layout.basis("lane", bit, "row"),
                              atom.layout.basis("lane", bit, "col")});
@@ -371,8 +378,8 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
         atom.layout.outDims()));
   // A lane's word is read in pieces: four registers by a transposed read, else
   // what the slot's layout keeps together.
-  int64_t together =
-      turned ? kWidestRead : std::min<int64_t>(tile.swizzle.unit, kWidestRead);
+  int64_t together = turned ? turnedReadBytes(atom.registers() * elementBytes)
+                            : std::min<int64_t>(tile.swizzle.unit, kWidestRead);
   int64_t piece =
       std::min<int64_t>(atom.registers(), reads ? 4 : together / elementBytes);
   bool fits = byRows && !turned ? reads.has_value() : true;

@@ -19,7 +19,14 @@ using namespace kvbuf;
 /// The layouts of a whole group of instructions.
 static std::optional<MmaLayouts>
 instruction(MatrixUnit unit, ArrayRef<int64_t> shape, int64_t group) {
-  if (unit == MatrixUnit::Mfma && !mfma16Bit(shape[0], shape[1], shape[2]))
+  // Operands of the scaled ones fill two reads of LDS: they have no groups, and
+  // no group is as large.
+  constexpr int64_t scaledSize = 32 * 64;
+  if (unit == MatrixUnit::Mfma &&
+      (shape[0] * shape[2] == scaledSize
+           ? group > 1
+           : !mfma16Bit(shape[0], shape[1], shape[2]) ||
+                 shape[0] * shape[2] * group >= scaledSize))
     return std::nullopt;
   // A group of some is laid out as one instruction where lanes have a word of
   // an operand each, and not several.
