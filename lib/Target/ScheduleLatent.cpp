@@ -40,11 +40,24 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   choice.swapAB = !target.feedsItself(mma, /*swapped=*/false);
   choice.splitKeys = true;
   choice.equalShares = request.lengthsDiffer;
-  int64_t common = std::gcd(request.headSize, request.valueHeadSize);
-  choice.BK = common % 64 == 0 ? 64 : common % 32 == 0 ? 32 : 16;
   int64_t rows = choice.swapAB ? mma.n : mma.m;
   TileOperands operands{request.headSize,   request.valueHeadSize, 2,
-                        request.cacheBytes, request.cacheBytes,    true};
+                        request.cacheBytes, request.cacheBytes,    true,
+                        request.queries < 0};
+  // LDS rows of 128 bytes where the head sizes, and the columns of values that
+  // a warp has, allow it.
+  auto chooseBlocks = [&] {
+    int64_t least = mma.k * mma.group;
+    auto fits = [&](int64_t BK) {
+      int64_t own = llvm::alignTo(request.valueHeadSize, BK) / choice.warpCols;
+      return llvm::isPowerOf2_64(own) || own % BK == 0;
+    };
+    choice.BK = 64;
+    int64_t common = std::gcd(request.headSize, request.valueHeadSize);
+    while (choice.BK / 2 >= least && (common % choice.BK || !fits(choice.BK)))
+      choice.BK /= 2;
+    return fits(choice.BK);
+  };
   auto fits = [&] {
     return !ScheduleLimits(Schedule::of(choice), target)
                 .whyNotFor(operands, /*spills=*/false);
@@ -65,7 +78,7 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
             choice.warps = warpRows * warpCols;
             choice.warpCols = warpCols;
             choice.stages = stages;
-            if (!fits())
+            if (!chooseBlocks() || !fits())
               continue;
             while (stages > 1 && choice.stages < kMostStages) {
               ++choice.stages;

@@ -240,11 +240,14 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
         readsQueriesFromLds(operands) ? 2 * depth * schedule.BM : 0;
     // Each has memory of its own, in whole KiB: P and the maxima of tiles with
     // and without a mask; the sums where a piece ends, whole or stored, and
-    // where pieces are joined, stored again or joined again; who arrives.
-    constexpr int64_t kTiles = 2, kReductions = kTiles + 6, kUnit = 1024;
+    // where pieces are joined, stored again or joined again; who arrives. Rows
+    // that the launch does not know of have tiles, and an end, of their own.
+    constexpr int64_t kUnit = 1024;
+    int64_t loops = operands.ragged ? 4 : 2;
+    int64_t reductions = loops + (operands.ragged ? 7 : 6);
     return tiles + queries +
-           kTiles * llvm::alignTo(bytesBetweenWarps(operands, 0), kUnit) +
-           kReductions * llvm::alignTo(rowValueBytes(), kUnit);
+           loops * llvm::alignTo(bytesBetweenWarps(operands, 0), kUnit) +
+           reductions * llvm::alignTo(rowValueBytes(), kUnit);
   }
   // Warps leave accumulators, maxima and sums to each other, or have heads of
   // their own and each what a block of one has.

@@ -31,6 +31,9 @@ struct TileOperands {
   int64_t bytes, keyBytes, valueBytes;
   /// Whether values are columns of the slots that keys are in.
   bool latent = false;
+  /// Whether query rows are ragged: where keys are split, a loop of its own has
+  /// those that the launch does not know of.
+  bool ragged = false;
 };
 
 /// What a schedule takes of a chip, and why the chip does not have it. A reason

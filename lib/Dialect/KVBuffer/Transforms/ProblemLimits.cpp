@@ -28,7 +28,8 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
           bytesOf(op.getElementType()),
           bytesOf(op.getKCacheType().getElementType()),
           bytesOf(op.getVCacheType().getElementType()),
-          op.isLatent()};
+          op.isLatent(),
+          op.isRagged()};
 }
 
 int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {
