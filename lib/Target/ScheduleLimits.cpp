@@ -70,7 +70,8 @@ static Reason whyNotWithoutGroups(const Schedule &schedule,
   for (auto [name, registers, warps] :
        {std::tuple<const char *, int64_t, int64_t>{
             "consumer_registers", mover.otherRegisters, schedule.warps},
-        {"producer_registers", mover.registers, mover.warps}})
+        {"producer_registers", mover.registers, mover.warps},
+        {"widener_registers", mover.widens.registers, mover.widens.warps}})
     if (registers && (!group || warps % group))
       return (Twine(name) + " = " + Twine(registers) + " does not fit " +
               target.chip + ", which hands out " + given + "; expected " +
@@ -97,7 +98,8 @@ Reason ScheduleLimits::whyNotTeams(const MovingTeam &mover) const {
     return whyNotWithoutGroups(schedule, mover, target);
   for (auto [name, warps] :
        {std::pair<const char *, int64_t>{"warps", schedule.warps},
-        {"producers", mover.warps}})
+        {"producers", mover.warps},
+        {"wideners", mover.widens.warps}})
     if (warps % group)
       return (Twine(name) + " = " + Twine(warps) +
               " is no whole number of groups of " + Twine(group) + "; " + name +
@@ -127,10 +129,13 @@ Reason ScheduleLimits::whyNotRegistersOf(const MovingTeam &mover,
   int64_t start = threads() * share;
   auto given = [&](int64_t asked) { return asked ? asked : share; };
   int64_t taken = lanes * (schedule.warps * given(mover.otherRegisters) +
-                           mover.warps * given(mover.registers));
+                           mover.warps * given(mover.registers) +
+                           mover.widens.warps * given(mover.widens.registers));
   if (taken <= start)
     return std::nullopt;
-  int64_t left = start - mover.warps * mover.registers * lanes;
+  int64_t left = start - (mover.warps * mover.registers +
+                          mover.widens.warps * mover.widens.registers) *
+                             lanes;
   int64_t most =
       llvm::alignDown(std::max<int64_t>(0, left) / (schedule.warps * lanes),
                       target.registerStep);
@@ -210,9 +215,15 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   const SeveralTiles *several = schedule.severalTiles();
   int64_t qStages = several ? several->qStages : 1;
   int64_t output = mover.stagesOutput ? valueDepth * schedule.BM : 0;
-  return operands.bytes *
-             (depth * schedule.BM * qStages + output +
-              (depth + valueDepth) * schedule.stages * schedule.BN) +
+  // What is widened has slots of its own.
+  auto rowBytes = [&](int64_t narrow, int64_t cols) {
+    bool widens = mover.widens.warps && narrow < operands.bytes;
+    return (narrow + (widens ? operands.bytes : 0)) * cols;
+  };
+  return operands.bytes * (depth * schedule.BM * qStages + output) +
+         (rowBytes(operands.keyBytes, depth) +
+          rowBytes(operands.valueBytes, valueDepth)) *
+             schedule.stages * schedule.BN +
          kBarrierBytes;
 }
 
@@ -353,6 +364,28 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
   if (schedule.BK % schedule.mma[2] || schedule.BK > 64)
     return ("BK = " + Twine(schedule.BK) +
             " does not fit the copies of producers; expected 16, 32 or 64")
+        .str();
+  // The assembler wants what one product takes beside its accumulators of the
+  // registers that all lanes start with (ptxas, C7602), whatever they get
+  // later.
+  constexpr int64_t kBesideProduct = 30;
+  int64_t started = equalShare(),
+          accumulators =
+              schedule.rowsOfWarp() *
+              std::max<int64_t>(schedule.BN, paddedSizes(operands).second) /
+              target.waveSize;
+  if (target.warpsPerMatrixGroup && accumulators + kBesideProduct > started)
+    return ("a product of " + Twine(accumulators) +
+            " accumulators a lane needs " +
+            Twine(accumulators + kBesideProduct) + " registers, and lanes of " +
+            Twine(threads()) + " threads start with " + Twine(started) +
+            " on " + target.chip + "; expected fewer warps")
+        .str();
+  // A swizzle repeats after 8 rows.
+  if (int64_t unit = 8 * mover.widens.warps; unit && schedule.BN % unit)
+    return ("BN = " + Twine(schedule.BN) +
+            " is not 8 rows or more for each of " + Twine(mover.widens.warps) +
+            " wideners; expected a multiple of " + Twine(unit))
         .str();
   int64_t own = otherRegisters(mover);
   auto fits = [&](int64_t BN, int64_t stages) {

@@ -40,6 +40,9 @@ ScheduleChoice scheduleNVIDIA(const TargetInfo &target,
 /// says why in `choice.note`. Expects `choice.mma` and `choice.BK`.
 bool chooseMovingTeam(const TargetInfo &target, const ScheduleRequest &request,
                       ScheduleChoice &choice);
+/// The same for quantized caches, whose elements one more team widens.
+bool chooseWideningTeam(const TargetInfo &target,
+                        const ScheduleRequest &request, ScheduleChoice &choice);
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 

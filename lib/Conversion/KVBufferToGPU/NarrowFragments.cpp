@@ -16,6 +16,8 @@
 
 #include "Lanes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -235,6 +237,37 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
   return success();
 }
 
+/// Moves what makes values of what was loaded to where they are stored, if
+/// nothing else needs it: until then a lane holds the elements as they were
+/// loaded, of which more fit a register, and their conversions stand beside the
+/// stores.
+static void sinkConversions(ImplicitLocOpBuilder &b, ArrayRef<Value> values) {
+  SmallVector<Operation *> chain;
+  SmallVector<Value> work(values);
+  llvm::SmallPtrSet<Operation *, 8> seen;
+  while (!work.empty()) {
+    Operation *op = work.pop_back_val().getDefiningOp();
+    if (!op || op->getBlock() != b.getInsertionBlock() || !isPure(op) ||
+        !isa<vector::ShuffleOp, arith::ExtFOp, arith::BitcastOp,
+             vector::FromElementsOp>(op) ||
+        !llvm::all_of(op->getUsers(),
+                      [&](Operation *user) { return seen.contains(user); }) ||
+        !seen.insert(op).second)
+      continue;
+    chain.push_back(op);
+    llvm::append_range(work, op->getOperands());
+  }
+  // From what is stored back: each op stands before its users.
+  Operation *before = nullptr;
+  for (Operation *op : chain) {
+    if (before)
+      op->moveBefore(before);
+    else
+      op->moveBefore(b.getInsertionBlock(), b.getInsertionPoint());
+    before = op;
+  }
+}
+
 LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
                                      ArrayRef<Value> words, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -261,6 +294,10 @@ LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
   int64_t width = cast<VectorType>(words.front().getType()).getNumElements();
   places.forEachRun([&](Value place) {
     Values elements;
+    int64_t firstWord = element / width;
+    sinkConversions(
+        b, words.slice(firstWord,
+                       llvm::divideCeil(element + run, width) - firstWord));
     for (int64_t i = 0; i < run; ++i, ++element)
       elements.push_back(
           lower.element(words[element / width], element % width));

@@ -336,10 +336,8 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
     return choice;
   }
   if (request.cacheBytes == 1) {
-    if (request.movingTeam && target.warpsPerMatrixGroup)
-      choice.note =
-          "elements of quantized caches are widened in registers, and "
-          "products of warp groups read keys from shared memory";
+    if (request.movingTeam && chooseWideningTeam(target, request, choice))
+      return choice;
     quantizedNVIDIA(request, choice);
     return choice;
   }

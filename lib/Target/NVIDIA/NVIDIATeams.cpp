@@ -116,6 +116,71 @@ static int64_t keysOfFewBoxes(const TargetInfo &target,
   return best;
 }
 
+/// Teams of quantized caches: two groups of consumers, one of warps that widen,
+/// one of producers. Head sizes up to `size`; the most keys of a tile whose
+/// scores leave consumers room, and whose slots, narrow and wide, fit beside Q.
+/// Widening takes LDS's time, too: Q in registers leaves it some. Not measured.
+namespace {
+struct WideningEntry {
+  int64_t size, BN;
+  bool qInRegs, stageOutput;
+};
+} // namespace
+
+static constexpr WideningEntry kWideningTable[] = {
+    {64, 128, true, true}, {128, 96, true, true}, {192, 64, false, false}};
+
+/// The same over pages that tiles of the line before would divide.
+static constexpr WideningEntry kOfWidePages = {128, 128, false, false};
+
+bool detail::chooseWideningTeam(const TargetInfo &target,
+                                const ScheduleRequest &request,
+                                ScheduleChoice &choice) {
+  if (!target.warpsPerMatrixGroup)
+    return false;
+  int64_t widest = std::max(request.headSize, request.valueHeadSize);
+  const auto *entry = llvm::find_if(
+      kWideningTable, [&](const auto &entry) { return widest <= entry.size; });
+  if (entry == std::end(kWideningTable)) {
+    choice.note = "head size " + std::to_string(widest) + " is more than " +
+                  std::to_string(std::end(kWideningTable)[-1].size) +
+                  ", whose products take more registers than lanes of four "
+                  "groups start with";
+    return false;
+  }
+  auto dividesPages = [&](int64_t BN) {
+    int64_t page = request.pageSize;
+    return !llvm::isPowerOf2_64(page) || BN % page == 0 || page % BN == 0;
+  };
+  if (widest > 64 && widest <= kOfWidePages.size && !dividesPages(entry->BN))
+    entry = &kOfWidePages;
+  // 16 bytes of a row are copied at a time, and rows of a block have 32.
+  constexpr int64_t columns = 32;
+  for (int64_t size : {request.headSize, request.valueHeadSize})
+    if (size % columns) {
+      choice.note = "head size " + std::to_string(size) +
+                    " of elements of a byte is not a multiple of " +
+                    std::to_string(columns);
+      return false;
+    }
+  choice.BK = std::min<int64_t>(choice.BK, 64);
+  choice.warps = 2 * target.warpsPerMatrixGroup;
+  choice.BM = 128;
+  choice.BN = entry->BN;
+  choice.producers = choice.wideners = target.warpsPerMatrixGroup;
+  // Whole pages, or pages of whole tiles.
+  const int64_t step = 8 * choice.wideners;
+  while (choice.BN > step && !dividesPages(choice.BN))
+    choice.BN -= step;
+  choice.producerRegisters = choice.widenerRegisters = 56;
+  choice.consumerRegisters = 200;
+  choice.overlapProducts = true;
+  choice.qInRegs = entry->qInRegs;
+  choice.stageOutput = entry->stageOutput && request.outBytes == 2;
+  choice.tiles = TileOrder::Dynamic;
+  return true;
+}
+
 bool detail::chooseMovingTeam(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {

@@ -21,6 +21,9 @@
 // CHECK-DAG: #[[FEW6:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[CAPPED:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[BLOCKS:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
+// Quantized caches have one team more; pages of 128 are whole tiles.
+// CHECK-DAG: #[[WIDENED:.*]] = #kvbuffer.schedule<BM = 128, BN = 96, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[WIDENED128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, tiles = dynamic>
 // CHECK-DAG: #[[D24:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 16, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 
 !q64 = memref<?x?x2x64xbf16>
@@ -147,10 +150,26 @@ func.func @d24(%q: !q24, %k: !k24, %v: !k24, %o: !q24) {
 }
 
 !kq = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 256>
-// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}elements of quantized caches are widened in registers, and products of warp groups read keys from shared memory
+// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 256 is more than 192, whose products take more registers than lanes of four groups start with
 // CHECK: func.func @quantized
 func.func @quantized(%q: !q256, %k: !kq, %v: !kq, %o: !q256) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q256, !kq, !kq, !q256
+  return
+}
+
+!q8 = memref<?x?x2x128xbf16>
+!k8 = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 128>
+!k8p = !kvbuffer.cache<paged, f8E4M3FN, heads = 2, head_size = 128, page_size = 128>
+// CHECK: func.func @widened
+// CHECK: schedule = #[[WIDENED]]
+func.func @widened(%q: !q8, %k: !k8, %v: !k8, %o: !q8) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q8, !k8, !k8, !q8
+  return
+}
+// CHECK: func.func @widened_pages
+// CHECK: schedule = #[[WIDENED128]]
+func.func @widened_pages(%q: !q8, %k: !k8p, %v: !k8p, %o: !q8) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q8, !k8p, !k8p, !q8
   return
 }
 

@@ -18,6 +18,7 @@ KINDS = {
     "several tiles": {"producers": 4, "overlap_products": "true",
                       "tiles": "static"},
     "split keys": {"split_keys": "true"},
+    "widening": {"producers": 4, "wideners": 4},
 }
 BASE = {"BM": 64, "BN": 64, "BK": 32, "stages": 2, "warps": 4,
         "mma_shape": "[16, 8, 16]"}
@@ -26,6 +27,7 @@ VALUES = {
     "BM": [128], "BN": [128], "BK": [16], "stages": [3], "warps": [2],
     "mma_shape": ["[16, 16, 16]"], "producers": [8],
     "producer_registers": [24], "consumer_registers": [240],
+    "wideners": [8], "widener_registers": [24],
     "tiles": ["static", "dynamic"], "q_stages": [2],
     "k_path": ["registers", "streaming"], "v_path": ["registers", "streaming"],
     "reg_chunk_depth": [32], "split_masks": ["false"], "full_kv": ["false"],

@@ -12,8 +12,12 @@ using namespace kvbuf;
 
 static Teams teamsOf(const ScheduleParameters &list) {
   if (list.producers)
-    return MovingTeam{list.producers, list.producerRegisters,
-                      list.consumerRegisters, list.pingPong, list.stageOutput};
+    return MovingTeam{list.producers,
+                      list.producerRegisters,
+                      list.consumerRegisters,
+                      list.pingPong,
+                      list.stageOutput,
+                      WideningTeam{list.wideners, list.widenerRegisters}};
   if (list.pingPong)
     return Halves{};
   return OneTeam{};
@@ -98,6 +102,8 @@ ScheduleParameters Schedule::list() const {
     list.consumerRegisters = its->otherRegisters;
     list.pingPong = its->turns;
     list.stageOutput = its->stagesOutput;
+    list.wideners = its->widens.warps;
+    list.widenerRegisters = its->widens.registers;
   }
   if (const auto *one = std::get_if<OneTile>(&work))
     list.xcds = one->dies;

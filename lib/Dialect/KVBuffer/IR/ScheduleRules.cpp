@@ -84,10 +84,14 @@ findWrongSize(const ScheduleParameters &list) {
        {Named{"producers", list.producers},
         Named{"producer_registers", list.producerRegisters},
         Named{"consumer_registers", list.consumerRegisters},
+        Named{"wideners", list.wideners},
+        Named{"widener_registers", list.widenerRegisters},
         Named{"reg_chunk_depth", list.regChunkDepth},
         Named{"split_size", list.splitSize}, Named{"sum_keys", list.sumKeys}})
     if (value < 0)
       return name.str() + " must not be negative, got " + textOf(value);
+  if (list.wideners && !llvm::isPowerOf2_64(list.wideners))
+    return "wideners must be 0 or a power of two, got " + textOf(list.wideners);
   if (list.qStages < 1)
     return "q_stages must be at least 1, got " + textOf(list.qStages);
   if (list.xcds < 1)
@@ -135,6 +139,8 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
                     std::holds_alternative<WholeTiles>(schedule.values);
   bool onlyLoadsAhead = std::holds_alternative<LoadsAhead>(schedule.ahead);
   const Conflict conflicts[] = {
+      {!list.wideners && list.widenerRegisters,
+       "widener_registers needs warps that widen; expected wideners > 0"},
       {list.overlap && list.overlapProducts,
        "overlap does not go with overlap_products, which rotates the same "
        "loop; expected one of them"},

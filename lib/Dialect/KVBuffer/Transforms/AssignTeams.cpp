@@ -39,15 +39,22 @@ struct Channel {
   AllocOp buffer;
   /// The ring or the mailbox.
   Value value;
+  /// Where the ring's slots hold elements that a team has widened: the ring of
+  /// what producers load; else null.
+  Value narrow;
 };
 
-/// Writes one team's version of a tile program. Both teams number the fillings
+/// What a team does with tiles.
+enum class Part { Multiplies, Moves, Widens };
+
+/// Writes one team's version of a tile program. All teams number the fillings
 /// of each channel by the same rules, so that they agree.
 class TeamWriter {
 public:
-  TeamWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
-             bool isProducer, ScheduleAttr schedule, int64_t groups)
-      : b(b), channels(channels), isProducer(isProducer), schedule(schedule),
+  TeamWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels, Part part,
+             ScheduleAttr schedule, int64_t groups)
+      : b(b), channels(channels), isProducer(part == Part::Moves),
+        isConsumer(part == Part::Multiplies), schedule(schedule),
         groups(groups),
         count(
             channels.size(), [this](Operation *op) { return channelOf(op); },
@@ -74,7 +81,7 @@ private:
   /// Whether this team has values of a type.
   bool has(Type type) {
     return !isa<StagedType, TokenType>(type) &&
-           !(isProducer && isa<FragmentType>(type));
+           (isConsumer || !isa<FragmentType>(type));
   }
   SmallVector<unsigned> kept(TypeRange types) {
     SmallVector<unsigned> result;
@@ -98,6 +105,8 @@ private:
   /// Whether the producers, too, read a number from the mailbox: it is not
   /// theirs alone.
   bool takesPosted(Operation *op);
+  /// Hands a filling on with wider elements, if the channel's are.
+  void widen(const Channel &channel, Value fill);
   /// Asks for a number and posts it.
   void post(NextTileOp op);
   /// Takes number `number` out of the mailbox.
@@ -121,7 +130,7 @@ private:
 
   ImplicitLocOpBuilder &b;
   ArrayRef<Channel> channels;
-  bool isProducer;
+  bool isProducer, isConsumer;
   ScheduleAttr schedule;
   /// Groups of consumers, each with as many of a tile's rows.
   int64_t groups;
@@ -150,6 +159,22 @@ std::optional<unsigned> TeamWriter::channelOf(Operation *op) const {
 bool TeamWriter::takesPosted(Operation *op) {
   auto box = channels[*channelOf(op)].value.getDefiningOp<MailboxOp>();
   return box && box.getShared();
+}
+
+void TeamWriter::widen(const Channel &channel, Value fill) {
+  if (!channel.narrow)
+    return;
+  auto wide = cast<RingType>(channel.value.getType()).getParams();
+  auto type =
+      FragmentType::get(b.getContext(), wide.getBN(), wide.getSmemCols(),
+                        wide.getElementType(), Role::A);
+  auto wait = RingWaitOp::create(b, channel.narrow, fill);
+  // The rows of any tile are dealt to the team's warps.
+  auto load = FragmentLoadOp::create(
+      b, type, wait.getStaged(), /*row=*/0, /*col=*/0,
+      DimensionAttr::get(b.getContext(), Dimension::Cols));
+  RingReleaseOp::create(b, channel.narrow, fill);
+  RingPutOp::create(b, load, channel.value, fill, /*transpose=*/false);
 }
 
 void TeamWriter::post(NextTileOp op) {
@@ -312,7 +337,7 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
   if (isa<AllocOp>(op))
     return success();
   if (auto range = dyn_cast<KeyRangeOp>(op);
-      range && range.getDescending() && !isProducer &&
+      range && range.getDescending() && isConsumer &&
       !schedule.getStructure().joinsTiles() && groupsDiffer(range) &&
       rowOfBlock(range)) {
     if (std::optional<SmallVector<unsigned>> keys = channelsOf(range)) {
@@ -331,14 +356,18 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
                 "kvbuf-lower-attention leaves them";
     if (isProducer)
       RingLoadOp::create(b, map.lookupOrDefault(load.getTile()),
-                         channels[*c].value, count[*c], load.getWhole());
+                         channels[*c].narrow ? channels[*c].narrow
+                                             : channels[*c].value,
+                         count[*c], load.getWhole());
+    else if (!isConsumer)
+      widen(channels[*c], count[*c]);
     else
       tokens[load.getToken()] = {*c, count[*c]};
     count[*c] = add(count[*c], constant(1));
     return success();
   }
   if (auto stage = dyn_cast<LdsStageOp>(op)) {
-    if (isProducer)
+    if (!isConsumer)
       return success();
     for (auto [token, staged] :
          llvm::zip_equal(stage.getTokens(), stage.getStaged())) {
@@ -374,7 +403,7 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
   };
   if (llvm::any_of(op->getOperandTypes(), isOfConsumers) ||
       llvm::any_of(op->getResultTypes(), isOfConsumers)) {
-    if (!isProducer)
+    if (isConsumer)
       b.clone(*op, map);
     return success();
   }
@@ -581,6 +610,53 @@ void TeamWriter::release() {
                  wait.getFill());
 }
 
+/// The loads of fragments from slots of a buffer.
+static SmallVector<FragmentLoadOp> loadsFrom(AllocOp buffer) {
+  SmallVector<FragmentLoadOp> loads;
+  for (Operation *user : buffer->getUsers()) {
+    auto load = dyn_cast<DramLoadOp>(user);
+    if (!load)
+      continue;
+    for (OpOperand &use : load.getToken().getUses())
+      if (auto stage = dyn_cast<LdsStageOp>(use.getOwner()))
+        for (Operation *read :
+             stage.getStaged()[use.getOperandNumber()].getUsers())
+          if (auto fragment = dyn_cast<FragmentLoadOp>(read))
+            loads.push_back(fragment);
+  }
+  return loads;
+}
+
+/// The elements that products take of a buffer's, if they are wider; else null.
+static Type widerElement(AllocOp buffer) {
+  Type element = buffer.getBuffer().getType().getParams().getElementType();
+  for (FragmentLoadOp load : loadsFrom(buffer))
+    if (Type wide = load.getFragment().getType().getElementType();
+        wide != element)
+      return wide;
+  return nullptr;
+}
+
+/// The parameters of a buffer that so many warps read, perhaps with other
+/// elements; they lie as a chip's matrix unit reads them.
+static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
+                           const TargetInfo &target) {
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  Swizzle swizzle =
+      target.swizzle(*target.findMatrix(params.getMmaShape()),
+                     params.getBK() * bytes, bytes, params.isTranspose(),
+                     /*direct=*/true);
+  return KVBufferAttr::get(
+      params.getContext(), params.getOperand(), element, params.getPolicy(),
+      params.getMmaShape(),
+      swizzle.movesVectors() ? swizzleList(swizzle) : SmallVector<int64_t>(),
+      params.getBN(), params.getWN(), params.getBK(), warps * target.waveSize,
+      params.getDepth(), params.getKvNumHeads(), params.getFullKv(),
+      params.getCacheDepth(), params.getHeadDimOffset(),
+      params.getRegChunkDepth(), params.getSmemDepth(), params.getStages(),
+      params.getWarpSize(), params.getOrder());
+}
+
 struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
   using Base::Base;
 
@@ -615,19 +691,41 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
         buffers.push_back(buffer);
       counts |= isa<NextTileOp>(op);
     });
-    StringRef from = "producers", consumers = "consumers";
-    ArrayAttr to =
-        b.getArrayAttr(FlatSymbolRefAttr::get(b.getContext(), consumers));
+    StringRef from = "producers", consumers = "consumers",
+              wideners = "wideners";
+    auto named = [&](ArrayRef<StringRef> names) {
+      SmallVector<Attribute> symbols;
+      for (StringRef name : names)
+        symbols.push_back(FlatSymbolRefAttr::get(b.getContext(), name));
+      return b.getArrayAttr(symbols);
+    };
+    const WideningTeam &widens = mover->widens;
+    ArrayAttr to = named(consumers);
     b.setInsertionPointToStart(&body);
     for (AllocOp op : buffers) {
       op->moveBefore(&body, b.getInsertionPoint());
       b.setInsertionPointAfter(op);
       if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
-        channels.push_back({op, Value()});
+        channels.push_back({op, Value(), Value()});
     }
     for (Channel &channel : channels) {
       b.setLoc(channel.buffer.getLoc());
-      channel.value = RingOp::create(b, channel.buffer.getBuffer(), from, to,
+      TypedValue<BufferType> buffer = channel.buffer.getBuffer();
+      KVBufferAttr params = buffer.getType().getParams();
+      Type wide = widens.warps ? widerElement(channel.buffer) : Type();
+      if (!wide) {
+        channel.value = RingOp::create(b, buffer, from, to, /*shared=*/false);
+        continue;
+      }
+      buffer.setType(BufferType::get(
+          b.getContext(),
+          readBy(params, widens.warps, params.getElementType(), *target)));
+      channel.narrow = RingOp::create(b, buffer, from, named(wideners),
+                                      /*shared=*/false);
+      auto alloc = AllocOp::create(
+          b, BufferType::get(b.getContext(), readBy(params, schedule.getWarps(),
+                                                    wide, *target)));
+      channel.value = RingOp::create(b, alloc.getBuffer(), wideners, to,
                                      /*shared=*/false);
     }
     b.setLoc(kernel.getLoc());
@@ -635,9 +733,11 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     if (counts)
       channels.push_back(
           {AllocOp(),
-           MailboxOp::create(b, MailboxType::get(b.getContext()), from, to,
+           MailboxOp::create(b, MailboxType::get(b.getContext()), from,
+                             widens.warps ? named({consumers, wideners}) : to,
                              /*slots=*/2,
-                             /*shared=*/bool(kernel.getKnownClusterSize()))});
+                             /*shared=*/bool(kernel.getKnownClusterSize())),
+           Value()});
     // What the block does together comes before the teams, with what it needs.
     for (auto op : llvm::to_vector(body.getOps<NumberTilesOp>())) {
       llvm::SetVector<Operation *> needed;
@@ -658,21 +758,29 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     // Warps that multiply in groups begin with one.
     auto teams = TeamsOp::create(b);
     Block *members = b.createBlock(&teams.getBody());
-    for (bool isProducer : {false, true}) {
+    struct Member {
+      Part part;
+      StringRef name;
+      int64_t warps, registers;
+    };
+    for (const Member &member :
+         {Member{Part::Multiplies, consumers, schedule.getWarps(),
+                 mover->otherRegisters},
+          Member{Part::Widens, wideners, widens.warps, widens.registers},
+          Member{Part::Moves, from, mover->warps, mover->registers}}) {
+      if (!member.warps)
+        continue;
       b.setInsertionPointToEnd(members);
-      auto team =
-          TeamOp::create(b, isProducer ? from : consumers,
-                         isProducer ? mover->warps : schedule.getWarps(),
-                         /*copies=*/1, /*BM=*/0,
-                         isProducer ? mover->registers : mover->otherRegisters);
+      auto team = TeamOp::create(b, member.name, member.warps, /*copies=*/1,
+                                 /*BM=*/0, member.registers);
       b.createBlock(&team.getBody());
-      TeamWriter writer(b, channels, isProducer, schedule, groups);
+      TeamWriter writer(b, channels, member.part, schedule, groups);
       // What stands before the teams, buffers and channels, stays.
       for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
            op != end; op = op->getNextNode())
         if (failed(writer.writeOp(op)))
           return signalPassFailure();
-      if (!isProducer)
+      if (member.part == Part::Multiplies)
         writer.release();
       b.setLoc(kernel.getLoc());
     }

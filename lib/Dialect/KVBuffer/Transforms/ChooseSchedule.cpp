@@ -106,6 +106,15 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
                values.vPath != Path::Direct;
   request.movingTeam =
       (!asked.names("producers") && !alike) || values.producers > 0;
+  // Who asks for producers all the same is told so.
+  if (StringRef why = whyNotWidened(op);
+      request.movingTeam && values.producers <= 0 && !why.empty()) {
+    request.movingTeam = false;
+    if (target.warpsPerMatrixGroup)
+      remark::missed(op.getLoc(),
+                     remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
+          << "no warp roles: " << why;
+  }
   request.splitKeys = values.splitKeys || op.isLatent();
   request.sharing = op.getHeads() / op.getKVHeads();
   // Splits of a fixed size are what they are, whatever lengths are.

@@ -68,6 +68,17 @@ struct TileLoop {
   }
 };
 
+/// Whether an op does nothing to memory but read it, as what looks up scales
+/// does.
+bool onlyReads(Operation &op) {
+  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
+      getEffectsRecursively(&op);
+  return effects && llvm::all_of(*effects, [](const auto &effect) {
+           return isa<MemoryEffects::Read>(effect.getEffect()) &&
+                  effect.getResource() == SideEffects::DefaultResource::get();
+         });
+}
+
 /// Whether nothing notices how often an op runs: it has no effect, or computes
 /// elements from what it reads of tensors, which no op of the loop writes.
 static bool canRepeat(Operation *op) {
@@ -136,9 +147,7 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
       unmasked = branch.elseBlock();
     }
   while (Operation *op = t.scores.getDefiningOp()) {
-    auto map = dyn_cast<MapOp>(op);
-    if (!(isa<SoftcapOp, FragmentScaleOp>(op) ||
-          (map && map.getInputs().size() == 1)) ||
+    if (!isa<SoftcapOp, FragmentScaleOp, MapOp>(op) ||
         (op->getBlock() != t.loop.getBody() && op->getBlock() != unmasked))
       break;
     t.scores = op->getOperand(0);
@@ -161,7 +170,7 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
     why = ofScores ? "the scores and what the weights are multiplied by are "
                      "read from one slot; expected a load for each"
                    : "the loop does more than a softmax between two products";
-    if (!canRepeat(&op) && ofScores == ofValues)
+    if (!canRepeat(&op) && !onlyReads(op) && ofScores == ofValues)
       return std::nullopt;
   }
   t.ahead = t.scoreSlice;

@@ -129,18 +129,42 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
          << s.getBM() << " has no room for them";
 }
 
+StringRef kvbuf::whyNotWidened(AttentionOp op) {
+  if (bytesOf(op.getElementType()) == 1)
+    return "queries of 8 bits, which are multiplied by elements of 8 bits";
+  if (isScaledByGroup(op.getK().getType()) ||
+      isScaledByGroup(op.getV().getType()))
+    return "scales for groups of columns, whose products no team widens for";
+  return "";
+}
+
 /// Checks that kernels of a schedule can read quantized caches, if they have
 /// to.
 static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                                     const TargetInfo &target) {
-  if (!op.isQuantized() && bytesOf(op.getElementType()) != 1)
+  const MovingTeam *mover = schedule.getMovingTeam();
+  int64_t wideners = mover ? mover->widens.warps : 0;
+  bool bytes = bytesOf(op.getElementType()) == 1;
+  if (wideners && (bytes || !op.isQuantized()))
+    return op.emitOpError()
+           << "has nothing to widen for wideners = " << wideners
+           << ": its caches are of " << op.getElementType()
+           << "; expected wideners = 0";
+  if (!op.isQuantized() && !bytes)
     return success();
-  // Elements are widened on their way into registers.
-  if (schedule.getMovingTeam())
+  if (mover && bytes)
+    return op.emitOpError()
+           << "multiplies elements of " << op.getElementType()
+           << ", which products read from registers; expected producers = 0";
+  // Elements are widened by a team on their way, or on theirs into registers.
+  if (mover && !wideners)
     return op.emitOpError()
            << "has quantized caches, whose elements products cannot read from "
-              "shared memory; expected producers = 0, or caches of "
+              "shared memory; expected wideners > 0, producers = 0, or caches "
+              "of "
            << op.getElementType();
+  if (StringRef why = whyNotWidened(op); mover && !why.empty())
+    return op.emitOpError() << "has " << why << "; expected producers = 0";
   if (op.isLatent() && isScaledByToken(op.getK().getType()))
     return op.emitOpError()
            << "has rows that are keys and values with scales of tokens, by "

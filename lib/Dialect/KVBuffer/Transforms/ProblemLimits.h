@@ -40,6 +40,10 @@ std::string headSizesText(AttentionOp op);
 /// empty if they can.
 llvm::StringRef whyNotShared(AttentionOp op, const TargetInfo &target);
 
+/// What of a problem's quantized caches no team widens for the others ("scales
+/// for ..."); empty if there is nothing.
+llvm::StringRef whyNotWidened(AttentionOp op);
+
 /// Checks that a schedule can be built on a chip; says at the op what does not
 /// fit and what the limit is. `isDefault`: nobody asked for any of it; then it
 /// may need more registers than a lane has, which the assembler keeps in

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleRepair.h"
+#include "CacheScales.h"
 #include "ProblemLimits.h"
 #include "kvbuffer/Target/ScheduleLimits.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -59,6 +60,14 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // other.
   if (op.hasOwnScores() && !choice.producers)
     rescaleAtOnce(choice);
+  // Weights that scales of tokens multiply are another product's. The scales of
+  // a tile's keys take registers, too.
+  constexpr int64_t keysWithScales = 64;
+  if (choice.producers && isScaledByToken(op.getV().getType()))
+    choice.overlapProducts = false;
+  if (choice.wideners && (isScaledByToken(op.getK().getType()) ||
+                          isScaledByToken(op.getV().getType())))
+    choice.BN = std::min(choice.BN, keysWithScales);
   if (!op.getBatchInvariant())
     return;
   if (choice.lazyRescale)
@@ -203,6 +212,8 @@ static void repairTeams(const AskedSchedule &asked, const TargetInfo &target,
 void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
                            const TargetInfo &target, ScheduleChoice &choice) {
   repairTeams(asked, target, choice);
+  if (asked.names("wideners") && !asked.values().wideners)
+    choice.widenerRegisters = 0;
   repairForProblem(op, choice);
   repairMovement(asked, choice);
   repairOverlap(asked, target, choice);

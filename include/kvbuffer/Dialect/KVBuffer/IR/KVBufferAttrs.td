@@ -167,7 +167,9 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
 
     `producers` warps beside `warps` only move tiles, the others only multiply
     (0: every warp does both), with `producer_registers` and
-    `consumer_registers` registers a lane; `overlap_products` starts the product
+    `consumer_registers` registers a lane; `wideners` more warps, with
+    `widener_registers`, make what the producers bring in 8 bits elements that
+    products read from LDS; `overlap_products` starts the product
     of P and V of the last tile beside the scores of this one; `ping_pong` lets
     groups of warps take turns at the matrix unit; `tiles` says how blocks come
     by tiles of queries: one each (`grid`), every n-th (`static`) or from a

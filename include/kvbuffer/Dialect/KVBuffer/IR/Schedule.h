@@ -37,6 +37,16 @@ struct Halves {
   bool operator==(const Halves &) const = default;
 };
 
+/// A team of its own widens the elements of tiles that come narrower than
+/// products take them (`wideners`).
+struct WideningTeam {
+  /// Its warps; 0: there is none.
+  int64_t warps = 0;
+  /// Registers of a lane of it; 0 for an equal share.
+  int64_t registers = 0;
+  bool operator==(const WideningTeam &) const = default;
+};
+
 /// A team of its own moves tiles (`producers`), the other warps multiply.
 struct MovingTeam {
   /// Its warps.
@@ -47,6 +57,8 @@ struct MovingTeam {
   bool turns;
   /// Whether O goes through LDS (`stage_output`).
   bool stagesOutput;
+  /// What stands between it and the others.
+  WideningTeam widens = {};
   bool operator==(const MovingTeam &) const = default;
 };
 
@@ -181,7 +193,8 @@ struct Schedule : TileParameters {
   }
   /// Warps of a block.
   int64_t blockWarps() const {
-    return warps + (movingTeam() ? movingTeam()->warps : 0);
+    const MovingTeam *mover = movingTeam();
+    return warps + (mover ? mover->warps + mover->widens.warps : 0);
   }
   /// Parts that the warps cut the rows of accumulators into, and the rows of
   /// one.

@@ -231,6 +231,11 @@ def AssignTeams : Pass<"kvbuf-assign-teams", "::mlir::gpu::GPUFuncOp"> {
     (`kvbuffer.next_tile`) reaches the consumers through a mailbox. A ring is filled
     in turn, also where loads name slots. What has another effect than to read, and
     no fragment, both would do: that is an error.
+
+    With `wideners`, a third team, `@wideners`, is between them for buffers whose
+    elements are narrower than the fragments that are loaded of them: it waits for
+    each filling of the producers, loads it widened and puts it into the next slot
+    of a ring of wider elements, which the consumers read.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
