@@ -8,10 +8,10 @@
 // The score function is the region of `kvbuffer.map`. It runs for every element of
 // a tile, also for rows and keys past the end; so it clamps what it reads at.
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
-#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 16, BK = 64, num_threads = 128, depth = 64, kv_num_heads = 4, stages = 1>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, kv_num_heads = 4, stages = 2>
-#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, kv_num_heads = 4, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64>
+#qbuf = #kvbuffer.kv_buffer<64x64xbf16, open>
+#kbuf = #kvbuffer.kv_buffer<64x64xbf16, open>
+#vbuf = #kvbuffer.kv_buffer<64x64xbf16, open>
 
 !qo = memref<?x?x4x64xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
@@ -69,7 +69,7 @@ gpu.module @bias_module {
       %k_token = kvbuffer.dram_load %k_tile into %k_slots : !tile, !kvbuffer.buffer<#kbuf>
       %ks = kvbuffer.lds_stage %k_token : !kvbuffer.token<#kbuf>
       %qf = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !a
-      %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !b
+      %kf = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !b
       %s = kvbuffer.mma %qf, %kf, %zero {transpose_b} : !a, !b, !acc
       %t = kvbuffer.map %s at(%row, %key) : !acc -> !acc {
       ^bb0(%x: f32, %query: index, %j: index):
@@ -102,7 +102,7 @@ gpu.module @bias_module {
       %v_tile = kvbuffer.cache_tile %v[%batch, %head, %key] from %c0 upto %keys : !kv -> !tile
       %v_token = kvbuffer.dram_load %v_tile into %v_slots : !tile, !kvbuffer.buffer<#vbuf>
       %vs = kvbuffer.lds_stage %v_token : !kvbuffer.token<#vbuf>
-      %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !b
+      %vf = kvbuffer.fragment_load %vs[0, 0] contracted(rows) : !kvbuffer.staged<#vbuf> -> !b
       %next = kvbuffer.mma %p, %vf, %scaled : !a, !b, !acc
       scf.yield %next, %m1, %l1 : !acc, !row, !row
     } {kvbuffer.whole_after_first}

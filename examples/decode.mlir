@@ -10,9 +10,9 @@
 // what its softmax has come to and counts itself in; the last one to arrive
 // joins the partial results, in the order of the runs, so that bits repeat.
 
-#schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 64, stages = 2, warps = 1, mma_shape = [16, 8, 16]>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 32, depth = 128, kv_num_heads = 2, stages = 2>
-#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 32, depth = 128, kv_num_heads = 2, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 16, BN = 32>
+#kbuf = #kvbuffer.kv_buffer<32x128xbf16, open>
+#vbuf = #kvbuffer.kv_buffer<32x128xbf16, open>
 
 // Runs of keys of a sequence: as many as keep 8 blocks a multiprocessor busy,
 // but of 128 keys or more.
@@ -83,7 +83,7 @@ gpu.module @decode_module {
         %k_tile = kvbuffer.cache_tile %k[%batch, %head, %key] from %begin upto %keys : !kv -> !tile
         %k_token = kvbuffer.dram_load %k_tile into %k_slots : !tile, !kvbuffer.buffer<#kbuf>
         %ks = kvbuffer.lds_stage %k_token : !kvbuffer.token<#kbuf>
-        %kf = kvbuffer.fragment_load %ks[0, 0] : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x128xbf16, b>
+        %kf = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x128xbf16, b>
         %none = kvbuffer.fragment_fill 0.0 : !scores
         %s = kvbuffer.mma %qf, %kf, %none {transpose_b}
           : !kvbuffer.fragment<16x128xbf16, a>, !kvbuffer.fragment<32x128xbf16, b>, !scores
@@ -101,7 +101,7 @@ gpu.module @decode_module {
         %v_tile = kvbuffer.cache_tile %v[%batch, %head, %key] from %begin upto %keys : !kv -> !tile
         %v_token = kvbuffer.dram_load %v_tile into %v_slots : !tile, !kvbuffer.buffer<#vbuf>
         %vs = kvbuffer.lds_stage %v_token : !kvbuffer.token<#vbuf>
-        %vf = kvbuffer.fragment_load %vs[0, 0] : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<32x128xbf16, b>
+        %vf = kvbuffer.fragment_load %vs[0, 0] contracted(rows) : !kvbuffer.staged<#vbuf> -> !kvbuffer.fragment<32x128xbf16, b>
         %a1 = kvbuffer.mma %p, %vf, %scaled
           : !kvbuffer.fragment<16x32xbf16, a>, !kvbuffer.fragment<32x128xbf16, b>, !acc
         scf.yield %a1, %m1, %l1 : !acc, !row, !row

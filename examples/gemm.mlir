@@ -8,9 +8,9 @@
 // What a window has beyond the end of a matrix reads as zero, and is not stored.
 // `kvbuf-prefetch-loads` pipelines the loop. C = A B: examples/gemm_nn.mlir.
 
-#schedule = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 3, warps = 4, mma_shape = [16, 8, 16]>
-#abuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 3, swizzle = [3, 0, 3]>
-#bbuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 3, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 128, stages = 3>
+#abuf = #kvbuffer.kv_buffer<128x64xbf16, open>
+#bbuf = #kvbuffer.kv_buffer<128x64xbf16, open>
 
 !in = memref<?x?xbf16, strided<[?, 1]>>
 !out = memref<?x?xbf16, strided<[?, 1]>>

@@ -1,9 +1,9 @@
 // C = A B: A is m x k, B is k x n, C is m x n. The same as examples/gemm.mlir but
 // for B: its windows have rows along k, and these are contracted.
 
-#schedule = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 3, warps = 4, mma_shape = [16, 8, 16]>
-#abuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 3, swizzle = [3, 0, 3]>
-#bbuf = #kvbuffer.kv_buffer<64x128xbf16, BK = 64, stages = 3, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 128, stages = 3>
+#abuf = #kvbuffer.kv_buffer<128x64xbf16, open>
+#bbuf = #kvbuffer.kv_buffer<64x128xbf16, open>
 
 !in = memref<?x?xbf16, strided<[?, 1]>>
 !out = memref<?x?xbf16, strided<[?, 1]>>

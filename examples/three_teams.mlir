@@ -12,11 +12,11 @@
 // in the loop: each team waits for its own loads, and for entries or free slots
 // of the queue. O is passed as twice as many heads of half the columns.
 
-#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 64, stages = 2, warps = 2, mma_shape = [16, 8, 16]>
-#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 16, BK = 64, num_threads = 64, depth = 192, kv_num_heads = 1, stages = 1>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 192, kv_num_heads = 1, stages = 2>
-#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 64, cache_depth = 192, head_dim_offset = 0, kv_num_heads = 1, stages = 2>
-#wbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 64, cache_depth = 192, head_dim_offset = 64, kv_num_heads = 1, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32>
+#qbuf = #kvbuffer.kv_buffer<32x192xbf16, open>
+#kbuf = #kvbuffer.kv_buffer<32x192xbf16, open>
+#vbuf = #kvbuffer.kv_buffer<32x64xbf16, cache_depth = 192, open>
+#wbuf = #kvbuffer.kv_buffer<32x64xbf16, cache_depth = 192, head_dim_offset = 64, open>
 
 !q = memref<?x?x4x192xbf16, strided<[?, ?, ?, 1]>>
 !o = memref<?x?x8x64xbf16, strided<[?, ?, ?, 1]>>
@@ -63,7 +63,7 @@ gpu.module @three_teams_module {
 
     %weights = kvbuffer.queue slots(2) from @scores to [@left, @right] : !weights
     kvbuffer.teams {
-      kvbuffer.team @scores warps(2) {
+      kvbuffer.team @scores {
         %q_slot = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
         %slots = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
         %q_tile = kvbuffer.dram_tile %q[%batch, %row, %head] valid(%left) : !q -> !tile
@@ -76,7 +76,7 @@ gpu.module @three_teams_module {
           %token = kvbuffer.dram_load %tile into %slots : !tile, !kvbuffer.buffer<#kbuf>
           %staged = kvbuffer.lds_stage %token : !kvbuffer.token<#kbuf>
           %qf = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !qa
-          %kf = kvbuffer.fragment_load %staged[0, 0] : !kvbuffer.staged<#kbuf> -> !kb
+          %kf = kvbuffer.fragment_load %staged[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !kb
           %s = kvbuffer.mma %qf, %kf, %zero {transpose_b} : !qa, !kb, !s
           %h = kvbuffer.mask %s rows(%row, %queries) keys(%key, %keys)
             {mask = #kvbuffer.mask<causal = true>} : !s
@@ -86,7 +86,7 @@ gpu.module @three_teams_module {
           scf.yield %m1, %l1 : !row, !row
         }
       }
-      kvbuffer.team @left warps(2) {
+      kvbuffer.team @left {
         %slots = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
         %acc, %m, %l = scf.for %i = %c0 to %tiles step %c1
             iter_args(%a0 = %none, %m0 = %low, %l0 = %nothing) -> (!acc, !row, !row) {
@@ -94,7 +94,7 @@ gpu.module @three_teams_module {
           %tile = kvbuffer.cache_tile %k[%batch, %c0, %key] from %c0 upto %keys : !kv -> !tile
           %token = kvbuffer.dram_load %tile into %slots : !tile, !kvbuffer.buffer<#vbuf>
           %staged = kvbuffer.lds_stage %token : !kvbuffer.token<#vbuf>
-          %v = kvbuffer.fragment_load %staged[0, 0] : !kvbuffer.staged<#vbuf> -> !vb
+          %v = kvbuffer.fragment_load %staged[0, 0] contracted(rows) : !kvbuffer.staged<#vbuf> -> !vb
           %p, %r, %m1, %l1 = kvbuffer.queue_take %weights[%i] : !weights
           %a1 = kvbuffer.rescale %a0, %r : !acc, !row
           %a2 = kvbuffer.mma %p, %v, %a1 : !p, !vb, !acc
@@ -106,7 +106,7 @@ gpu.module @three_teams_module {
         %o_tile = kvbuffer.dram_tile %o[%batch, %row, %place] valid(%left) : !o -> !half
         kvbuffer.fragment_store %rounded, %o_tile : !out, !half
       }
-      kvbuffer.team @right warps(2) {
+      kvbuffer.team @right {
         %slots = kvbuffer.alloc : !kvbuffer.buffer<#wbuf>
         %acc, %m, %l = scf.for %i = %c0 to %tiles step %c1
             iter_args(%a0 = %none, %m0 = %low, %l0 = %nothing) -> (!acc, !row, !row) {
@@ -114,7 +114,7 @@ gpu.module @three_teams_module {
           %tile = kvbuffer.cache_tile %k[%batch, %c0, %key] from %c0 upto %keys : !kv -> !tile
           %token = kvbuffer.dram_load %tile into %slots : !tile, !kvbuffer.buffer<#wbuf>
           %staged = kvbuffer.lds_stage %token : !kvbuffer.token<#wbuf>
-          %v = kvbuffer.fragment_load %staged[0, 0] : !kvbuffer.staged<#wbuf> -> !vb
+          %v = kvbuffer.fragment_load %staged[0, 0] contracted(rows) : !kvbuffer.staged<#wbuf> -> !vb
           %p, %r, %m1, %l1 = kvbuffer.queue_take %weights[%i] : !weights
           %a1 = kvbuffer.rescale %a0, %r : !acc, !row
           %a2 = kvbuffer.mma %p, %v, %a1 : !p, !vb, !acc

@@ -14,6 +14,7 @@
 #include "kvbuffer/Compiler/ExternalTools.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Pipelines/Alternatives.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
@@ -157,6 +158,14 @@ static llvm::FailureOr<TargetInfo> lowerTo(ModuleOp module, Stage goal,
       {Stage::Scheduled, buildScheduledPipeline},
       {Stage::Thread, buildThreadPipeline},
       {Stage::Target, buildTargetPipeline}};
+  // A program that comes at the tile stage may still leave choices to the chip.
+  if (*stage == Stage::Tile) {
+    PassManager pm(module->getContext(), ModuleOp::getOperationName());
+    pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>().addPass(
+        createCompleteProgram());
+    if (failed(pm.run(module)))
+      return failure();
+  }
   for (auto [next, build] : steps) {
     if (next <= *stage || next > goal)
       continue;

@@ -44,6 +44,7 @@ void kvbuf::buildTilePipeline(OpPassManager &pm,
   pm.addPass(createChooseTarget({options.chip, /*vendor=*/""}));
   pm.addPass(createChooseSchedule(
       {/*chip=*/"", options.schedule, options.otherByLaunch}));
+  kernels(pm).addPass(createCompleteProgram());
   pm.addPass(createLowerAttention());
   pm.addPass(createCanonicalizer());
 }

@@ -15,6 +15,7 @@
 
 #include "Arrays.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Emulator/TileInterpreter.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Runtime/Check.h"
@@ -22,6 +23,7 @@
 #include "kvbuffer/Runtime/Workload.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Support/ToolUtilities.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
@@ -499,10 +501,30 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   return check.pass;
 }
 
+/// Chooses what programs leave to the chip, the one that the module names or
+/// the default: slots are counted here, too.
+static LogicalResult complete(ModuleOp module) {
+  bool open = false;
+  module.walk([&](Operation *op) {
+    auto schedule =
+        op->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    auto alloc = dyn_cast<AllocOp>(op);
+    open |= (schedule && schedule.isOpen()) ||
+            (alloc && alloc.getType().getParams().getOpen());
+  });
+  if (!open)
+    return success();
+  PassManager pm(module.getContext(), ModuleOp::getOperationName());
+  pm.addPass(createChooseTarget());
+  pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>().addPass(
+      createCompleteProgram());
+  return pm.run(module);
+}
+
 static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
                                raw_ostream &os) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module) {
+  if (!module || failed(complete(*module))) {
     status = 2;
     return failure();
   }

@@ -115,6 +115,9 @@ struct TargetInfo {
   unsigned banks = 32;
   /// Shared memory that one block may use, bytes.
   int64_t ldsBytes = 0;
+  /// Bytes of a row of a tile's blocks there, where nothing asks for others:
+  /// swizzles keep reads of operands from meeting in a bank.
+  int64_t ldsRowBytes = 128;
   /// Registers of 4 bytes that a lane may use.
   unsigned registersPerLane = 255;
   /// Registers that all lanes of a block share.

@@ -52,6 +52,7 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.waveSize = 64;
   target.banks = cdna4 ? 64 : 32;
   target.ldsBytes = (cdna4 ? 160 : 64) * 1024;
+  target.ldsRowBytes = 64;
   // Compute units of MI300X and MI355X, each of 4 SIMDs with 8 waves.
   target.multiprocessors = cdna4 ? 256 : 304;
   target.residentThreads = 4 * 8 * 64;

@@ -22,8 +22,33 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BM = 64>}
 
 // -----
 
-// expected-error @below {{missing parameter 'mma_shape'}}
-func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64>}
+// expected-error @below {{missing parameter 'BN'}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BK = 64, mma_shape = [16, 8, 16]>}
+
+// -----
+
+// expected-error @below {{missing parameter 'BK'}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, mma_shape = [16, 8, 16]>}
+
+// -----
+
+// expected-error @below {{mma_shape must be three positive sizes M, N, K}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [0, 0, 0]>}
+
+// -----
+
+// expected-error @below {{names swap_a_b, but the order of operands is the matrix instruction's; expected mma_shape beside it, or neither}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, swap_a_b = false>}
+
+// -----
+
+// expected-error @below {{BK must be a power of two, got 48}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 48>}
+
+// -----
+
+// expected-error @below {{warps must divide BM = 128, got 3}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, warps = 3>}
 
 // -----
 
@@ -77,7 +102,7 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, stages = 
 
 // -----
 
-// expected-error @below {{unknown parameter 'depth', expected one of BK, stages, swizzle, policy, order}}
+// expected-error @below {{unknown parameter 'depth', expected one of BK, stages, swizzle, policy, order, cache_depth, head_dim_offset}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x64xbf16, depth = 64>}
 
 // -----

@@ -15,6 +15,13 @@
 // CHECK-DAG: #[[S:.*]] = #kvbuffer.kv_buffer<64x128xbf16>
 // CHECK-DAG: #[[T:.*]] = #kvbuffer.kv_buffer<64x96xf16, BK = 32, stages = 3, swizzle = [2, 0, 3], policy = register_staged, order = cols>
 
+// A part of longer rows; what is left open is told from the default.
+// CHECK-DAG: #[[PART:.*]] = #kvbuffer.kv_buffer<64x64xbf16, cache_depth = 192, head_dim_offset = 64>
+// CHECK-DAG: #[[OPEN:.*]] = #kvbuffer.kv_buffer<64x64xbf16, open>
+// CHECK-DAG: #[[SOME:.*]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 64, stages = 1, policy = double_buffered, open>
+// CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32>
+// CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 16, stages = 3, warps = 2, q_in_regs = true>
+
 // Two terms, and a unit after them.
 // CHECK-DAG: #[[TWO:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 32], swizzle = [2, 0, 4, 1, 1, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 80, stages = 2, warp_size = 64>
 // CHECK-DAG: #[[UNIT:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 3, 8]>
@@ -39,7 +46,16 @@ func.func private @neutral() attributes {
   t = #kvbuffer.kv_buffer<64x96xf16, order = cols, policy = register_staged, swizzle = [2, 0, 3], stages = 3, BK = 32>
 }
 
+// CHECK: func.func private @open() attributes {open = #[[OPEN]], part = #[[PART]], some = #[[SOME]]}
+func.func private @open() attributes {
+  part = #kvbuffer.kv_buffer<64x64xbf16, head_dim_offset = 64, cache_depth = 192>,
+  open = #kvbuffer.kv_buffer<64x64xbf16, open>,
+  some = #kvbuffer.kv_buffer<64x64xbf16, policy = double_buffered, stages = 1, BK = 64, open>
+}
+
 func.func private @schedules() attributes {
+  open = #kvbuffer.schedule<BN = 32, BM = 64>,
+  most = #kvbuffer.schedule<BN = 32, BM = 64, stages = 3, warps = 2, BK = 16, q_in_regs = true>,
   plain = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, mma_shape = [16, 8, 16]>,
   parts = #kvbuffer.schedule<full_kv = false, reg_chunk_depth = 32, BK = 64, BN = 32, BM = 64, mma_shape = [16, 8, 16]>,
   full = #kvbuffer.schedule<q_in_regs = true, swap_a_b = true, BK = 64, BN = 32, BM = 64, mma_shape = [32, 32, 16], warps = 2, stages = 3>

@@ -24,6 +24,11 @@
 // RUN: %{run}
 // FLAG: error: schedule parameter 'q_in_regs=1': expected true or false
 
+// REDEFINE: %{options} = schedule=mma_shape=0x0x0
+// REDEFINE: %{prefix} = ZEROS
+// RUN: %{run}
+// ZEROS: error: 'kvbuffer.attention' op mma_shape must be three positive sizes M, N, K
+
 // REDEFINE: %{options} = schedule=mma_shape=16x8
 // REDEFINE: %{prefix} = SHAPE
 // RUN: %{run}

@@ -887,3 +887,12 @@ func.func @fragment_of_pages(%c: !kc, %i: index) {
   %f = kvbuffer.tile_fragment %t : !kvbuffer.tile<64x64xbf16, page_size = 16> -> !kvbuffer.fragment<64x64xbf16, a>
   return
 }
+
+// -----
+
+func.func @open_schedule(%q: memref<?x?x2x64xbf16>, %k: !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>, %v: !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>, %o: memref<?x?x2x64xbf16>) {
+  // expected-error @below {{'kvbuffer.attention' op has a schedule that leaves mma_shape open, as programs may; expected mma_shape, or no schedule}}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {schedule = #kvbuffer.schedule<BM = 64, BN = 64>}
+    : memref<?x?x2x64xbf16>, !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>, !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>, memref<?x?x2x64xbf16>
+  return
+}

@@ -124,6 +124,31 @@ gpu.module @m {
 
 gpu.module @m {
   // expected-note @below {{the kernel is here}}
+  gpu.func @open_buffer() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>} {
+    // expected-error @below {{'kvbuffer.alloc' op is not allowed in phase 'scheduled': what its buffer leaves open is not chosen}}
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<16x16xbf16, open>>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
+  gpu.func @open_team() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>} {
+    kvbuffer.teams {
+      // expected-error @below {{'kvbuffer.team' op is not allowed in phase 'scheduled': the number of its warps is not chosen}}
+      kvbuffer.team @one {
+      }
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-note @below {{the kernel is here}}
   gpu.func @tile_in_thread() kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
     // expected-error @below {{'kvbuffer.fragment_fill' op is not allowed in phase 'thread': values are lanes, not tiles}}
     %z = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x16xf32, acc>

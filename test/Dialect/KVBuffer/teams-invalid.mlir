@@ -38,10 +38,21 @@ func.func @same_name() {
 
 // -----
 
+func.func @open_warps_with_rows() {
+  kvbuffer.teams {
+    // expected-error @below {{'kvbuffer.team' op has BM(32) but leaves its warps open; expected warps(...)}}
+    kvbuffer.team @one BM(32) {
+    }
+  }
+  return
+}
+
+// -----
+
 func.func @no_warps() {
   kvbuffer.teams {
-    // expected-error @below {{'kvbuffer.team' op expected 1 to 65536 warps, got 0}}
-    kvbuffer.team @one warps(0) {
+    // expected-error @below {{'kvbuffer.team' op expected 1 to 65536 warps, got -1}}
+    kvbuffer.team @one warps(-1) {
     }
   }
   return

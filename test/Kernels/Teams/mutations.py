@@ -20,7 +20,7 @@ import kvbuf
 
 sys.path += [str(pathlib.Path(__file__).parent / "Inputs"),
              str(pathlib.Path(__file__).parents[1] / "Inputs")]
-from chips import Chip, port
+from chips import Chip
 from numbers16 import from_bf16, softmax, to_bf16
 from walks import own_keys
 
@@ -73,7 +73,7 @@ class Mutations(unittest.TestCase):
         return "", not np.isnan(error).any() and error.max() < 0.05
 
     def test_waits_and_barriers(self):
-        text = port((SOURCE / "examples" / "three_teams.mlir").read_text(), CHIP)
+        text = (SOURCE / "examples" / "three_teams.mlir").read_text()
         target = compiled(text, "target")
         self.assertEqual(self.run_text(target), ("", True))
         lines = target.split("\n")

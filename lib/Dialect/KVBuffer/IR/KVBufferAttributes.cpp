@@ -101,14 +101,21 @@ struct Parameter {
 } // namespace
 
 /// Parses `, name = value` until `>`; every name at most once, in any order.
+/// With `open`, the word `open` may stand last.
 static ParseResult parseParameters(AsmParser &parser,
                                    MutableArrayRef<Parameter> parameters,
-                                   bool leadingComma) {
+                                   bool leadingComma, bool *open = nullptr) {
   bool first = !leadingComma;
   while (failed(parser.parseOptionalGreater())) {
     if (!first && parser.parseComma())
       return failure();
     first = false;
+    if (open && succeeded(parser.parseOptionalKeyword("open"))) {
+      *open = true;
+      if (parser.parseGreater())
+        return failure();
+      break;
+    }
     StringRef name;
     SMLoc loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&name) || parser.parseEqual())
@@ -253,6 +260,31 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() ||
       parseParameters(parser, parameters, /*leadingComma=*/false))
     return {};
+  auto isNamed = [&](StringRef name) {
+    return llvm::find_if(parameters,
+                         [&](const Parameter &p) { return p.name == name; })
+        ->seen;
+  };
+  bool open = !isNamed("mma_shape");
+  if (!open && !isNamed("BK")) {
+    parser.emitError(parser.getNameLoc()) << "missing parameter 'BK'";
+    return {};
+  }
+  if (!open && values.isOpen()) {
+    parser.emitError(parser.getNameLoc())
+        << "mma_shape must be three positive sizes M, N, K";
+    return {};
+  }
+  if (open && isNamed("swap_a_b")) {
+    parser.emitError(parser.getNameLoc())
+        << "names swap_a_b, but the order of operands is the matrix "
+           "instruction's; expected mma_shape beside it, or neither";
+    return {};
+  }
+  if (open && !isNamed("warps"))
+    values.warps = 0;
+  if (open && !isNamed("stages"))
+    values.stages = 0;
   if (std::optional<std::string> why = whyNone(values)) {
     parser.emitError(parser.getNameLoc()) << *why;
     return {};
@@ -267,7 +299,11 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
   forEachParameter(values, [&](StringRef name, const auto &value,
                                const auto &byDefault,
                                ParameterPresence presence) {
+    using T = std::decay_t<decltype(value)>;
     if (presence == ParameterPresence::Optional && value == byDefault)
+      return;
+    if (values.isOpen() && presence != ParameterPresence::Optional &&
+        value == T())
       return;
     printer << StringRef(comma) << name << " = ";
     printValue(printer, value);
@@ -289,7 +325,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 /// The rest of the short form, of a slot of `rows` x `cols` elements.
 static Attribute parseNeutral(AsmParser &parser, int64_t rows, int64_t cols,
                               Type elementType) {
-  int64_t BK = cols, stages = 1;
+  int64_t BK = cols, stages = 1, rowDepth = cols, offset = 0;
   SmallVector<int64_t> swizzle;
   Policy policy = Policy::DoubleBuffered;
   Dimension order = Dimension::Rows;
@@ -297,16 +333,31 @@ static Attribute parseNeutral(AsmParser &parser, int64_t rows, int64_t cols,
                             {"stages", stages},
                             {"swizzle", swizzle},
                             {"policy", policy},
-                            {"order", order}};
-  if (parseParameters(parser, parameters, /*leadingComma=*/true))
+                            {"order", order},
+                            {"cache_depth", rowDepth},
+                            {"head_dim_offset", offset}};
+  bool leavesOpen = false;
+  if (parseParameters(parser, parameters, /*leadingComma=*/true, &leavesOpen))
     return {};
+  // In the order of the parameters.
+  int64_t open = 0;
+  constexpr KVBufferAttr::Open bits[] = {
+      KVBufferAttr::kOpenBK, KVBufferAttr::kOpenStages,
+      KVBufferAttr::kOpenSwizzle, KVBufferAttr::kOpenPolicy,
+      KVBufferAttr::kOpenOrder};
+  for (auto [parameter, bit] : llvm::zip(parameters, bits))
+    if (leavesOpen && !parameter.seen)
+      open |= bit;
+  // Some columns of a block that divide the slot's.
+  if (open & KVBufferAttr::kOpenBK)
+    BK = cols & -cols;
   return parser.getChecked<KVBufferAttr>(
       parser.getContext(), Operand::Any, elementType, policy,
       ArrayRef<int64_t>(), swizzle, rows, /*WN=*/rows, BK, /*num_threads=*/0,
-      /*depth=*/cols, /*kv_num_heads=*/1, /*full_kv=*/true,
-      /*cache_depth=*/cols, /*head_dim_offset=*/0, /*reg_chunk_depth=*/cols,
+      /*depth=*/cols, /*kv_num_heads=*/1, /*full_kv=*/true, rowDepth, offset,
+      /*reg_chunk_depth=*/cols,
       /*smem_depth=*/BK > 0 ? int64_t(llvm::alignTo(cols, BK)) : cols, stages,
-      /*warp_size=*/0, order);
+      /*warp_size=*/0, order, open);
 }
 
 Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
@@ -374,22 +425,31 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<KVBufferAttr>(
       parser.getContext(), operand, elementType, policy, mma, swizzle, BN, WN,
       BK, numThreads, depth, heads, fullKV, cacheDepth, headDimOffset, regChunk,
-      smemDepth, stages, warpSize, Dimension::Rows);
+      smemDepth, stages, warpSize, Dimension::Rows, /*open=*/0);
 }
 
 void KVBufferAttr::print(AsmPrinter &printer) const {
   if (isNeutral()) {
+    auto names = [&](Open which, bool isDefault) {
+      return getOpen() ? !(getOpen() & which) : !isDefault;
+    };
     printer << '<' << getBN() << 'x' << getDepth() << 'x' << getElementType();
-    if (getBK() != getDepth())
+    if (names(kOpenBK, getBK() == getDepth()))
       printer << ", BK = " << getBK();
-    if (getStages() != 1)
+    if (names(kOpenStages, getStages() == 1))
       printer << ", stages = " << getStages();
-    if (!getSwizzle().empty())
+    if (names(kOpenSwizzle, getSwizzle().empty()))
       printList(printer, "swizzle", getSwizzle());
-    if (getPolicy() != Policy::DoubleBuffered)
+    if (names(kOpenPolicy, getPolicy() == Policy::DoubleBuffered))
       printer << ", policy = " << stringifyPolicy(getPolicy());
-    if (getOrder() != Dimension::Rows)
+    if (names(kOpenOrder, getOrder() == Dimension::Rows))
       printer << ", order = " << stringifyDimension(getOrder());
+    if (getCacheDepth() != getDepth())
+      printer << ", cache_depth = " << getCacheDepth();
+    if (getHeadDimOffset())
+      printer << ", head_dim_offset = " << getHeadDimOffset();
+    if (getOpen())
+      printer << ", open";
     printer << '>';
     return;
   }
@@ -471,14 +531,13 @@ static LogicalResult verifyTerm(function_ref<InFlightDiagnostic()> emitError,
                      << "-byte vector's number";
 }
 
-LogicalResult
-KVBufferAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     Operand operand, Type elementType, Policy policy,
-                     ArrayRef<int64_t> mma, ArrayRef<int64_t> swizzle,
-                     int64_t BN, int64_t WN, int64_t BK, int64_t numThreads,
-                     int64_t depth, int64_t heads, bool, int64_t cacheDepth,
-                     int64_t headDimOffset, int64_t regChunk, int64_t smemDepth,
-                     int64_t stages, int64_t warpSize, Dimension order) {
+LogicalResult KVBufferAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, Operand operand,
+    Type elementType, Policy policy, ArrayRef<int64_t> mma,
+    ArrayRef<int64_t> swizzle, int64_t BN, int64_t WN, int64_t BK,
+    int64_t numThreads, int64_t depth, int64_t heads, bool, int64_t cacheDepth,
+    int64_t headDimOffset, int64_t regChunk, int64_t smemDepth, int64_t stages,
+    int64_t warpSize, Dimension order, int64_t) {
   // Of a neutral buffer, the schedule says who reads it, and how.
   bool neutral = operand == Operand::Any;
   if (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() % 8)

@@ -126,6 +126,12 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
         if (phase == Phase::Scheduled && !load.getSlot() &&
             load.getBuffer().getType().getParams().getStages() > 1)
           return fail("the slot that it fills is not assigned");
+      if (auto team = dyn_cast<TeamOp>(op))
+        if (phase == Phase::Scheduled && !int64_t(team.getWarps()))
+          return fail("the number of its warps is not chosen");
+      if (auto alloc = dyn_cast<AllocOp>(op))
+        if (phase == Phase::Scheduled && alloc.getType().getParams().getOpen())
+          return fail("what its buffer leaves open is not chosen");
       break;
     case Phase::Thread:
       if (isBlockLevel(op))

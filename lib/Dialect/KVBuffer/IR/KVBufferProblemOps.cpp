@@ -90,6 +90,9 @@ static LogicalResult verifyOperandForms(Operation *op, StringRef constraint,
 }
 
 LogicalResult AttentionOp::verify() {
+  if (ScheduleAttr schedule = getScheduleAttr(); schedule && schedule.isOpen())
+    return emitOpError() << "has a schedule that leaves mma_shape open, as "
+                            "programs may; expected mma_shape, or no schedule";
   auto q = cast<ShapedType>(getQ().getType());
   auto out = cast<ShapedType>(getOut().getType());
   if (failed(verifyOperandForms(*this, "(C6) ", isOnTensors())))

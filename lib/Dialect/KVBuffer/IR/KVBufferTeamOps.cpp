@@ -31,7 +31,10 @@ int64_t kvbuf::blockWarpsOf(Operation *kernel, ScheduleAttr schedule) {
 ScheduleAttr TeamOp::getSchedule(ScheduleAttr kernel) {
   Schedule own = kernel.getStructure();
   own.warps = getWarps();
-  own.BM = getBM() ? int64_t(getBM()) : kernel.getWM() * int64_t(getWarps());
+  // Where warps are still to be chosen, the team has the schedule's rows.
+  own.BM = getBM()      ? int64_t(getBM())
+           : getWarps() ? kernel.getWM() * int64_t(getWarps())
+                        : kernel.getBM();
   // How the block's warps lie says nothing of a team's.
   own.warpCols = 1;
   return ScheduleAttr::get(getContext(), own);
@@ -112,12 +115,16 @@ LogicalResult TeamsOp::verifyRegions() {
 LogicalResult TeamOp::verify() {
   for (auto [name, value] : {std::pair<StringRef, int64_t>{"warp", getWarps()},
                              {"copy", getCopies()}})
-    if (value < 1 || value > kMostElements)
+    if (value < (name == "warp" ? 0 : 1) || value > kMostElements)
       return emitOpError() << "expected 1 to " << kMostElements << " "
                            << (name == "copy" ? "copies" : "warps") << ", got "
                            << value;
+  // Rows of its own are those of so many warps.
+  if (int64_t(getBM()) && !int64_t(getWarps()))
+    return emitOpError() << "has BM(" << int64_t(getBM())
+                         << ") but leaves its warps open; expected warps(...)";
   if (int64_t(getBM()) < 0 || int64_t(getBM()) > kMostElements ||
-      int64_t(getBM()) % int64_t(getWarps()))
+      (getWarps() && int64_t(getBM()) % int64_t(getWarps())))
     return emitOpError() << "has " << int64_t(getBM()) << " rows for "
                          << int64_t(getWarps())
                          << " warps; expected the same number for each";

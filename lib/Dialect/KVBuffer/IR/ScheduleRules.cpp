@@ -69,7 +69,9 @@ static llvm::StringRef whatLacks(const Schedule &schedule,
 static std::optional<std::string>
 findWrongSize(const ScheduleParameters &list) {
   using Named = std::pair<llvm::StringRef, int64_t>;
-  if (list.BK <= 0 || !llvm::isPowerOf2_64(list.BK))
+  // What is left open is 0.
+  bool open = list.isOpen();
+  if (!(open && !list.BK) && (list.BK <= 0 || !llvm::isPowerOf2_64(list.BK)))
     return "BK must be a power of two, got " + textOf(list.BK);
   // Tiles are copied by whole strides of all the warps, which powers of two
   // divide; producers have no such stride.
@@ -105,9 +107,9 @@ findWrongSize(const ScheduleParameters &list) {
     return "equal_shares needs split_keys = true and no split_size";
   if (list.cluster < 1)
     return "cluster must be at least 1, got " + textOf(list.cluster);
-  if (llvm::any_of(list.mma, [](int64_t d) { return d <= 0; }))
+  if (!open && llvm::any_of(list.mma, [](int64_t d) { return d <= 0; }))
     return "mma_shape must be three positive sizes M, N, K";
-  if (list.stages < 1)
+  if (list.stages < (open ? 0 : 1))
     return "stages must be at least 1, got " + textOf(list.stages);
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   if (sizeOf(list.FIELD) > kMostElements)                                      \
@@ -118,6 +120,8 @@ findWrongSize(const ScheduleParameters &list) {
       (list.warps > 0 && list.warps % list.warpCols))
     return "warp_cols must be a power of two that divides warps = " +
            textOf(list.warps) + ", got " + textOf(list.warpCols);
+  if (open && !list.warps)
+    return std::nullopt;
   if (list.warps < 1 || list.BM % (list.warps / list.warpCols))
     return "warps must divide BM = " + textOf(list.BM) + ", got " +
            textOf(list.warps);
@@ -219,6 +223,9 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
 std::optional<std::string> kvbuf::whyNone(const ScheduleParameters &list) {
   if (std::optional<std::string> wrong = findWrongSize(list))
     return wrong;
+  // What goes together is known when everything is.
+  if (list.isOpen())
+    return std::nullopt;
   Schedule schedule = Schedule::of(list);
   ScheduleParameters taken = schedule.list();
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \

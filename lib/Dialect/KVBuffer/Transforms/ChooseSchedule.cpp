@@ -228,6 +228,9 @@ struct ChooseSchedulePass
               << "no clusters: " << why;
           choice.cluster = 1;
         }
+        if (choice.isOpen())
+          return op.emitOpError()
+                 << "mma_shape must be three positive sizes M, N, K";
         if (std::optional<std::string> why = whyNone(choice))
           return op.emitOpError() << *why;
         attr = ScheduleAttr::get(context, Schedule::of(choice));

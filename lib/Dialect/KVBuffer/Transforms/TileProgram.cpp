@@ -82,7 +82,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
       /*full_kv=*/!byColumns,
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
       /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
-      turned ? Dimension::Cols : Dimension::Rows);
+      turned ? Dimension::Cols : Dimension::Rows, /*open=*/0);
   return AllocOp::create(b, BufferType::get(b.getContext(), params))
       .getBuffer();
 }

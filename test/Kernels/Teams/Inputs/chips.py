@@ -1,7 +1,5 @@
 """What differs by chip in hand-written programs: one text, several machines."""
 
-import re
-
 #: Instruction, lanes of a wave, rows that a warp's tile has, columns of an LDS
 #: block, what the schedule adds, swizzle and policy of Q and K, and of V.
 CHIPS = {
@@ -42,25 +40,3 @@ class Chip:
                 f"BK = {self.BK}, num_threads = {warps * self.lanes}, "
                 f"depth = {depth}, kv_num_heads = 2, stages = {stages}, "
                 f"warp_size = {self.lanes}{more}>")
-
-
-def port(text, chip):
-    """An example for NVIDIA's chips, whose teams have two warps of 16 rows, for
-    another chip: AMD's have one of 32."""
-    chip = Chip(chip)
-    if chip.lanes == 32:
-        return text
-
-    def buffer(line):
-        value = dict(re.findall(r"(\w+) = (\d+)", line[0]))
-        more = "".join(f", {name} = {value[name]}"
-                       for name in ("cache_depth", "head_dim_offset")
-                       if name in value)
-        return f"{line[1]} = " + chip.buffer(
-            line[2], int(value["BN"]), int(value["depth"]),
-            int(value["stages"]), 1, more)
-    text = re.sub(r"^(#\w+) = #kvbuffer.kv_buffer<(\w), .*>$", buffer, text,
-                  flags=re.M)
-    text = re.sub(r"^#schedule = .*$",
-                  f"#schedule = {chip.schedule(1, 32)}", text, flags=re.M)
-    return text.replace("warps(2)", "warps(1)")

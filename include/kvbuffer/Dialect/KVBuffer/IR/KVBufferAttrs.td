@@ -230,6 +230,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     int64_t getMmaN() const { return getMmaShape()[1]; }
     int64_t getMmaK() const { return getMmaShape()[2]; }
     bool getSwapAB() const { return getStructure().swapAB; }
+    /// Whether the matrix instruction is still to be chosen.
+    bool isOpen() const { return getStructure().isOpen(); }
     /// Rows of a warp's tile.
     int64_t getWM() const { return getStructure().rowsOfWarp(); }
     /// Parts that the warps cut the rows of accumulators into.
@@ -325,6 +327,9 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | `swizzle` | | [bits, base, shift], perhaps of two terms, perhaps with a unit, see below | none |
     | `policy` | | how it is filled, see below | `double_buffered` |
     | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming` | `rows` |
+    | `cache_depth` | columns | elements of a row in DRAM | the slot's |
+    | `head_dim_offset` | columns | the slot's first column in that row | 0 |
+    | `open` | | what of `BK`, `stages`, `swizzle`, `policy` and `order` the attribute does not name is the chip's to choose (`kvbuf-complete-program`), not the default | |
 
     Which dimension a product contracts is a property of the read
     (`kvbuffer.fragment_load`, `contracted`), so that one slot may be read both
@@ -333,6 +338,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
 
     ```mlir
     #kvbuffer.kv_buffer<128x64xbf16, stages = 4, swizzle = [3, 0, 3]>
+    #kvbuffer.kv_buffer<128x64xbf16, open>
     ```
 
     The long form is what the lowering of attention writes: all the parameters of
@@ -427,10 +433,17 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     AttrOrTypeParameter<"int64_t", "columns of a slot">:$smem_depth,
     AttrOrTypeParameter<"int64_t", "slots">:$stages,
     AttrOrTypeParameter<"int64_t", "lanes of a wave">:$warp_size,
-    EnumParameter<KVBuffer_Dimension>:$order);
+    EnumParameter<KVBuffer_Dimension>:$order,
+    AttrOrTypeParameter<"int64_t", "what the chip chooses: bits of Open">:$open);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// What a buffer may leave to `kvbuf-complete-program`; until then it has the
+    /// default.
+    enum Open : int64_t {
+      kOpenBK = 1, kOpenStages = 2, kOpenSwizzle = 4, kOpenPolicy = 8,
+      kOpenOrder = 16
+    };
     /// Whether the buffer says nothing of what is read from it (the short form).
     bool isNeutral() const { return getOperand() == Operand::Any; }
     /// The buffer in names and messages: "k"; empty if it is neutral.

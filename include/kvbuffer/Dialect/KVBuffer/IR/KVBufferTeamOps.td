@@ -76,6 +76,10 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
     * a fragment lies over its warps: `BM` rows (by default as many for each warp
       as the kernel's schedule has for one of the block), `BM / warps` a warp.
 
+    `warps` may be left out at the tile stage: `kvbuf-complete-program` chooses them
+    for the chip, of all such teams as many as its instruction has room for in the
+    schedule's `BM` rows.
+
     Scalars, tiles, tensors and slots that the block has staged come from outside;
     fragments do not, but for those that hold one value, and neither do tokens.
 
@@ -105,7 +109,7 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
   }];
   let arguments = (ins
     Arg<SymbolNameAttr, "what messages call the team">:$sym_name,
-    Arg<I64Attr, "warps of one copy">:$warps,
+    Arg<DefaultValuedAttr<I64Attr, "0">, "warps of one copy; 0: still to be chosen">:$warps,
     Arg<DefaultValuedAttr<I64Attr, "1">, "how many such teams there are">:$copies,
     Arg<DefaultValuedAttr<I64Attr, "0">,
         "rows of the team's fragments; 0: the schedule's for so many warps">:$BM,
@@ -113,7 +117,7 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
         "registers of a lane; 0: as many as it starts with">:$registers);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
-    $sym_name `warps` `(` $warps `)` (`x` $copies^)? (`BM` `(` $BM^ `)`)?
+    $sym_name (`warps` `(` $warps^ `)`)? (`x` $copies^)? (`BM` `(` $BM^ `)`)?
     (`registers` `(` $registers^ `)`)? custom<TeamBody>($body) attr-dict
   }];
   let hasVerifier = 1;

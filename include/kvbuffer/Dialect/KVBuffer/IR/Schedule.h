@@ -197,12 +197,12 @@ struct Schedule : TileParameters {
     return warps + (mover ? mover->warps + mover->widens.warps : 0);
   }
   /// Parts that the warps cut the rows of accumulators into, and the rows of
-  /// one.
+  /// one (of all, where the number of warps is open).
   int64_t warpRows() const { return warps / warpCols; }
   /// Whether each warp has all rows, and tiles of split keys of its own: where
   /// warps share columns (`warp_cols`), they share tiles.
   bool warpsByThemselves() const { return splitKeys() && warpCols == 1; }
-  int64_t rowsOfWarp() const { return BM / warpRows(); }
+  int64_t rowsOfWarp() const { return warps ? BM / warpRows() : BM; }
 };
 
 /// For the uniquing of attributes.

@@ -38,6 +38,9 @@ struct TileParameters {
   TYPE FIELD = DEFAULT;
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
 
+  /// Whether the matrix instruction is still to be chosen, and with it what
+  /// else is 0 (`kvbuf-complete-program`).
+  bool isOpen() const { return mma == MatrixShape(); }
   bool operator==(const TileParameters &) const = default;
 };
 
@@ -51,9 +54,10 @@ struct ScheduleParameters : TileParameters {
   bool operator==(const ScheduleParameters &) const = default;
 };
 
-/// Whether an attribute has to name a parameter, and if not, whether it is
+/// Whether an attribute has to name a parameter, or has to where it names the
+/// matrix instruction (else it is 0, left open); and if not, whether it is
 /// printed where it has its default.
-enum class ParameterPresence { Required, Printed, Optional };
+enum class ParameterPresence { Required, Open, Printed, Optional };
 
 /// The schedules that a parameter is a part of.
 enum class ParameterScope {

@@ -51,6 +51,33 @@ def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
+def CompleteProgram
+    : Pass<"kvbuf-complete-program", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Choose what a program leaves to the chip";
+  let description = [{
+    A hand-written program of the tile stage need not name what differs by chip:
+    its schedule may leave out `mma_shape` (and then `BK`, `warps` and `stages`), its
+    buffers may be `open`. For the module's chip the pass chooses
+
+    - the matrix instruction, the first of the chip's that divides the rows of a
+      warp and the columns of all products, and the order of its operands, by which
+      results of one product can be operands of the next;
+    - warps: as many as the program's teams have, else four, fewer where a warp
+      would have less than an instruction's rows, more where it would have more
+      accumulators than registers;
+    - for each open buffer the columns of a block, the swizzle for the way in which
+      products read it, the policy and the order (rows that the chip cannot read
+      transposed, or copy directly, go through registers), and slots: what the
+      schedule's `stages` allow, two by default, as many as fit into LDS. Where that
+      is one, all warps meet at the end of each iteration that loads into it.
+
+    What is named is kept, and checked where it always is. A warning says where a
+    buffer gets fewer slots than the program allows; an error, what no choice
+    fits. The result is the program's text: all that was chosen is printed.
+  }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
+}
+
 def LowerAttention : Pass<"kvbuf-lower-attention", "::mlir::ModuleOp"> {
   let summary = "Turn attention problems into tile programs";
   let description = [{
