@@ -82,7 +82,7 @@ static Reason whyNotWithoutGroups(const Schedule &schedule,
 
 Reason ScheduleLimits::whyNoMovingTeam(int64_t producers,
                                        const TargetInfo &target) {
-  if (!producers || target.hasRings())
+  if (!producers || target.hasMovingTeams())
     return std::nullopt;
   return ("producers = " + Twine(producers) + " does not fit " + target.chip +
           ", which has no barriers in shared memory that copies complete; "

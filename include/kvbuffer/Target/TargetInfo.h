@@ -247,9 +247,15 @@ struct TargetInfo {
   /// Warps whose lanes get other numbers of registers than they began with
   /// together; 0 where a chip hands out none anew.
   unsigned warpsPerRegisterGroup = 0;
-  /// Whether rings join teams: a copy engine fills slots, barriers hand them
-  /// on. What multiplies out of them is another question.
-  bool hasRings() const { return copiesBoxes && phaseBarriers; }
+  /// Whether teams pass slots by counters in LDS that waves poll: of a chip
+  /// without such barriers. The waves of a team fill slots themselves.
+  bool polledCounters = false;
+  /// Whether rings join teams: slots are filled, and handed on. What multiplies
+  /// out of them is another question.
+  bool hasRings() const { return hasMovingTeams() || polledCounters; }
+  /// Whether a problem's schedule may have a team that only moves tiles: a copy
+  /// engine does it, which takes few of a block's registers.
+  bool hasMovingTeams() const { return copiesBoxes && phaseBarriers; }
   /// Barriers of a block at which some of its warps can meet; the first is the
   /// whole block's.
   int64_t namedBarriers = 1;

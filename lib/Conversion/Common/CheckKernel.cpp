@@ -410,11 +410,14 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
                            << rows << " and " << cols;
 }
 
-/// A buffer whose elements are turned is for chips whose lanes do that; a copy
-/// engine fills rings, and knows no registers.
+/// A buffer whose elements are turned is for chips whose lanes do that; where a
+/// copy engine fills rings, it knows no registers.
 static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
                                  const TargetInfo &target) {
-  if (isa<RingOp>(op) && params.getPolicy() != Policy::DoubleBuffered)
+  bool fillsItself =
+      target.polledCounters && params.getPolicy() == Policy::RegisterStaged;
+  if (isa<RingOp>(op) && params.getPolicy() != Policy::DoubleBuffered &&
+      !fillsItself)
     return op->emitOpError()
            << "has the policy " << stringifyPolicy(params.getPolicy())
            << ", but its slots are filled by warps of their own; expected "

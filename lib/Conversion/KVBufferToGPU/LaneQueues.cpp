@@ -19,6 +19,9 @@
 /// team that puts waits once more for each of them before it ends, so that no
 /// arrival is left over for a program that comes this way again.
 ///
+/// Beside rings of a block that has one barrier, each slot has two barriers in
+/// LDS as a ring's slots do: warps arrive at them, and wait for phases.
+///
 /// Where a block has one barrier, all teams meet there at each entry: after the
 /// put, before the take. With two slots or more, the next entry but one is put
 /// after the next meeting, at which this one has been read.
@@ -94,6 +97,12 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, QueueOp op) {
               "that takes; a block of "
            << lower.target.chip << " has " << lower.target.namedBarriers;
   }
+  if (lower.machine.hasRings()) {
+    int64_t warps = teams.getTeam(op.getFrom()).getWarps();
+    queue.phases =
+        lower.lds.addBarriers(queue.slots, queue.takers * warps, warps);
+    return success();
+  }
   int64_t members = 1 + queue.takers;
   if (queue.slots >= 2 && teams.getQueues().size() == 1 &&
       members == int64_t(llvm::range_size(teams.getBody().getOps<TeamOp>())))
@@ -130,6 +139,15 @@ static Value slotOf(Lanes &lower, const LaneQueue &queue, Value number) {
                                 lower.i32(queue.slots));
 }
 
+/// The byte offset of a slot's barrier in LDS.
+static Value phaseBarrier(Lanes &lower, const LaneQueue &queue, Value slot,
+                          bool full) {
+  ImplicitLocOpBuilder &b = lower.b;
+  return arith::AddIOp::create(
+      b, lower.i32(*queue.phases + (full ? 0 : queue.slots * kBarrierBytes)),
+      arith::MulIOp::create(b, slot, lower.i32(kBarrierBytes)));
+}
+
 /// Arrives at a slot's barrier, or waits there.
 static void meetAt(Lanes &lower, const LaneQueue &queue, int64_t taker,
                    Value slot, bool full, bool wait) {
@@ -139,6 +157,33 @@ static void meetAt(Lanes &lower, const LaneQueue &queue, int64_t taker,
       lower.i32(queue.barriers + 2 * queue.slots * taker + !full));
   lower.machine.namedBarriers()->emitNamedBarrier(lower, id, 2 * queue.threads,
                                                   wait);
+}
+
+/// Waits for the phase of entry `number` at its slot's barrier in LDS.
+static void awaitPhase(Lanes &lower, const LaneQueue &queue, Value number,
+                       bool full) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value entry = lower.toI32(lower.single(number));
+  Value parity = arith::AndIOp::create(
+      b, arith::DivUIOp::create(b, entry, lower.i32(queue.slots)),
+      lower.i32(1));
+  // Slots start empty, as if a phase before the first had completed.
+  if (!full)
+    parity = arith::XOrIOp::create(b, parity, lower.i32(1));
+  lower.phases().emitBarrierWait(
+      lower, phaseBarrier(lower, queue, slotOf(lower, queue, number), full),
+      parity);
+}
+
+/// Arrives there, once a warp, when its lanes have done.
+static void arriveAtPhase(Lanes &lower, const LaneQueue &queue, Value slot,
+                          bool full) {
+  ImplicitLocOpBuilder &b = lower.b;
+  lower.phases().emitWarpMeet(lower);
+  lower.phases().emitBarrierArrive(
+      lower, phaseBarrier(lower, queue, slot, full),
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
+                            lower.i32(0)));
 }
 
 /// Meets the whole block from within a team.
@@ -234,7 +279,11 @@ void kvbuf::lowerOp(LaneLowering &lower, QueuePutOp op) {
   if (queue.barriers)
     for (int64_t taker = 0; taker < queue.takers; ++taker)
       meetAt(lower, queue, taker, slot, /*full=*/false, /*wait=*/true);
+  if (queue.phases)
+    awaitPhase(lower, queue, op.getNumber(), /*full=*/false);
   storeEntry(lower, queue, slot, op.getValues());
+  if (queue.phases)
+    return arriveAtPhase(lower, queue, slot, /*full=*/true);
   if (!queue.barriers)
     return meetAtEntry(lower);
   for (int64_t taker = 0; taker < queue.takers; ++taker)
@@ -248,9 +297,13 @@ void kvbuf::lowerOp(LaneLowering &lower, QueueTakeOp op) {
       TeamOp(lower.team->op).getSymName());
   if (queue.barriers)
     meetAt(lower, queue, taker, slot, /*full=*/true, /*wait=*/true);
+  else if (queue.phases)
+    awaitPhase(lower, queue, op.getNumber(), /*full=*/true);
   else
     meetAtEntry(lower);
   Values words = loadEntry(lower, queue, slot);
+  if (queue.phases)
+    arriveAtPhase(lower, queue, slot, /*full=*/false);
   if (queue.barriers)
     meetAt(lower, queue, taker, slot, /*full=*/false, /*wait=*/false);
   setEntry(lower, op.getValues(), words);

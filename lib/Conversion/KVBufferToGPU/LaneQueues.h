@@ -35,6 +35,9 @@ struct LaneQueue : LaneEntries {
   /// Its first named barrier: two a slot, *full* and *empty*, for the first
   /// team that takes, then for the next; 0: all meet at the block's.
   int64_t barriers = 0;
+  /// Where they meet by phases: the byte in LDS of its first barrier, *full* of
+  /// slot 0; behind those of all slots stand the *empty* ones.
+  std::optional<int64_t> phases;
 };
 
 /// The queues and shelves of a kernel's teams.

@@ -83,7 +83,7 @@ int64_t kvbuf::slotAlignment(KVBufferAttr params) {
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
                                               bool rings) {
   if (target.vendor == Vendor::AMD)
-    return createAMDMachine();
+    return rings ? createAMDRingMachine() : createAMDMachine();
   if (!rings)
     return createNVIDIAMachine();
   return target.warpsPerMatrixGroup

@@ -381,6 +381,8 @@ std::unique_ptr<Machine> createBoxMachine(bool registers);
 std::unique_ptr<Machine> createHopperMachine();
 /// AMD, CDNA3 and later: copies of waves into LDS, counted waits.
 std::unique_ptr<Machine> createAMDMachine();
+/// The same for kernels with rings: counters in LDS.
+std::unique_ptr<Machine> createAMDRingMachine();
 /// Loads a fragment whose elements are wider than those of its slot, at byte
 /// `slot`, or lie in an order that the machine has no instruction for, by
 /// ordinary reads of LDS.

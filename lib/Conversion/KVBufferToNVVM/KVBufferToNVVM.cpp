@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/CheckKernel.h"
+#include "Common/LowerCounters.h"
 #include "Common/LowerMath.h"
 #include "DependentLaunches.h"
 #include "kvbuffer/Conversion/Passes.h"
@@ -432,6 +433,7 @@ void kvbuf::populateKVBufferToNVVMConversionPatterns(
     const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
   patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerBarrierAny,
                LowerLaneArrive>(converter);
+  addCounterPatterns(patterns, converter, "block");
   // Ahead of upstream's patterns for the same ops.
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
   patterns.add<LowerAbs>(converter, PatternBenefit(10));

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Common/CheckKernel.h"
+#include "Common/LowerCounters.h"
 #include "Common/LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
@@ -678,6 +679,7 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
                LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
       converter);
+  addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));

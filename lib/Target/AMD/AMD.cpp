@@ -96,6 +96,7 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
     target.float8Instructions.append(
         {{32, 32, 64, 32, 1}, {16, 16, 128, 32, 1}});
   target.copiesByWave = true;
+  target.polledCounters = true;
   target.looksUpByLane = true;
   target.fewPages = kFewPages;
   target.waitsByOperand = true;

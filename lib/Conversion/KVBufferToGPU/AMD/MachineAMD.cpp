@@ -70,12 +70,17 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
       StagingPlan plan = stagingPlan(lower, params, schedule);
       count = plan.steps * plan.vectors();
     }
-    if (isTurnedInLds(lower.target, params) && !turnedTiles.contains(params))
-      turnedTiles[params] = foldedTile(lower, params, schedule);
+    layOutTurned(lower, params, schedule);
     instructionsPerLoad = std::min(instructionsPerLoad, count);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
+}
+
+void AMDMachine::layOutTurned(Lanes &lower, KVBufferAttr params,
+                              ScheduleAttr schedule) {
+  if (isTurnedInLds(lower.target, params) && !turnedTiles.contains(params))
+    turnedTiles[params] = foldedTile(lower, params, schedule);
 }
 
 void AMDMachine::emitStage(Lanes &lower, LdsStageOp op,

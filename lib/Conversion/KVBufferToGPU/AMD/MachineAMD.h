@@ -27,7 +27,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
 
-#include "KVBufferToGPU/Lanes.h"
+#include "RowSource.h"
 
 namespace kvbuf {
 
@@ -102,9 +102,20 @@ public:
   bool branchesBesideProducts() const override { return false; }
   void emitEnd(Lanes &lower) override;
 
-private:
+protected:
   /// The barrier of the block; nothing in a team, which is one wave.
-  void emitBarrier(Lanes &lower);
+  virtual void emitBarrier(Lanes &lower);
+  /// Loads a tile into LDS at byte `slot`; returns what goes through registers.
+  Values emitTileLoad(Lanes &lower, const TileLoad &load,
+                      const TileValues &tile, mlir::Value slot);
+  /// Lays out a tile that is turned on its way for the warps of `schedule`,
+  /// which load it.
+  void layOutTurned(Lanes &lower, KVBufferAttr params, ScheduleAttr schedule);
+  /// Stores it there.
+  void emitStagedStores(Lanes &lower, KVBufferAttr params, mlir::Value slot,
+                        llvm::ArrayRef<mlir::Value> vectors);
+
+private:
   /// Bytes of LDS from byte 0 on.
   mlir::Value ldsBytes(Lanes &lower);
   /// The layout of a tile that is turned on its way into LDS (`isTurnedInLds`):
@@ -125,17 +136,15 @@ private:
                           ScheduleAttr schedule = {});
 
   // Copies (MachineAMDCopies.cpp, MachineAMDStaging.cpp).
-  void emitCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
+  void emitCopies(Lanes &lower, const TileLoad &load, const TileValues &tile,
                   mlir::Value slot);
   /// The same for a tile some of whose columns are not valid: no instruction
   /// copies a part of a vector, so that lanes load and store. Waits for it.
-  void emitCutCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
+  void emitCutCopies(Lanes &lower, const TileLoad &load, const TileValues &tile,
                      mlir::Value slot);
   /// `checkCols`: some of the tile's columns are not valid.
-  Values emitStagedLoads(Lanes &lower, DramLoadOp op, const TileValues &tile,
-                         bool checkCols);
-  void emitStagedStores(Lanes &lower, KVBufferAttr params, mlir::Value slot,
-                        llvm::ArrayRef<mlir::Value> vectors);
+  Values emitStagedLoads(Lanes &lower, const TileLoad &load,
+                         const TileValues &tile, bool checkCols);
 
   /// Loads in flight that any younger load of this kernel is at least, in
   /// instructions of a wave.

@@ -33,14 +33,14 @@ CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params,
   even = units() % waves == 0;
 }
 
-void AMDMachine::emitCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
-                            Value slot) {
+void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
+                            const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getBuffer().getType().getParams();
+  KVBufferAttr params = load.params;
   SharedTile layout = sharedTile(params);
   CopyPlan plan = copyPlan(lower, params);
   BlockSource places(layout);
-  RowSource source(lower, op, tile);
+  RowSource source(lower, load, tile);
   int64_t rowBytes = layout.blockCols * layout.elementBytes;
   unsigned laneShift = llvm::Log2_64(plan.width);
   unsigned laneBits = llvm::Log2_64(plan.bytes) - laneShift;
@@ -138,21 +138,25 @@ void AMDMachine::emitCopies(Lanes &lower, DramLoadOp op, const TileValues &tile,
 
 Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
                             Value slot) {
+  return emitTileLoad(lower, op, tile, slot);
+}
+
+Values AMDMachine::emitTileLoad(Lanes &lower, const TileLoad &load,
+                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getBuffer().getType().getParams();
+  KVBufferAttr params = load.params;
   bool staged = goesThroughRegisters(lower.target, params);
   if (!tile.cols) {
     if (staged)
-      return emitStagedLoads(lower, op, tile, /*checkCols=*/false);
-    emitCopies(lower, op, tile, slot);
+      return emitStagedLoads(lower, load, tile, /*checkCols=*/false);
+    emitCopies(lower, load, tile, slot);
     return {};
   }
   // Most tiles have all their columns.
   SmallVector<Type> types;
   tokenTypes(lower, params, types);
-  Value whole =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.cols,
-                            lower.i32(op.getTile().getType().getCols()));
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.cols,
+                                      lower.i32(load.type().getCols()));
   auto ifWhole = scf::IfOp::create(b, types, whole, /*addThenBlock=*/true,
                                    /*addElseBlock=*/true);
   auto emitSide = [&](Block *side, bool cut) {
@@ -162,11 +166,11 @@ Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
     b.setInsertionPointToEnd(side);
     Values values;
     if (staged)
-      values = emitStagedLoads(lower, op, tile, cut);
+      values = emitStagedLoads(lower, load, tile, cut);
     else if (cut)
-      emitCutCopies(lower, op, tile, slot);
+      emitCutCopies(lower, load, tile, slot);
     else
-      emitCopies(lower, op, tile, slot);
+      emitCopies(lower, load, tile, slot);
     scf::YieldOp::create(b, values);
   };
   emitSide(ifWhole.thenBlock(), /*cut=*/false);

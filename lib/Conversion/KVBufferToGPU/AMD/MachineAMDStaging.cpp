@@ -203,13 +203,13 @@ static Piece pieceOf(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
       arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads)));
 }
 
-void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
+void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getBuffer().getType().getParams();
+  KVBufferAttr params = load.params;
   // Pieces are vectors of the slot: the tile is not turned.
   StagingPlan plan = stagingPlan(lower, params);
-  RowSource source(lower, op, tile);
+  RowSource source(lower, load, tile);
   auto type = VectorType::get({plan.width}, params.getElementType());
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   Value lds = lower.shared(params.getElementType());
@@ -221,7 +221,7 @@ void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
   Value at = arith::AddIOp::create(b, source.lineOfLane(piece.row),
                                    lower.toIndex(piece.col));
   Value columns = arith::MinSIOp::create(
-      b, tile.cols, lower.i32(params.getColumnsOf(op.getBlock())));
+      b, tile.cols, lower.i32(params.getColumnsOf(load.block)));
   Value vector =
       loadCut(lower, tile, type, at, source.valid(piece.row),
               arith::SubIOp::create(b, columns, piece.col), plan.width * bytes);
@@ -233,12 +233,12 @@ void AMDMachine::emitCutCopies(Lanes &lower, DramLoadOp op,
                                       IntegerAttr());
 }
 
-Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
+Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
                                    const TileValues &tile, bool checkCols) {
   ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getBuffer().getType().getParams();
+  KVBufferAttr params = load.params;
   StagingPlan plan = stagingPlan(lower, params);
-  RowSource source(lower, op, tile);
+  RowSource source(lower, load, tile);
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t width = plan.width;
   auto type = VectorType::get({width}, storedElement(params));
@@ -272,7 +272,7 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
     if (!all)
       exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
                                      lower.i32(plan.pieces));
-    int64_t columns = params.getColumnsOf(op.getBlock());
+    int64_t columns = params.getColumnsOf(load.block);
     if (columns < params.getSmemCols()) {
       Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                            piece.col, lower.i32(columns));

@@ -23,16 +23,16 @@ static constexpr int64_t kOutside = INT32_MIN;
 /// registers, of which a wave has a hundred.
 static constexpr int64_t kPagesInScalars = 8;
 
-PagesOfTile::PagesOfTile(const TargetInfo &target, DramLoadOp op,
+PagesOfTile::PagesOfTile(const TargetInfo &target, const TileLoad &load,
                          int64_t warps) {
-  rows = op.getTile().getType().getRows();
-  page = op.getTile().getType().getPageSize();
+  rows = load.type().getRows();
+  page = load.type().getPageSize();
   // Groups of rows follow each other, and are in no table.
-  if (!page || !llvm::all_of(fragmentSources(op.getTile()), [](Value source) {
+  if (!page || !llvm::all_of(fragmentSources(load.tile), [](Value source) {
         return static_cast<bool>(source.getDefiningOp<CacheTileOp>());
       }))
     return;
-  atRows = startsAtMultiple(op.getTile(), rows);
+  atRows = startsAtMultiple(load.tile, rows);
   count = aligned() ? rows / page : llvm::divideCeil(rows - 1, page) + 1;
   byLane = target.lanesLookUp(rows, page, warps);
   together = !byLane && count <= kPagesInScalars;
@@ -55,22 +55,20 @@ static Value flatFrom(Lanes &lower, Value data, Value base) {
       ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
 }
 
-RowSource::RowSource(Lanes &lower, DramLoadOp op, const TileValues &tile)
-    : lower(lower), b(lower.b), op(op), tile(tile),
-      pages(lower.target, op, lower.schedule.getWarps()),
-      elementBytes(
-          op.getTile().getType().getElementType().getIntOrFloatBitWidth() / 8),
-      columns(
-          op.getBuffer().getType().getParams().getColumnsOf(op.getBlock())) {
+RowSource::RowSource(Lanes &lower, const TileLoad &load, const TileValues &tile)
+    : lower(lower), b(lower.b), load(load), tile(tile),
+      pages(lower.target, load, lower.schedule.getWarps()),
+      elementBytes(load.type().getElementType().getIntOrFloatBitWidth() / 8),
+      columns(load.params.getColumnsOf(load.block)) {
   stride = arith::MulIOp::create(b, lower.toI32(tile.rowStride),
                                  lower.i32(elementBytes));
   hi = tile.hi;
-  if (op.getWhole())
-    hi = lower.i32(op.getTile().getType().getRows());
+  if (load.whole)
+    hi = lower.i32(load.type().getRows());
   if (mayBeginLater())
     lo = tile.lo;
-  if (op.getPred())
-    pred = lower.single(op.getPred());
+  if (load.pred)
+    pred = lower.single(load.pred);
 }
 
 Value RowSource::range(Value first, int64_t rows, Value &shift) {
@@ -141,7 +139,7 @@ Value RowSource::lineOf(Value row, bool together) {
   }
   // Groups of rows follow each other.
   if (!tile.table)
-    return rowLine(lower, op.getTile().getType(), tile, lower.toI32(row));
+    return rowLine(lower, load.type(), tile, lower.toI32(row));
   if (knowsPages()) {
     // The page's number among the tile's. Comparisons that no loop changes
     // would be kept as masks, two scalar registers each, by a backend that
@@ -176,7 +174,7 @@ Value RowSource::lineOf(Value row, bool together) {
 
 Value RowSource::lineOfLane(Value row) {
   if (!paged())
-    return rowLine(lower, op.getTile().getType(), tile, row);
+    return rowLine(lower, load.type(), tile, row);
   // Lanes ask each other together.
   if (knowsPages())
     return lineOf(lower.toIndex(row));
@@ -198,8 +196,8 @@ void RowSource::lookUpPages() {
   Value last = sub(hi, lower.i32(1));
   Value some;
   // None is looked up for rows that are not there.
-  bool clamps = !op.getWhole() || !pages.aligned();
-  if (!op.getWhole())
+  bool clamps = !load.whole || !pages.aligned();
+  if (!load.whole)
     some = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, last, first);
   if (pred)
     some = some ? arith::AndIOp::create(b, some, pred).getResult() : pred;
@@ -257,7 +255,7 @@ bool RowSource::keeps(int64_t count) const {
 }
 
 Value RowSource::valid(Value row) {
-  if (op.getWhole())
+  if (load.whole)
     return pred ? pred : arith::ConstantIntOp::create(b, 1, 1).getResult();
   Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, hi);
   if (lo)
@@ -304,11 +302,11 @@ Value RowSource::sub(Value x, Value y) {
 }
 
 bool RowSource::mayBeginLater() {
-  if (op.getWhole())
+  if (load.whole)
     return false;
-  auto made = op.getTile().getDefiningOp<CacheTileOp>();
+  auto made = load.tile.getDefiningOp<CacheTileOp>();
   if (!made)
-    return !op.getTile().getDefiningOp<DramTileOp>();
+    return !load.tile.getDefiningOp<DramTileOp>();
   auto keys = made.getFrom().getDefiningOp<KeyRangeOp>();
   return !keys || made.getFrom() != keys.getLo() || keys.getMask().boundsLeft();
 }

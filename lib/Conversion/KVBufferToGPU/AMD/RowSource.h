@@ -13,6 +13,27 @@
 
 namespace kvbuf {
 
+/// A tile that is loaded into a buffer's slot, by whichever op.
+struct TileLoad {
+  TileLoad(DramLoadOp op)
+      : tile(op.getTile()), params(op.getBuffer().getType().getParams()),
+        pred(op.getPred()), whole(op.getWhole()), block(op.getBlock()) {}
+  TileLoad(RingLoadOp op)
+      : tile(op.getTile()), params(op.getRing().getType().getParams()),
+        whole(op.getWhole()) {}
+
+  TileType type() const { return tile.getType(); }
+
+  mlir::TypedValue<TileType> tile;
+  KVBufferAttr params;
+  /// Whether the load is done at all; null: it is.
+  mlir::Value pred;
+  /// Whether all of the tile's rows are valid.
+  bool whole;
+  /// The block of columns that it takes.
+  int64_t block = 0;
+};
+
 /// How the rows of a load's tile lie in pages smaller than it.
 struct PagesOfTile {
   /// Rows of the tile and of a page; no pages: 0.
@@ -29,13 +50,13 @@ struct PagesOfTile {
   bool aligned() const { return atRows && rows % page == 0; }
 
   /// `warps` copy together.
-  PagesOfTile(const TargetInfo &target, DramLoadOp op, int64_t warps);
+  PagesOfTile(const TargetInfo &target, const TileLoad &load, int64_t warps);
 };
 
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
 class RowSource {
 public:
-  RowSource(Lanes &lower, DramLoadOp op, const TileValues &tile);
+  RowSource(Lanes &lower, const TileLoad &load, const TileValues &tile);
 
   /// Bytes from one row to the next.
   mlir::Value stride;
@@ -99,7 +120,7 @@ private:
 
   Lanes &lower;
   mlir::ImplicitLocOpBuilder &b;
-  DramLoadOp op;
+  TileLoad load;
   const TileValues &tile;
   PagesOfTile pages;
   int64_t elementBytes, columns;

@@ -668,7 +668,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     if (!mover)
       return;
     std::optional<TargetInfo> target = targetOf(kernel);
-    if (!target || !target->hasRings()) {
+    if (!target || !target->hasMovingTeams()) {
       kernel.emitError() << "has producers; expected '"
                          << KVBufferDialect::kTargetAttr
                          << "' to be a chip that has rings, as "

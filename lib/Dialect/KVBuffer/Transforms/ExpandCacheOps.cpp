@@ -382,7 +382,9 @@ struct ExpandCacheOpsPass
                << "is of a cache that this function makes, but tensor maps are "
                   "made by the host; expected an argument of a kernel that "
                   "kvbuf-expand-arguments has not expanded";
-      if (make || !op->hasTrait<LaneLevel>())
+      // Counters are words of LDS, and of no cache.
+      if (make || !op->hasTrait<LaneLevel>() ||
+          isa<CounterAddOp, CounterReadOp>(op))
         return WalkResult::advance();
       if (auto prompt = dyn_cast<MaxPromptLengthOp>(op);
           prompt && prompt.getCache().getDefiningOp<MakeCacheOp>() &&

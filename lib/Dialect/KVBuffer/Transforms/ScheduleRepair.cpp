@@ -199,7 +199,7 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
 /// warps alone have is then as if nobody had said it.
 static void repairTeams(const AskedSchedule &asked, const TargetInfo &target,
                         ScheduleParameters &choice) {
-  if (asked.values().producers <= 0 || !target.hasRings() ||
+  if (asked.values().producers <= 0 || !target.hasMovingTeams() ||
       target.warpsPerMatrixGroup)
     return;
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \

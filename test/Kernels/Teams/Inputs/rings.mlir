@@ -4,9 +4,9 @@
 // each, as V, out of the same slot. A slot is filled anew when all three have given it
 // back. Weights go through a queue.
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
-#qbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
-#kbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, warps = 4>
+#qbuf = #kvbuffer.kv_buffer<64x192xbf16, open>
+#kbuf = #kvbuffer.kv_buffer<64x192xbf16, open>
 
 !q = memref<?x?x4x192xbf16, strided<[?, ?, ?, 1]>>
 !o = memref<?x?x8x64xbf16, strided<[?, ?, ?, 1]>>

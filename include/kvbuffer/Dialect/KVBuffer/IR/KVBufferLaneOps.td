@@ -107,6 +107,50 @@ def KVBuffer_WaveBarrierOp : KVBuffer_Op<"wave_barrier", [
   let assemblyFormat = "attr-dict";
 }
 
+def KVBuffer_CounterAddOp : KVBuffer_Op<"counter_add", [
+    KVBuffer_LaneLevel,
+    MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>,
+                   MemRead<KVBuffer_Async>]>]> {
+  let summary = "Adds 1 to a counter in LDS, which goes round";
+  let description = [{
+    Atomically; after `last` it is 0. The result is the number before. The block's other waves that find the number
+    (`kvbuffer.counter_read`) find what this one has read and written before, but for
+    copies that are on their way.
+
+    Example:
+
+    ```mlir
+    %before = kvbuffer.counter_add %words[%i] upto %last : memref<?xi32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins Arg<MemRefOf<[I32]>, "words of LDS">:$words, Index:$index,
+                       I32:$last);
+  let results = (outs I32:$before);
+  let assemblyFormat = [{
+    $words `[` $index `]` `upto` $last attr-dict `:` type($words)
+  }];
+}
+
+def KVBuffer_CounterReadOp : KVBuffer_Op<"counter_read", [
+    KVBuffer_LaneLevel,
+    MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
+  let summary = "Reads a counter in LDS";
+  let description = [{
+    What follows comes after it, and after all that those have done before who have
+    counted so far (`kvbuffer.counter_add`). A wave that finds too small a number
+    sleeps for a moment before it asks again.
+
+    Example:
+
+    ```mlir
+    %count = kvbuffer.counter_read %words[%i] : memref<?xi32, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins Arg<MemRefOf<[I32]>, "words of LDS">:$words, Index:$index);
+  let results = (outs I32:$count);
+  let assemblyFormat = "$words `[` $index `]` attr-dict `:` type($words)";
+}
+
 def KVBuffer_LaneAnyOp : KVBuffer_Op<"lane_any"> {
   let summary = "Whether a condition holds in any lane of the warp";
   let description = [{
