@@ -16,6 +16,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLANEOPS_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERLANEOPS_TD
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 def KVBuffer_DramRangeOp : KVBuffer_Op<"dram_range", [KVBuffer_NamedResults, Pure]> {
