@@ -1,6 +1,20 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-nvvm))" --split-input-file | FileCheck %s
 
 gpu.module @m {
+  // Words of four 8-bit floats; two instructions side by side share A.
+  // CHECK-LABEL: llvm.func @float8(
+  // CHECK-COUNT-8: llvm.bitcast %{{.*}} : vector<4xi8> to i32
+  // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9}, {$10, $11, $12, $13};", "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f" %[[A:.*]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
+  // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e5m2.f32 {{.*}}" %[[A]],
+  // CHECK-NOT: llvm.inline_asm
+  // CHECK: llvm.return
+  gpu.func @float8(%x: vector<4xf8E4M3FN>, %y: vector<4xf8E5M2>, %c: vector<8xf32>, %out: memref<8xf32>) kernel {
+    %d = kvbuffer.lane_mma a(%x, %x, %x, %x : vector<4xf8E4M3FN>, vector<4xf8E4M3FN>, vector<4xf8E4M3FN>, vector<4xf8E4M3FN>) b(%y, %y, %y, %y : vector<4xf8E5M2>, vector<4xf8E5M2>, vector<4xf8E5M2>, vector<4xf8E5M2>) c(%c : vector<8xf32>) {shape = array<i64: 16, 16, 32>}
+    %c0 = arith.constant 0 : index
+    vector.store %d, %out[%c0] : memref<8xf32>, vector<8xf32>
+    gpu.return
+  }
+
   // bf16 operands are words of 32 bits, f16 operands pairs.
   // CHECK-LABEL: llvm.func @bf16(
   // CHECK-COUNT-6: llvm.bitcast %{{.*}} : vector<2xbf16> to i32
