@@ -196,11 +196,13 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
                                 << " must be a cache or a strided memref, got "
                                 << argument.getType();
   Type element = memref.getElementType();
-  if (!element.isBF16() && !element.isF16() && !element.isF32() &&
+  bool isFloat8 =
+      isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
+  if (!element.isBF16() && !element.isF16() && !element.isF32() && !isFloat8 &&
       !element.isSignlessInteger(32) && !element.isSignlessInteger(64))
-    return kernel.emitOpError()
-           << "argument " << name
-           << " must have elements bf16, f16, f32, i32 or i64";
+    return kernel.emitOpError() << "argument " << name
+                                << " must have elements bf16, f16, f32, 8-bit "
+                                   "floats, i32 or i64";
   arguments.push_back(
       add(name.getValue(), element, memref.getShape(), strides));
   Parameter &parameter = *parameters[name.getValue()];
