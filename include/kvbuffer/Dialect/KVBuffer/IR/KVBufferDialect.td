@@ -64,6 +64,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |
+    | `kvbuffer.edge_tiles` | an `scf.if` over a tile's scores | unit: of tiles that need no mask both sides make the same | never |
     | `kvbuffer.every_tile` | an op | unit: passes set and remove it | never |
     | `kvbuffer.group` | the op that ends a group of copies | unit: nothing reads it | never |
     | `kvbuffer.whole_after_first` | loop | unit: only the tiles of the first iteration can have invalid rows | never |
