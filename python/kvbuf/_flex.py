@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import torch
+
 from . import _flex_text, _flex_trace
 from ._flex_text import KEY, ROW, SCORE, Expr, Untraced, const, is_const
 
@@ -203,7 +205,8 @@ def traced(score_mod, mask_mod, device):
     """(Traced, the tensors that its functions capture)."""
     key, given = _flex_trace.fingerprint((score_mod, mask_mod))
     if key is not None:
-        key = key, device
+        # Numbers of Python's take torch's default type.
+        key = key, device, torch.get_default_dtype()
         found = _known.get(key)
         if found is not None:
             return found, given

@@ -207,6 +207,11 @@ _RESHAPED = {"view", "reshape", "squeeze", "_unsafe_view", "expand"}
 def _evaluate(node, values, captures, graph):
     """The value of an operator; None where it depends on no place."""
     name = node.target.name().split("::")[-1].split(".")[0]
+    if name.endswith("_") and not name.startswith("__"):
+        name = name[:-1]  # what is changed in place goes on as the result
+        if node.args[0] not in values:
+            raise Untraced(f"{node.target} changes what depends on no place, such as "
+                           "a captured tensor")
     if name in ("scalar_tensor", "full") and not node.args[0]:
         return const(node.args[1], kind_of(node.meta["val"].dtype))
     if name == "scalar_tensor":

@@ -97,6 +97,12 @@ def hidden(s, b, h, q, k):
     return torch.where(q >= k, s, -float("inf"))
 
 
+def in_place(s, b, h, q, k):
+    far = s - 0.25 * (q - k).abs()
+    far.clamp_(max=1.0).mul_(1.5)
+    return far
+
+
 def hidden_by_score(s, b, h, q, k):
     return torch.where((s < 0.5) & (q != 3), s, float("-inf"))
 
@@ -153,7 +159,7 @@ class Kinds(Case):
 
     def test_scores(self):
         for score_mod in (alibi, alibi_of_heads, relative, from_the_end, capped,
-                          capped_by_tensor, hidden, hidden_by_score):
+                          capped_by_tensor, hidden, hidden_by_score, in_place):
             with self.subTest(score_mod.__name__):
                 self.setUp()
                 self.check(score_mod)
@@ -305,6 +311,9 @@ class Calls(Case):
                      "kvbuf computes numbers", q, k, v, lambda s, b, h, q, k: s + (SLOPES * q).sum())
         self.refused("a number of type torch.float64 is computed", q, k, v,
                      lambda s, b, h, q, k: s + SLOPES.double()[h])
+        self.refused("aten.add_.Tensor changes what depends on no place, such as a "
+                     "captured tensor", q, k, v,
+                     lambda s, b, h, q, k, own=SLOPES.clone(): s + own.add_(1)[h])
         self.refused("flex_attention has no backward pass, and a tensor requires "
                      "gradients", q, k, v,
                      functools.partial(with_bias, SLOPES.clone().requires_grad_()))
