@@ -277,13 +277,20 @@ Operation *PtxRaiser::raiseCopy(const PtxInstruction &inst) {
                       ? NVVM::LoadCacheModifierKind::CG
                       : NVVM::LoadCacheModifierKind::CA;
   std::optional<int64_t> size = constant(o[2]);
-  Value dst = memory(o[0]), src = memory(o[1]);
-  // An address may be a word as well as a pointer.
-  if (dst && dst.getType().isInteger(32))
-    dst = shared(o[0].parts[0]);
-  if (src && src.getType().isInteger(64))
-    src = LLVM::IntToPtrOp::create(builder, op.getLoc(),
-                                   LLVM::LLVMPointerType::get(context, 1), src);
+  // An address may be a word as well as a pointer, of any space: its bits
+  // count.
+  auto address = [&](Value v, unsigned space) -> Value {
+    auto type = LLVM::LLVMPointerType::get(context, space);
+    if (!v || v.getType() == type)
+      return v;
+    if (isa<LLVM::LLVMPointerType>(v.getType()))
+      v = LLVM::PtrToIntOp::create(builder, op.getLoc(), builder.getI64Type(),
+                                   v);
+    if (!v.getType().isInteger(32) && !v.getType().isInteger(64))
+      return nullptr;
+    return LLVM::IntToPtrOp::create(builder, op.getLoc(), type, v);
+  };
+  Value dst = address(memory(o[0]), 3), src = address(memory(o[1]), 1);
   Value part = o.size() == 4 ? value(o[3]) : Value();
   if (!size || !dst || !src || (o.size() == 4 && !part))
     return nullptr;
