@@ -78,8 +78,16 @@ bool Initializer::write(Attribute value, Type type,
   unsigned bits = dense.getElementType().getIntOrFloatBitWidth();
   uint64_t bytes = (bits + 7) / 8,
            count = static_cast<uint64_t>(dense.getNumElements());
-  if ((bits % 8 && bits != 1) || bytes > 8 || count > to.size() / bytes)
+  if ((bits % 8 && bits != 1) || bytes > 8 ||
+      (count > to.size() / bytes && !(bits == 1 && isa<VectorType>(type))))
     return false;
+  if (bits == 1 && isa<VectorType>(type)) {
+    // A vector's bits lie side by side, the first one lowest.
+    for (auto [i, x] : llvm::enumerate(dense.getValues<APInt>()))
+      if (x.isOne() && i / 8 < to.size())
+        to[i / 8] |= static_cast<uint8_t>(1u << (i % 8));
+    return true;
+  }
   uint64_t at = 0;
   auto put = [&](const APInt &x) {
     uint64_t word = bitsOfNumber(x);

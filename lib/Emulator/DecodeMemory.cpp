@@ -20,18 +20,11 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
-LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
-  if (isa<VectorType>(op.getType()))
-    return unsupported(op, "vectors of addresses");
-  // Addresses wrap around, as the machine's do.
-  Comp base;
-  uint64_t offset = 0;
-  // A pointer into a buffer moves by its last part.
-  Comps buffer = values.lookup(op.getBase());
-  if (buffer.size() > 1)
-    base = buffer.back();
-  else
-    std::tie(base, offset) = getAddress(op.getBase());
+// Moves an address by the indices of a `getelementptr`: the part of it that is
+// not constant, and by how much the constant part moves. Of a vector of
+// addresses it is lane `lane` that moves.
+LogicalResult Decoder::moveAddress(LLVM::GEPOp op, unsigned lane, Comp &base,
+                                   uint64_t &offset) {
   Type type = op.getElemType();
   bool first = true;
   for (auto index : op.getIndices()) {
@@ -68,10 +61,14 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
       continue;
     }
     Value v = cast<Value>(index);
-    if (!isa<IntegerType>(v.getType()))
+    if (!isa<IntegerType>(elementOf(v.getType())))
       return unsupported(op, "an index of type " + describe(v.getType()));
-    Comp c = getScalar(v);
-    unsigned bits = bitsOf(v.getType());
+    bool isVector = isa<VectorType>(v.getType());
+    Comps elements = isVector ? unpack(v) : Comps{getScalar(v)};
+    if (broken || (isVector && lane >= elements.size()))
+      return broken ? failure() : unsupported(op, "vectors of other lengths");
+    Comp c = elements[isVector ? lane : 0];
+    unsigned bits = bitsOf(elementOf(v.getType()));
     if (bits < 32)
       c = emitFree(Code::SExtBits, false, c, {}, {}, bits);
     if (!base.wide) {
@@ -83,7 +80,43 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
                   stride);
     }
   }
-  if (broken)
+  return broken ? failure() : success();
+}
+
+// Each lane of a vector of addresses moves for itself.
+LogicalResult Decoder::decodeGepVector(LLVM::GEPOp op) {
+  auto type = cast<VectorType>(op.getType());
+  bool isVector = isa<VectorType>(op.getBase().getType());
+  Comps bases = isVector ? get(op.getBase()) : Comps{getScalar(op.getBase())};
+  Comps results = shape(type);
+  if (results.empty() || (isVector && bases.size() != results.size()))
+    return unsupported(op, "vectors of such addresses");
+  for (auto [lane, result] : llvm::enumerate(results)) {
+    result = bases[isVector ? lane : 0];
+    uint64_t offset = 0;
+    if (failed(moveAddress(op, lane, result, offset)))
+      return failure();
+    if (offset)
+      result = emit(result.wide ? Code::AddImm64 : Code::AddImm32, result.wide,
+                    result, {}, {}, static_cast<int64_t>(offset));
+  }
+  set(op.getResult(), results);
+  return success();
+}
+
+LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
+  if (isa<VectorType>(op.getType()))
+    return decodeGepVector(op);
+  // Addresses wrap around, as the machine's do.
+  Comp base;
+  uint64_t offset = 0;
+  // A pointer into a buffer moves by its last part.
+  Comps buffer = values.lookup(op.getBase());
+  if (buffer.size() > 1)
+    base = buffer.back();
+  else
+    std::tie(base, offset) = getAddress(op.getBase());
+  if (failed(moveAddress(op, /*lane=*/0, base, offset)))
     return failure();
   if (buffer.size() > 1) {
     buffer.back() = offset ? emit(Code::AddImm32, false, base, {}, {},
@@ -101,8 +134,55 @@ LogicalResult Decoder::decodeGep(LLVM::GEPOp op) {
 LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
                                     uint64_t alignment, Comps &data, bool store,
                                     int64_t more) {
-  unsigned space =
-      cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace();
+  auto [base, offset] = getAddress(pointer);
+  return decodeAccess(
+      op, cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace(),
+      {base, static_cast<int64_t>(static_cast<uint64_t>(offset) +
+                                  static_cast<uint64_t>(more))},
+      type, alignment, data, store);
+}
+
+// Elements of one bit lie in memory side by side, the first one lowest.
+LogicalResult Decoder::decodeBitVector(Operation *op, unsigned space,
+                                       std::pair<Comp, int64_t> place,
+                                       VectorType type, uint64_t alignment,
+                                       Comps &data, bool store) {
+  unsigned n = type.getNumElements(), bytes = llvm::divideCeil(n, 8);
+  if (data.size() != n)
+    return unsupported(op, "this type in memory");
+  auto byteType = VectorType::get(bytes, IntegerType::get(op->getContext(), 8));
+  Comps packed = allocate(byteType);
+  if (packed.empty())
+    return unsupported(op, "this type in memory");
+  if (!store) {
+    if (failed(
+            decodeAccess(op, space, place, byteType, alignment, packed, store)))
+      return failure();
+    for (auto [i, bit] : llvm::enumerate(data))
+      moves(bit, emitFree(Code::AndImm32, false,
+                          emitFree(Code::LShr32, false, packed[i / 32],
+                                   constant(i % 32)),
+                          {}, {}, 1));
+    return success();
+  }
+  for (unsigned word = 0; word < packed.size(); ++word) {
+    Comp all = constant(0);
+    for (unsigned i = 32 * word; i < std::min(n, 32 * word + 32); ++i)
+      all =
+          emitFree(Code::Or32, false, all,
+                   emitFree(Code::Shl32, false,
+                            emitFree(Code::AndImm32, false, data[i], {}, {}, 1),
+                            constant(i % 32)));
+    packed[word] = all;
+  }
+  return decodeAccess(op, space, place, byteType, alignment, packed, store);
+}
+
+LogicalResult Decoder::decodeAccess(Operation *op, unsigned space,
+                                    std::pair<Comp, int64_t> place, Type type,
+                                    uint64_t alignment, Comps &data,
+                                    bool store) {
+  auto [base, offset] = place;
   Code code;
   switch (space) {
   case 0:
@@ -125,14 +205,15 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
   if (isa<LLVM::LLVMStructType, LLVM::LLVMArrayType>(type)) {
     size_t next = 0;
     uint64_t at = 0;
-    auto part = [&](Type field, uint64_t place) {
+    auto part = [&, base = base, offset = offset](Type field, uint64_t at) {
       size_t n = shape(field).size();
       if (!n || next + n > data.size())
         return failure();
       Comps some(ArrayRef<Comp>(data).slice(next, n));
-      if (failed(decodeAccess(op, pointer, field,
-                              std::gcd(alignment, alignOf(field)), some, store,
-                              more + static_cast<int64_t>(place))))
+      if (failed(decodeAccess(
+              op, space,
+              {base, static_cast<int64_t>(static_cast<uint64_t>(offset) + at)},
+              field, std::gcd(alignment, alignOf(field)), some, store)))
         return failure();
       llvm::copy(some, data.begin() + next);
       next += n;
@@ -158,12 +239,13 @@ LogicalResult Decoder::decodeAccess(Operation *op, Value pointer, Type type,
   unsigned bits = bitsOf(elementOf(type));
   auto vector = dyn_cast<VectorType>(type);
   alignment = aligned(alignment);
+  if (vector && bits == 1)
+    return decodeBitVector(op, space, place, vector, alignment, data, store);
   if (bits == 0 || (bits % 8 && (vector || bits != 1)))
     return unsupported(op, "this type in memory");
   uint64_t bytes = vector ? vector.getNumElements() * bits / 8 : (bits + 7) / 8;
-  auto [base, offset] = getAddress(pointer);
-  offset += more;
-  auto access = [&](uint64_t at, uint64_t piece, ArrayRef<Comp> parts) {
+  auto access = [&, base = base, offset = offset](uint64_t at, uint64_t piece,
+                                                  ArrayRef<Comp> parts) {
     Inst &inst = emit(code);
     inst.a = base.slot;
     inst.imm = piece;
@@ -292,24 +374,98 @@ LogicalResult Decoder::decodeAlloca(LLVM::AllocaOp op) {
   return success();
 }
 
-// Loads and stores of the elements whose bit is set: a branch around each.
+namespace {
+/// A load or a store of the elements whose bit is set.
+struct MaskedAccess {
+  Value pointer, mask;
+  /// What is stored, or what the elements are that are not loaded; null: those
+  /// are undefined.
+  Value data;
+  /// What a load results in; null: a store.
+  Value result;
+  uint64_t align = 0;
+  /// One address for each element.
+  bool scattered = false;
+  /// The elements whose bit is set follow each other in memory.
+  bool dense = false;
+};
+} // namespace
+
+static uint64_t alignOfArgument(ArrayAttr attributes, unsigned argument) {
+  auto of = attributes && argument < attributes.size()
+                ? dyn_cast<DictionaryAttr>(attributes[argument])
+                : DictionaryAttr();
+  auto align = of ? of.getAs<IntegerAttr>("llvm.align") : IntegerAttr();
+  return align ? align.getInt() : 1;
+}
+
+static std::optional<MaskedAccess> maskedAccess(Operation *op) {
+  if (auto x = dyn_cast<LLVM::MaskedLoadOp>(op))
+    return MaskedAccess{x.getData(), x.getMask(), x.getPassThru(), x.getRes(),
+                        x.getAlignment()};
+  if (auto x = dyn_cast<LLVM::MaskedStoreOp>(op))
+    return MaskedAccess{x.getData(), x.getMask(), x.getValue(), Value(),
+                        x.getAlignment()};
+  if (auto x = dyn_cast<LLVM::masked_gather>(op))
+    return MaskedAccess{x.getPtrs(),
+                        x.getMask(),
+                        x.getPassThru().empty() ? Value()
+                                                : x.getPassThru().front(),
+                        x.getRes(),
+                        x.getAlignment(),
+                        /*scattered=*/true};
+  if (auto x = dyn_cast<LLVM::masked_scatter>(op))
+    return MaskedAccess{x.getPtrs(), x.getMask(),      x.getValue(),
+                        Value(),     x.getAlignment(), /*scattered=*/true};
+  if (auto x = dyn_cast<LLVM::masked_expandload>(op))
+    return MaskedAccess{x.getPtr(),
+                        x.getMask(),
+                        x.getPassthru(),
+                        x.getRes(),
+                        alignOfArgument(x.getArgAttrsAttr(), 0),
+                        /*scattered=*/false,
+                        /*dense=*/true};
+  if (auto x = dyn_cast<LLVM::masked_compressstore>(op))
+    return MaskedAccess{x.getPtr(),
+                        x.getMask(),
+                        x.getValue(),
+                        Value(),
+                        alignOfArgument(x.getArgAttrsAttr(), 1),
+                        /*scattered=*/false,
+                        /*dense=*/true};
+  return std::nullopt;
+}
+
+// A branch around each element.
 LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
-  auto load = dyn_cast<LLVM::MaskedLoadOp>(op);
-  auto store = dyn_cast<LLVM::MaskedStoreOp>(op);
-  known = load || store;
+  std::optional<MaskedAccess> access = maskedAccess(op);
+  known = access.has_value();
   if (!known)
     return success();
-  Value pointer = load ? load.getData() : store.getData(),
-        mask = load ? load.getMask() : store.getMask();
-  Type type = load ? load.getRes().getType() : store.getValue().getType(),
+  bool load = access->result != Value();
+  Type type = load ? access->result.getType() : access->data.getType(),
        element = elementOf(type);
-  Comps bits = unpack(mask),
-        values = unpack(load ? load.getPassThru() : store.getValue());
+  auto pointer =
+      dyn_cast<LLVM::LLVMPointerType>(elementOf(access->pointer.getType()));
+  if (!pointer)
+    return unsupported(op, "such addresses");
+  Comps bits = unpack(access->mask), values;
+  if (access->data)
+    values = unpack(access->data);
+  else
+    values.assign(bits.size(), constant(0, bitsOf(element) == 64));
   if (!alike(bits, values))
     return failure();
+  Comps addresses;
+  std::pair<Comp, int64_t> place;
+  if (access->scattered)
+    addresses = get(access->pointer);
+  else
+    place = getAddress(access->pointer);
+  if (access->scattered && !alike(bits, addresses))
+    return failure();
   uint64_t size = sizeOf(element),
-           align = std::gcd<uint64_t>(
-               load ? load.getAlignment() : store.getAlignment(), size);
+           align = std::gcd<uint64_t>(access->align, size);
   Comps results;
   for (size_t i = 0; i < bits.size(); ++i) {
     Comps data = {values[i]};
@@ -317,22 +473,29 @@ LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
       data = {allocate(values[i].wide)};
       moves(data, {values[i]});
     }
+    if (access->scattered)
+      place = {addresses[i], 0};
     uint32_t yes = newBlock(), next = newBlock();
     Inst &branch = emit(Code::Branch);
     branch.a = bits[i].slot;
     list(branch, {Comp{yes}, Comp{next}});
     current = yes;
-    if (failed(decodeAccess(op, pointer, element, align, data, !load,
-                            static_cast<int64_t>(i * size))))
+    if (failed(decodeAccess(op, pointer.getAddressSpace(), place, element,
+                            align, data, !load)))
       return failure();
     Inst &jump = emit(Code::Jump);
     jump.cls = Class::None;
     jump.imm = next;
     current = next;
     results.push_back(data.front());
+    if (access->dense)
+      place.first = emit(place.first.wide ? Code::Gep64By32 : Code::Gep32,
+                         place.first.wide, place.first, bits[i], {}, size);
+    else if (!access->scattered)
+      place.second += size;
   }
   if (load)
-    set(load.getRes(), pack(results, type));
+    set(access->result, pack(results, type));
   return success();
 }
 

@@ -120,9 +120,21 @@ private:
   // DecodeMemory.cpp: addresses, loads, stores.
   mlir::LogicalResult decodeMemory(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeGep(mlir::LLVM::GEPOp op);
+  mlir::LogicalResult decodeGepVector(mlir::LLVM::GEPOp op);
+  mlir::LogicalResult moveAddress(mlir::LLVM::GEPOp op, unsigned lane,
+                                  Comp &base, uint64_t &offset);
   mlir::LogicalResult decodeAccess(mlir::Operation *op, mlir::Value pointer,
                                    mlir::Type type, uint64_t alignment,
                                    Comps &data, bool store, int64_t more = 0);
+  /// The same at an address in a space: its base and its constant offset.
+  mlir::LogicalResult decodeAccess(mlir::Operation *op, unsigned space,
+                                   std::pair<Comp, int64_t> place,
+                                   mlir::Type type, uint64_t alignment,
+                                   Comps &data, bool store);
+  mlir::LogicalResult decodeBitVector(mlir::Operation *op, unsigned space,
+                                      std::pair<Comp, int64_t> place,
+                                      mlir::VectorType type, uint64_t alignment,
+                                      Comps &data, bool store);
   mlir::LogicalResult decodeMasked(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeCopy(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeAddressOf(mlir::LLVM::AddressOfOp op);

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
 
@@ -166,6 +167,10 @@ public:
     written.clear();
     addVariables();
   }
+  std::optional<llvm::ArrayRef<uint8_t>>
+  variable(llvm::StringRef name) const override;
+  bool setVariable(llvm::StringRef name,
+                   llvm::ArrayRef<uint8_t> bytes) override;
   std::optional<llvm::ArrayRef<uint32_t>>
   parameterBytes(llvm::StringRef entry) const override {
     for (const auto &k : kernels)
@@ -303,6 +308,38 @@ void EmulatorImpl::addVariables() {
     ranges.push_back({begin, begin + v.bytes, flags.get(), true, !v.isConstant,
                       "'" + v.name + "'"});
   }
+}
+
+std::optional<llvm::ArrayRef<uint8_t>>
+EmulatorImpl::variable(llvm::StringRef name) const {
+  for (const auto &[op, v] : variables)
+    if (v.name == name)
+      return llvm::ArrayRef<uint8_t>(v.begin, v.bytes);
+  return std::nullopt;
+}
+
+bool EmulatorImpl::setVariable(llvm::StringRef name,
+                               llvm::ArrayRef<uint8_t> bytes) {
+  for (auto [entry, flags] : llvm::zip_equal(variables, variableFlags)) {
+    const Variable &v = entry.second;
+    if (v.name != name)
+      continue;
+    if (bytes.size() > v.bytes) {
+      send(Severity::Error, "",
+           llvm::formatv("variable '{0}' has {1} bytes, not {2}", name, v.bytes,
+                         bytes.size()));
+      return false;
+    }
+    llvm::copy(bytes, v.begin);
+    if (flags)
+      std::fill_n(flags.get(), bytes.size(), 1);
+    return true;
+  }
+  send(Severity::Error, "",
+       llvm::formatv("no kernel uses a variable '{0}' of global or constant "
+                     "memory",
+                     name));
+  return false;
 }
 
 bool EmulatorImpl::registerBuffer(llvm::StringRef name, void *data,

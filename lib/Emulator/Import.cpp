@@ -18,6 +18,8 @@
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMIRToLLVMTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/LLVMIRToNVVMTranslation.h"
 #include "mlir/Target/LLVMIR/Import.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -46,11 +48,18 @@ StringRef kvbuf::emu::describeCode(StringRef bytes) {
   if (bytes.starts_with("\x50\xED\x55\xBA") ||
       bytes.starts_with("__CLANG_OFFLOAD_BUNDLE__"))
     return "a fat binary";
+  // The magic number of SPIR-V, in either order of bytes.
+  if (bytes.starts_with("\x03\x02\x23\x07") ||
+      bytes.starts_with("\x07\x23\x02\x03"))
+    return "SPIR-V";
   StringRef text = bytes.take_front(4096);
   if (text.contains(".version") && text.contains(".target"))
     return "PTX";
   if (text.contains(".amdgcn_target") || text.contains(".amdhsa_"))
     return "assembly for AMD's GPUs";
+  if (text.starts_with("; ModuleID") || text.contains("target triple = \"") ||
+      text.contains("target datalayout = \""))
+    return "LLVM IR";
   return "text";
 }
 
@@ -121,18 +130,111 @@ static void nameWave(ModuleOp module) {
     module->setAttr("emulator.wave32", UnitAttr::get(module.getContext()));
 }
 
+//===----------------------------------------------------------------------===//
+// What later LLVMs write
+//===----------------------------------------------------------------------===//
+
+/// A floating-point literal as this LLVM reads it: "f0x3F800000", of as many
+/// bits as there are digits, and infinities by name are LLVM 23's.
+static std::string olderLiteral(StringRef token, StringRef type) {
+  const llvm::fltSemantics &semantics =
+      type == "half"     ? llvm::APFloat::IEEEhalf()
+      : type == "bfloat" ? llvm::APFloat::BFloat()
+      : type == "double" ? llvm::APFloat::IEEEdouble()
+                         : llvm::APFloat::IEEEsingle();
+  llvm::APFloat value(semantics);
+  StringRef digits = token;
+  bool isNegative = token.starts_with("-");
+  if (digits.consume_front("f0x")) {
+    unsigned bits = llvm::APFloat::getSizeInBits(semantics);
+    // Digits of another width than the type's stay what they are.
+    if (digits.size() * 4 != bits)
+      return token.str();
+    value = llvm::APFloat(semantics, llvm::APInt(bits, digits, 16));
+  } else if (token.ends_with("inf")) {
+    value = llvm::APFloat::getInf(semantics, isNegative);
+  } else {
+    value = llvm::APFloat::getQNaN(semantics, isNegative);
+  }
+  if (type == "half" || type == "bfloat")
+    return "0x" + std::string(type == "half" ? "H" : "R") +
+           llvm::utohexstr(value.bitcastToAPInt().getZExtValue(), false, 4);
+  bool loses;
+  value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven,
+                &loses);
+  return "0x" +
+         llvm::utohexstr(value.bitcastToAPInt().getZExtValue(), false, 16);
+}
+
+/// Textual IR with the literals that this LLVM reads. Strings, names and
+/// comments stay as they are.
+static std::string withOlderLiterals(StringRef text) {
+  std::string result;
+  result.reserve(text.size());
+  StringRef type;
+  auto inWord = [](char c) {
+    return llvm::isAlnum(c) || llvm::is_contained("_.$%@!#-+\\", c);
+  };
+  for (size_t i = 0; i < text.size();) {
+    size_t end = i + 1;
+    if (text[i] == '"') {
+      end = std::min(text.find('"', i + 1), text.size() - 1) + 1;
+    } else if (text[i] == ';') {
+      end = std::min(text.find('\n', i), text.size());
+    } else if (inWord(text[i])) {
+      while (end < text.size() && inWord(text[end]))
+        ++end;
+      StringRef word = text.slice(i, end);
+      if (word == "float" || word == "double" || word == "half" ||
+          word == "bfloat") {
+        type = word;
+      } else if (!type.empty() &&
+                 (word.starts_with("f0x") || word == "+inf" || word == "-inf" ||
+                  word == "+nan" || word == "-nan" || word == "+qnan" ||
+                  word == "-qnan")) {
+        result += olderLiteral(word, type);
+        i = end;
+        continue;
+      }
+    }
+    result += text.slice(i, end);
+    i = end;
+  }
+  return result;
+}
+
+/// Names AMD's architecture as this LLVM does, where a later one has put the
+/// chip into it: "amdgpu9.42-amd-amdhsa".
+static void renameArchitecture(llvm::Module &module) {
+  StringRef triple = module.getTargetTriple().str();
+  StringRef arch = triple.split('-').first;
+  if (!arch.consume_front("amdgpu"))
+    return;
+  std::string chip = "gfx";
+  llvm::copy_if(arch, std::back_inserter(chip), llvm::isAlnum);
+  if (!arch.empty())
+    for (llvm::Function &f : module)
+      if (!f.isDeclaration() && !f.hasFnAttribute("target-cpu"))
+        f.addFnAttr("target-cpu", chip);
+  module.setTargetTriple(llvm::Triple("amdgcn-amd-amdhsa"));
+}
+
 OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
                                              StringRef bytes, StringRef name) {
   llvm::LLVMContext llvmContext;
   llvm::SMDiagnostic problem;
   Location loc = FileLineColLoc::get(&context, name, 0, 0);
-  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(bytes, name);
+  auto buffer =
+      describeCode(bytes) == "LLVM IR"
+          ? llvm::MemoryBuffer::getMemBufferCopy(withOlderLiterals(bytes), name)
+          : llvm::MemoryBuffer::getMemBufferCopy(bytes, name);
   std::unique_ptr<llvm::Module> module =
       llvm::parseIR(buffer->getMemBufferRef(), problem, llvmContext);
   if (!module) {
     emitError(loc, "not LLVM IR: ") << problem.getMessage();
     return nullptr;
   }
+  renameArchitecture(*module);
   std::string broken;
   llvm::raw_string_ostream stream(broken);
   if (llvm::verifyModule(*module, &stream)) {

@@ -184,6 +184,15 @@ public:
   /// Removes all ranges.
   virtual void clearBuffers() = 0;
 
+  /// The bytes of a variable in global or constant memory that a kernel uses,
+  /// as the last launch left them; nothing: no kernel uses one of that name.
+  virtual std::optional<llvm::ArrayRef<uint8_t>>
+  variable(llvm::StringRef name) const = 0;
+  /// Writes the first bytes of such a variable, constants too, as a host does
+  /// before a launch. False, after a message: there is none, or it is smaller.
+  virtual bool setVariable(llvm::StringRef name,
+                           llvm::ArrayRef<uint8_t> bytes) = 0;
+
   /// Bytes of each parameter of a kernel; nothing: there is no such kernel.
   virtual std::optional<llvm::ArrayRef<uint32_t>>
   parameterBytes(llvm::StringRef entry) const = 0;
