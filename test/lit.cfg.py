@@ -43,7 +43,8 @@ if config.ptxas and os.path.exists(config.ptxas):
 
 # These are no packages of Debian's; their tests run where the tests' Python has
 # them.
-for package in ["torch", "jax", "transformers", "kernels", "vllm", "sglang"]:
+for package in ["torch", "jax", "transformers", "kernels", "vllm", "sglang",
+                "triton"]:
     if subprocess.run([config.python, "-c", "import importlib.util, sys\n"
                        f"sys.exit(importlib.util.find_spec('{package}') is None)"],
                       check=False).returncode == 0:
@@ -54,6 +55,11 @@ for package in ["torch", "jax", "transformers", "kernels", "vllm", "sglang"]:
 for tool in ["ld.lld", "llvm-readelf", "llvm-tblgen", "patchelf", "node", "clang-format-22"]:
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)
+
+# Kernels in CUDA and HIP are compiled by clang, of which kvbuf-emulate takes the
+# first that is there.
+if any(shutil.which(tool, path=config.environment["PATH"]) for tool in ["clang-22", "clang"]):
+    config.available_features.add("clang")
 
 # MLIR's own tools run whole programs on our runtime library, on the emulator.
 tools_lib = os.path.join(os.path.dirname(config.llvm_tools_dir.rstrip("/")), "lib")

@@ -49,7 +49,7 @@ gpu.module @kernels {
 }
 
 //--- kernel.ptx
-// CHECK: is PTX; the emulator executes MLIR and LLVM bitcode
+// CHECK: is PTX; the emulator executes MLIR, LLVM bitcode and LLVM's textual IR
 .version 8.0
 .target sm_90a
 .address_size 64

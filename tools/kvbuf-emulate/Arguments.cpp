@@ -17,6 +17,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstring>
+#include <random>
 
 using namespace llvm;
 using namespace kvbuf::emulate;
@@ -184,6 +185,53 @@ std::string kvbuf::emulate::toNpy(const Buffer &buffer) {
 // Arguments
 //===----------------------------------------------------------------------===//
 
+// The bits of a number, rounded to a type.
+static uint64_t bitsOf(double number, StringRef type) {
+  const fltSemantics *semantics = semanticsOf(type);
+  if (!semantics)
+    return static_cast<uint64_t>(static_cast<int64_t>(number));
+  APFloat value(number);
+  bool loses;
+  value.convert(*semantics, APFloat::rmNearestTiesToEven, &loses);
+  return value.bitcastToAPInt().getZExtValue();
+}
+
+/// Fills an array with a number, with "iota" or with "random[:SEED]".
+static Error fillArray(Buffer &buffer, StringRef fill, uint64_t elements) {
+  size_t width = widthOf(buffer.type);
+  auto put = [&](uint64_t i, uint64_t bits) {
+    std::memcpy(buffer.bytes.data() + i * width, &bits, width);
+  };
+  if (fill == "iota") {
+    for (uint64_t i = 0; i < elements; ++i)
+      put(i, bitsOf(static_cast<double>(i), buffer.type));
+    return Error::success();
+  }
+  StringRef seed = fill;
+  if (seed.consume_front("random")) {
+    uint64_t state = 1;
+    if (!seed.empty() &&
+        (!seed.consume_front(":") || seed.getAsInteger(10, state)))
+      return createStringError("'" + fill +
+                               "' fills nothing; expected such as random:7");
+    std::mt19937_64 next(state);
+    bool isFloat = semanticsOf(buffer.type);
+    for (uint64_t i = 0; i < elements; ++i) {
+      uint64_t bits = next() >> 11;
+      put(i, bitsOf(isFloat ? static_cast<double>(bits) * 0x1p-52 - 1
+                            : static_cast<double>(bits % 100),
+                    buffer.type));
+    }
+    return Error::success();
+  }
+  auto value = parseNumber(fill, buffer.type);
+  if (!value)
+    return value.takeError();
+  for (uint64_t i = 0; i < elements; ++i)
+    put(i, *value);
+  return Error::success();
+}
+
 /// "f32[4,8]" or "f32[4,8]=1.5"; nothing: not of that form.
 static Expected<std::optional<Buffer>> parseArray(StringRef text) {
   auto [type, rest] = text.split('[');
@@ -208,13 +256,9 @@ static Expected<std::optional<Buffer>> parseArray(StringRef text) {
     return createStringError("'" + text + "' is too large");
   buffer.bytes.assign(elements * width, static_cast<char>(0xA5));
   buffer.initialized = fill.consume_front("=");
-  if (buffer.initialized) {
-    auto value = parseNumber(fill, type);
-    if (!value)
-      return value.takeError();
-    for (uint64_t i = 0; i < elements; ++i)
-      std::memcpy(buffer.bytes.data() + i * width, &*value, width);
-  }
+  if (buffer.initialized)
+    if (Error e = fillArray(buffer, fill, elements))
+      return std::move(e);
   return buffer;
 }
 

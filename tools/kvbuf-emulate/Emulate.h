@@ -13,6 +13,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <deque>
 #include <string>
@@ -68,6 +70,22 @@ private:
   void addBuffer(Buffer buffer, mlir::Type type);
   llvm::Error addStruct(llvm::StringRef text);
 };
+
+/// What a source is written in, by its file's extension.
+enum class Language { None, CUDA, HIP };
+Language languageOf(llvm::StringRef path);
+/// Compiles the kernels of a source in CUDA or HIP to bitcode by clang, which
+/// prints what it has to say. `more`: arguments for it.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+compileSource(llvm::StringRef path, llvm::StringRef chip,
+              llvm::ArrayRef<std::string> more);
+
+/// What the detectors found, in the format that tools for reviews read (SARIF
+/// 2.1.0). `artifact`: the file of findings without a place.
+llvm::json::Value toSarif(const llvm::json::Value &report,
+                          llvm::StringRef artifact);
+/// The emulator's report as a page in HTML.
+std::string toPage(const llvm::json::Value &report, llvm::StringRef artifact);
 
 /// Bytes of an element: "f32", "bf16", "i64", ...; 0: no such type.
 size_t widthOf(llvm::StringRef type);

@@ -18,12 +18,15 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
 
 using namespace llvm;
 using namespace kvbuf;
@@ -74,8 +77,28 @@ static cl::opt<std::string>
 static cl::opt<std::string> report("report", cl::ValueOptional,
                                    cl::value_desc("file"),
                                    cl::desc("what was executed, as JSON [to "
-                                            "stdout]"),
+                                            "stdout]; as a page, if the "
+                                            "file's name ends in .html"),
                                    cl::cat(category));
+static cl::opt<std::string> sarif("sarif", cl::value_desc("file"),
+                                  cl::desc("write the faults as SARIF"),
+                                  cl::cat(category));
+static cl::list<std::string>
+    symbols("symbol", cl::value_desc("name=argument"),
+            cl::desc("what a variable in global or constant memory holds"),
+            cl::cat(category));
+static cl::list<std::string>
+    printedSymbols("print-symbol", cl::value_desc("name:type"),
+                   cl::desc("print a variable's elements of a type"),
+                   cl::cat(category));
+static cl::list<std::string>
+    clangArguments("clang", cl::value_desc("argument"),
+                   cl::desc("for clang, which compiles .cu and .hip"),
+                   cl::cat(category));
+static cl::opt<std::string>
+    keep("keep", cl::value_desc("file"),
+         cl::desc("write the bitcode that clang makes of .cu and .hip"),
+         cl::cat(category));
 static cl::opt<bool> listKernels("list",
                                  cl::desc("list the kernels and their "
                                           "parameters; execute nothing"),
@@ -88,12 +111,17 @@ missing barriers, unwritten and out-of-bounds memory, mbarrier faults.
 FILE is one of
   MLIR with a gpu.module of gpu.func in upstream dialects (lowered here)
   MLIR of the target stage: llvm with nvvm or rocdl operations
-  LLVM bitcode of a kernel for NVIDIA's or AMD's GPUs
+  LLVM bitcode of a kernel for NVIDIA's or AMD's GPUs, or LLVM's textual IR
+  CUDA (.cu) or HIP (.hip), of which clang compiles the kernels, if it is
+  installed; no toolkit is needed. --kernel may be the name in the source
 
 An ARGUMENT is one of
   x.npy           an array (bf16 as 16-bit integers)
   f32[4,8]        an array that nothing has written: reading it is an error
   f32[4,8]=0      an array filled with a number
+  f32[4,8]=iota   an array of 0, 1, 2, ...
+  f32[4,8]=random an array of numbers from -1 to 1 (integers: from 0 to 99), the
+                  same each time; random:7 makes others
   i32:5           a number (only 5, where the source names the type)
   {i32:5,x.npy}   a struct passed by value, of arguments; its fields lie as C
                   has them, arrays as addresses
@@ -103,6 +131,8 @@ Arrays become what the parameter is: a memref's descriptor, or an address.
 Example:
   kvbuf-emulate saxpy.mlir --kernel=saxpy --grid=4 --block=64 \
       2.0 x.npy f32[256]=1 --print=2
+  kvbuf-emulate sums.cu --kernel=sums --grid=4 --block=64 f32[4] x.npy \
+      --symbol=scale=f32[1]=2 --print=0 --report=sums.html --sarif=sums.sarif
 )";
 
 static constexpr const char *exitStatus = R"(
@@ -124,6 +154,46 @@ static std::array<unsigned, 3> sizes(const cl::list<unsigned> &list,
   return all;
 }
 
+/// The name of a kernel in a source of C++; empty: it has no other.
+static std::string nameInSource(StringRef name) {
+  ItaniumPartialDemangler demangler;
+  std::string terminated = name.str();
+  if (demangler.partialDemangle(terminated.c_str()))
+    return "";
+  char *text = demangler.getFunctionName(nullptr, nullptr);
+  std::string result = text ? text : "";
+  std::free(text);
+  return result;
+}
+
+/// The kernel that a user names; empty, after a message: none.
+static std::string findKernel(ArrayRef<StringRef> names) {
+  if (kernelName.empty() && names.size() == 1)
+    return names.front().str();
+  SmallVector<StringRef> found;
+  for (StringRef name : names) {
+    if (!kernelName.empty() && name == kernelName)
+      return name.str();
+    // Of a template the name alone will do where it has one instance.
+    std::string source = nameInSource(name);
+    if (!kernelName.empty() &&
+        (source == kernelName ||
+         StringRef(source).split('<').first == kernelName))
+      found.push_back(name);
+  }
+  if (found.size() == 1)
+    return found.front().str();
+  if (kernelName.empty())
+    fail("the module has " + Twine(names.size()) +
+         " kernels; --kernel names one, --list shows them");
+  else if (found.empty())
+    fail("no kernel '" + kernelName + "'; --list shows those that there are");
+  else
+    fail(Twine(found.size()) + " kernels are called '" + kernelName +
+         "'; --list shows their full names");
+  return "";
+}
+
 static void printSignature(StringRef name, ArrayRef<mlir::Type> types,
                            ArrayRef<uint32_t> bytes) {
   outs() << name << "(";
@@ -131,7 +201,112 @@ static void printSignature(StringRef name, ArrayRef<mlir::Type> types,
     interleaveComma(types, outs());
   else
     interleaveComma(bytes, outs(), [](uint32_t n) { outs() << n << " bytes"; });
-  outs() << ")\n";
+  outs() << ")";
+  if (std::string source = nameInSource(name); !source.empty())
+    outs() << " " << source;
+  outs() << "\n";
+}
+
+/// The module that a file holds. Null, after a message: none.
+static mlir::OwningOpRef<mlir::ModuleOp>
+readModule(mlir::MLIRContext &context, SourceMgr &sources, StringRef bytes) {
+  StringRef kind = emu::describeCode(bytes);
+  if (kind == "LLVM bitcode" || kind == "LLVM IR")
+    return emu::importLLVM(context, bytes, input);
+  if (kind != "text" && kind != "MLIR bytecode") {
+    fail("'" + input + "' is " + kind +
+         "; the emulator executes MLIR, LLVM bitcode and LLVM's textual IR");
+    return nullptr;
+  }
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
+  if (!module)
+    return nullptr;
+  // Kernels that have been compiled lie in the module as binaries.
+  SmallVector<mlir::gpu::BinaryOp> binaries;
+  module->walk([&](mlir::gpu::BinaryOp op) { binaries.push_back(op); });
+  bool hasKernels = false;
+  module->walk([&](mlir::gpu::GPUModuleOp) { hasKernels = true; });
+  if (binaries.empty() || hasKernels)
+    return module;
+  auto object = cast<mlir::gpu::ObjectAttr>(binaries.front().getObjects()[0]);
+  StringRef code = object.getObject().getValue();
+  StringRef codeKind = emu::describeCode(code);
+  if (codeKind == "LLVM bitcode" || codeKind == "LLVM IR")
+    return emu::importLLVM(context, code, binaries.front().getSymName());
+  fail("the kernels of 'gpu.binary @" + binaries.front().getSymName() +
+       "' are " +
+       (codeKind == "text" ? StringRef("code of an unknown kind") : codeKind) +
+       "; the emulator executes MLIR, LLVM bitcode and LLVM's textual IR");
+  return nullptr;
+}
+
+/// Writes what --symbol says into the module's variables.
+static Error setSymbols(emu::Emulator &emulator, Arguments &values) {
+  for (StringRef text : symbols) {
+    auto [name, value] = text.split('=');
+    if (name.empty() || value.empty())
+      return createStringError("--symbol takes such as scale=f32[1]=2");
+    size_t first = values.words.size();
+    if (Error e = values.add(value, mlir::Type()))
+      return e;
+    int array = values.bufferOf.back();
+    ArrayRef<uint8_t> bytes(
+        reinterpret_cast<const uint8_t *>(values.words[first].data()),
+        values.sizes[first]);
+    if (array >= 0 && !value.starts_with("{"))
+      bytes = ArrayRef<uint8_t>(
+          reinterpret_cast<const uint8_t *>(values.buffers[array].bytes.data()),
+          values.buffers[array].bytes.size());
+    if (!emulator.setVariable(name, bytes))
+      return createStringError("--symbol=" + text + " sets nothing");
+  }
+  return Error::success();
+}
+
+/// Prints what --print-symbol names.
+static Error printSymbols(const emu::Emulator &emulator) {
+  for (StringRef text : printedSymbols) {
+    auto [name, type] = text.rsplit(':');
+    size_t width = widthOf(type);
+    if (!width)
+      return createStringError("--print-symbol takes such as counter:i32");
+    auto bytes = emulator.variable(name);
+    if (!bytes)
+      return createStringError("no kernel uses a variable '" + name +
+                               "' of global or constant memory");
+    Buffer buffer;
+    buffer.type = type.str();
+    buffer.shape = {static_cast<int64_t>(bytes->size() / width)};
+    buffer.bytes.assign(bytes->begin(), bytes->end());
+    outs() << show(buffer, 1024) << "\n";
+  }
+  return Error::success();
+}
+
+/// Writes text to a file, or to stdout. False, after a message: it cannot.
+static bool writeFile(StringRef path, StringRef text) {
+  std::error_code error;
+  raw_fd_ostream out(path, error);
+  if (error) {
+    fail("cannot write '" + path + "': " + error.message());
+    return false;
+  }
+  out << text;
+  return true;
+}
+
+/// What was executed and found, as options ask. False, after a message: a file
+/// cannot be written.
+static bool writeReports(const emu::Emulator &emulator) {
+  json::Value all = emulator.report();
+  if (report.getNumOccurrences()) {
+    bool page = StringRef(report).ends_with(".html");
+    if (!writeFile(report.empty() ? "-" : StringRef(report),
+                   page ? toPage(all, input) : formatv("{0:2}\n", all).str()))
+      return false;
+  }
+  return sarif.empty() ||
+         writeFile(sarif, formatv("{0:2}\n", toSarif(all, input)).str());
 }
 
 int main(int argc, char **argv) {
@@ -144,10 +319,21 @@ int main(int argc, char **argv) {
   if (grid.size() > 3 || block.size() > 3 || cluster.size() > 3)
     return fail("--grid, --block and --cluster take at most three sizes");
 
-  auto file = MemoryBuffer::getFileOrSTDIN(input);
-  if (!file)
-    return fail("cannot read '" + input + "': " + file.getError().message());
-  StringRef bytes = (*file)->getBuffer();
+  std::unique_ptr<MemoryBuffer> file;
+  if (languageOf(input) != Language::None) {
+    auto compiled = compileSource(input, chip, clangArguments);
+    if (!compiled)
+      return fail(toString(compiled.takeError()));
+    file = std::move(*compiled);
+    if (!keep.empty() && !writeFile(keep, file->getBuffer()))
+      return 2;
+  } else {
+    auto read = MemoryBuffer::getFileOrSTDIN(input);
+    if (!read)
+      return fail("cannot read '" + input + "': " + read.getError().message());
+    file = std::move(*read);
+  }
+  StringRef bytes = file->getBuffer();
 
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
@@ -162,15 +348,8 @@ int main(int argc, char **argv) {
                              SMLoc());
   mlir::SourceMgrDiagnosticHandler handler(sources, &context, errs());
 
-  StringRef kind = emu::describeCode(bytes);
-  mlir::OwningOpRef<mlir::ModuleOp> module;
-  if (kind == "LLVM bitcode")
-    module = emu::importLLVM(context, bytes, input);
-  else if (kind == "text" || kind == "MLIR bytecode")
-    module = mlir::parseSourceFile<mlir::ModuleOp>(sources, &context);
-  else
-    return fail("'" + input + "' is " + kind +
-                "; the emulator executes MLIR and LLVM bitcode");
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      readModule(context, sources, bytes);
   if (!module)
     return 2;
 
@@ -214,16 +393,10 @@ int main(int argc, char **argv) {
         printSignature(name, typesOf(name), *emulator->parameterBytes(name));
     return 0;
   }
-  std::string name = kernelName;
-  if (name.empty()) {
-    if (names.size() != 1)
-      return fail("the module has " + Twine(names.size()) +
-                  " kernels; --kernel names one, --list shows them");
-    name = names.front().str();
-  }
+  std::string name = findKernel(names);
+  if (name.empty())
+    return 2;
   auto parameters = emulator->parameterBytes(name);
-  if (!parameters)
-    return fail("no kernel '" + name + "'; --list shows those that there are");
 
   if (emulator->refuses(name))
     return 2;
@@ -246,6 +419,9 @@ int main(int argc, char **argv) {
         !emulator->registerBuffer(b.name, b.bytes.data(), b.bytes.size(), true,
                                   true, b.initialized))
       return 2;
+  Arguments ofSymbols;
+  if (Error e = setSymbols(*emulator, ofSymbols))
+    return fail(toString(std::move(e)));
   SmallVector<emu::Argument> values;
   for (auto [i, words] : enumerate(all.words))
     values.push_back({words.data(), all.sizes[i]});
@@ -275,12 +451,9 @@ int main(int argc, char **argv) {
       return fail("cannot write '" + path + "': " + error.message());
     out << toNpy(all.buffers[all.bufferOf[n]]);
   }
-  if (report.getNumOccurrences()) {
-    std::error_code error;
-    raw_fd_ostream out(report.empty() ? "-" : StringRef(report), error);
-    if (error)
-      return fail("cannot write '" + report + "': " + error.message());
-    out << formatv("{0:2}\n", emulator->report());
-  }
+  if (Error e = printSymbols(*emulator))
+    return fail(toString(std::move(e)));
+  if (!writeReports(*emulator))
+    return 2;
   return result == emu::LaunchResult::Clean ? 0 : 1;
 }

@@ -1,0 +1,113 @@
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What kernels in CUDA use, on top of clang's own headers for it: enough to
+// compile them without NVIDIA's toolkit. Of the host's functions there is none.
+
+#pragma once
+#define __host__ __attribute__((host))
+#define __device__ __attribute__((device))
+#define __global__ __attribute__((global))
+#define __shared__ __attribute__((shared))
+#define __constant__ __attribute__((constant))
+#define __managed__ __attribute__((managed))
+#define __forceinline__ __inline__ __attribute__((always_inline))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#define __grid_constant__ __attribute__((grid_constant))
+#define __CUDACC__
+#define CUDA_VERSION 12080
+
+#include <__clang_cuda_math_forward_declares.h>
+#include <cmath>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kvbuf_common.h"
+
+// Each of these needs those before it.
+// clang-format off
+#include <__clang_cuda_builtin_vars.h>
+#include <__clang_cuda_libdevice_declares.h>
+#include <__clang_cuda_device_functions.h>
+#include <__clang_cuda_math.h>
+#include <__clang_cuda_cmath.h>
+typedef uint32_t cuuint32_t; // of cuda.h, which clang's header wants
+#include <__clang_cuda_intrinsics.h>
+// clang-format on
+
+extern "C" {
+__device__ int vprintf(const char *, const char *);
+__device__ int printf(const char *, ...);
+__device__ void __assertfail(const char *message, const char *file,
+                             unsigned line, const char *function, size_t size);
+__device__ static inline void __assert_fail(const char *message,
+                                            const char *file, unsigned line,
+                                            const char *function) {
+  __assertfail(message, file, line, function, 1);
+}
+}
+
+// NVIDIA's library has these; here they are clang's own.
+extern "C" {
+inline __device__ int __nv_popc(unsigned x) { return __builtin_popcount(x); }
+inline __device__ int __nv_popcll(unsigned long long x) {
+  return __builtin_popcountll(x);
+}
+inline __device__ int __nv_clz(int x) { return x ? __builtin_clz(x) : 32; }
+inline __device__ int __nv_clzll(long long x) {
+  return x ? __builtin_clzll(x) : 64;
+}
+inline __device__ int __nv_ffs(int x) { return __builtin_ffs(x); }
+inline __device__ int __nv_ffsll(long long x) { return __builtin_ffsll(x); }
+inline __device__ unsigned __nv_brev(unsigned x) {
+  return __builtin_bitreverse32(x);
+}
+inline __device__ unsigned long long __nv_brevll(unsigned long long x) {
+  return __builtin_bitreverse64(x);
+}
+}
+
+// Addresses of shared memory as assembly takes them.
+static inline __device__ size_t __cvta_generic_to_shared(const void *p) {
+  return (size_t)(const void __attribute__((address_space(3))) *)p;
+}
+static inline __device__ size_t __cvta_generic_to_global(const void *p) {
+  return (size_t)(const void __attribute__((address_space(1))) *)p;
+}
+
+#define KVBUF_INDEX(NAME)                                                      \
+  __device__ inline __cuda_builtin_##NAME##_t::operator dim3() const {         \
+    return dim3(x, y, z);                                                      \
+  }                                                                            \
+  __device__ inline __cuda_builtin_##NAME##_t::operator uint3() const {        \
+    return {x, y, z};                                                          \
+  }
+KVBUF_INDEX(threadIdx)
+KVBUF_INDEX(blockIdx)
+KVBUF_INDEX(blockDim)
+KVBUF_INDEX(gridDim)
+#undef KVBUF_INDEX
+
+// min and max of two int are clang's on the device.
+#define KVBUF_LEAST(SIDE, TYPE)                                                \
+  static inline SIDE TYPE min(TYPE a, TYPE b) { return a < b ? a : b; }        \
+  static inline SIDE TYPE max(TYPE a, TYPE b) { return a > b ? a : b; }
+KVBUF_LEAST(__host__, int)
+KVBUF_LEAST(__host__ __device__, unsigned)
+KVBUF_LEAST(__host__ __device__, long)
+KVBUF_LEAST(__host__ __device__, unsigned long)
+KVBUF_LEAST(__host__ __device__, long long)
+KVBUF_LEAST(__host__ __device__, unsigned long long)
+#undef KVBUF_LEAST
+#define KVBUF_LEAST(TYPE, LIBRARY)                                             \
+  static inline __device__ TYPE min(TYPE a, TYPE b) {                          \
+    return __nv_fmin##LIBRARY(a, b);                                           \
+  }                                                                            \
+  static inline __device__ TYPE max(TYPE a, TYPE b) {                          \
+    return __nv_fmax##LIBRARY(a, b);                                           \
+  }
+KVBUF_LEAST(float, f)
+KVBUF_LEAST(double, )
+#undef KVBUF_LEAST
