@@ -42,6 +42,8 @@ public:
                          mlir::Value predicate) override;
   /// The lanes of a wave are in step.
   void emitWarpMeet(Lanes &lower) override {}
+  /// Nothing but lanes reads LDS.
+  void emitPublish(Lanes &lower) override {}
 
   // There are no clusters, and no engine that counts bytes.
   void emitClusterArrive(Lanes &lower, mlir::Value barrier, mlir::Value rank,

@@ -10,6 +10,7 @@
 #include "LoopParts.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -642,10 +643,10 @@ static Type widerElement(AllocOp buffer) {
 static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
                            const TargetInfo &target) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
-  Swizzle swizzle =
-      target.swizzle(*target.findMatrix(params.getMmaShape()),
-                     params.getBK() * bytes, bytes, params.isTranspose(),
-                     /*direct=*/true);
+  Swizzle swizzle = target.swizzle(
+      *target.instructionFor(params.getMmaShape(), elementName(element)),
+      params.getBK() * bytes, bytes, params.isTranspose(),
+      /*direct=*/true);
   return KVBufferAttr::get(
       params.getContext(), params.getOperand(), element, params.getPolicy(),
       params.getMmaShape(),
@@ -654,7 +655,7 @@ static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
       params.getDepth(), params.getKvNumHeads(), params.getFullKv(),
       params.getCacheDepth(), params.getHeadDimOffset(),
       params.getRegChunkDepth(), params.getSmemDepth(), params.getStages(),
-      params.getWarpSize(), params.getOrder());
+      params.getWarpSize(), params.getOrder(), params.getOpen());
 }
 
 struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {

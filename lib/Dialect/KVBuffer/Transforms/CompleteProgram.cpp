@@ -63,6 +63,12 @@ struct Products {
   int64_t cols = 0, contracted = 0, mostCols = 0;
   llvm::SetVector<Type> elements;
   llvm::SetVector<TeamOp> teams;
+
+  /// The name of the type that the products are of, the last one's; bf16 where
+  /// there are none.
+  std::string element() const {
+    return elements.empty() ? "bf16" : elementName(elements.back());
+  }
 };
 
 /// An instruction, the order of its operands, and warps.
@@ -115,13 +121,11 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
                                            const Products &products,
                                            const TargetInfo &target) {
   // Widened elements are multiplied as what they are widened to.
-  std::string element = "bf16";
-  for (Type type : products.elements) {
+  for (Type type : products.elements)
     if (failed(verifyElements(products.first, type, target)))
       return failure();
-    element = elementName(type);
-  }
-  ArrayRef<MatrixInstruction> known = target.matrixInstructionsFor(element);
+  ArrayRef<MatrixInstruction> known =
+      target.matrixInstructionsFor(products.element());
   for (const MatrixInstruction &mma : known)
     for (bool swapped : {false, true}) {
       if (!target.feedsItself(mma, swapped))
@@ -372,8 +376,8 @@ struct CompleteProgramPass
                          ArrayRef<AllocOp> open, const TargetInfo &target) {
     ScheduleParameters schedule = attr.getStructure().list();
     int64_t most = schedule.stages ? schedule.stages : kStages;
+    Products products(kernel);
     if (attr.isOpen()) {
-      Products products(kernel);
       if (!products.first)
         return kernel.emitOpError()
                << "leaves mma_shape open, but has no kvbuffer.mma to choose it "
@@ -392,14 +396,16 @@ struct CompleteProgramPass
     if (std::optional<std::string> why = whyNone(schedule))
       return kernel.emitOpError()
              << "has a schedule that does not fit: " << *why;
-    const MatrixInstruction *mma = target.findMatrix(schedule.mma);
+    const MatrixInstruction *mma =
+        target.instructionFor(schedule.mma, products.element());
     if (!mma)
       return kernel.emitOpError()
              << "has mma_shape = "
              << TargetInfo::shapesOf(MatrixInstruction{
                     schedule.mma[0], schedule.mma[1], schedule.mma[2]})
              << "; " << target.chip << " has "
-             << TargetInfo::shapesOf(target.matrixInstructions);
+             << TargetInfo::shapesOf(
+                    target.matrixInstructionsFor(products.element()));
     SmallVector<std::pair<Uses, KVBufferAttr>> buffers;
     for (AllocOp alloc : open) {
       Uses uses(alloc);
