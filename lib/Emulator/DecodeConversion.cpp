@@ -134,8 +134,30 @@ LogicalResult Decoder::decodeBitcast(LLVM::BitcastOp op) {
   auto isBools = [](Type t) {
     return isa<VectorType>(t) && bitsOf(elementOf(t)) == 1;
   };
-  if (isBools(op.getArg().getType()) != isBools(op.getType()))
-    return unsupported(op, "vectors of i1 as integers");
+  if (isBools(op.getArg().getType()) != isBools(op.getType())) {
+    bool packs = isBools(op.getArg().getType());
+    // The first element is the lowest bit of a word.
+    auto word =
+        dyn_cast<IntegerType>(packs ? op.getType() : op.getArg().getType());
+    if (!word || word.getWidth() > 32 || (packs ? source : target).size() > 32)
+      return unsupported(op, "vectors of i1 as integers");
+    if (packs) {
+      Comp all = constant(0);
+      for (auto [i, bit] : llvm::enumerate(source))
+        all = emitFree(Code::Or32, false, all,
+                       emitFree(Code::Shl32, false,
+                                emitFree(Code::AndImm32, false, bit, {}, {}, 1),
+                                constant(i)));
+      set(op.getResult(), {all});
+      return broken ? failure() : success();
+    }
+    for (auto [i, bit] : llvm::enumerate(target))
+      bit = emitFree(Code::AndImm32, false,
+                     emitFree(Code::LShr32, false, source[0], constant(i)), {},
+                     {}, 1);
+    set(op.getResult(), target);
+    return broken ? failure() : success();
+  }
   // Both sides as a stream of words.
   Comps words;
   if (target.empty())

@@ -59,6 +59,8 @@ inline __device__ int __nv_clz(int x) { return x ? __builtin_clz(x) : 32; }
 inline __device__ int __nv_clzll(long long x) {
   return x ? __builtin_clzll(x) : 64;
 }
+inline __device__ int __nv_min(int a, int b) { return a < b ? a : b; }
+inline __device__ int __nv_max(int a, int b) { return a > b ? a : b; }
 inline __device__ int __nv_ffs(int x) { return __builtin_ffs(x); }
 inline __device__ int __nv_ffsll(long long x) { return __builtin_ffsll(x); }
 inline __device__ unsigned __nv_brev(unsigned x) {
