@@ -1,7 +1,7 @@
 #!/bin/sh
 # Builds with sanitizers in a folder of its own, and runs there the unit tests, the
 # tests of the dialect and the emulator, and two dozen kernels on four chips.
-#   tools/sanitize.sh [BUILD_DIR [JOBS]]       (build-sanitize, 2; some 30 CPU minutes)
+#   tools/sanitize.sh [BUILD_DIR [JOBS]]       (build-sanitize, 2)
 # LLVM's libraries have no sanitizer, so three checks of memory are off that ask both
 # sides: of containers, of LLVM's allocators, and of leaks.
 set -eu
