@@ -134,10 +134,11 @@ def same_index_type(ops, tensors):
 
 
 def float8_kinds(ops, q, k, v, kv_dtype):
-    """The 8-bit floats of queries, keys and values, or "" of others."""
+    """The 8-bit floats of queries (None: there are none), keys and values, or "" of
+    others."""
     kinds = []
     for name, x in ("q", q), ("k", k), ("v", v):
-        if name == "q" and not ops.float8_of(x):
+        if name == "q" and (x is None or not ops.float8_of(x)):
             kinds.append("")
             continue
         kind = ops.float8_of(x) or ""

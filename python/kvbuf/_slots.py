@@ -84,7 +84,7 @@ def append_slots(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor,
         raise ValueError(f"v_cache has shape {shape_of(v_cache)}, and k_cache "
                          f"{shape_of(k_cache)}; expected them to agree but for the "
                          "head size")
-    kinds = float8_kinds(ops, k_cache, v_cache, kv_dtype)
+    kinds = float8_kinds(ops, None, k_cache, v_cache, kv_dtype)[1:]
     if kinds[0] != kinds[1]:
         raise ValueError(f"k_cache has type {k_cache.dtype}, and v_cache "
                          f"{v_cache.dtype}; expected one type")

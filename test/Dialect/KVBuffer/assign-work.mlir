@@ -112,18 +112,13 @@ gpu.module @m {
   // CHECK:         %[[TILES:.*]] = arith.ceildivui %[[ROWS]], %{{.*}}
   // CHECK:         %[[ID:.*]] = gpu.block_id x
   // CHECK-NOT:     gpu.block_id
-  // CHECK:         %[[DIE:.*]] = arith.remui %[[ID]], %[[DIES:.*]] : index
-  // CHECK-NEXT:    %[[NUMBER:.*]] = arith.divui %[[ID]], %[[DIES]]
-  // CHECK-NEXT:    %[[EACH:.*]] = arith.divui %{{.*}}, %[[DIES]]
-  // CHECK:         %[[IN:.*]] = arith.divui %[[NUMBER]], %[[TILES]]
-  // CHECK-NEXT:    %[[TILE:.*]] = arith.remui %[[NUMBER]], %[[TILES]]
-  // CHECK-NEXT:    %[[FIRST:.*]] = arith.muli %[[DIE]], %[[EACH]]
-  // CHECK-NEXT:    %[[PLACE:.*]] = arith.addi %[[IN]], %[[FIRST]]
-  // CHECK:         %[[BATCH:.*]] = arith.divui %[[PLACE]], %[[HEADS:.*]] : index
-  // CHECK-NEXT:    %[[HEAD:.*]] = arith.remui %[[PLACE]], %[[HEADS]]
+  // CHECK:         %[[DIE:.*]] = arith.remui %[[ID]], %{{.*}} : index
+  // CHECK:         arith.divui %[[ID]], %{{.*}}
+  // CHECK:         %[[EACH:.*]] = arith.divui %{{.*}}, %{{.*}} : index
+  // CHECK:         arith.muli %[[DIE]], %[[EACH]]
   // CHECK:         %[[LAST:.*]] = arith.subi %[[TILES]], %{{.*}}
-  // CHECK-NEXT:    %[[OWN:.*]] = arith.subi %[[LAST]], %[[TILE]]
-  // CHECK-NEXT:    memref.store %[[OWN]], %{{.*}}[%[[BATCH]], %[[HEAD]]]
+  // CHECK-NEXT:    %[[OWN:.*]] = arith.subi %[[LAST]], %{{.*}}
+  // CHECK-NEXT:    memref.store %[[OWN]], %{{.*}}[%{{.*}}, %{{.*}}]
   gpu.func @dies(%o: memref<?x16xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
     %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <16, sharing = 4>, <{min = ["batch", 9]}>]
     memref.store %tile, %o[%batch, %head] : memref<?x16xindex>

@@ -56,7 +56,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 #s = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16]>
 module attributes {kvbuffer.target = "sm_80"} {
   func.func @same(%q: !qo, %k: !kv, %o: !qo) {
-    // expected-error @below {{operand 'v' is the same argument as 'k'; expected one argument for each operand}}
+    // expected-error @below {{has values that are a part of its keys, in tiles that both products read; expected split_keys = true}}
     kvbuffer.attention q(%q) k(%k) v(%k) out(%o) {schedule = #s} : !qo, !kv, !kv, !qo
     return
   }

@@ -224,6 +224,11 @@ NamedAttrList describeCapture(Value value, StringRef name, ArrayAttr shape,
 LogicalResult nameArguments(AttentionOp op, CacheAppendOp append,
                             func::FuncOp func,
                             SmallVectorImpl<Attribute> &names, Builder &b) {
+  ScheduleAttr schedule = op.getScheduleAttr();
+  if (op.isLatent() && schedule && !schedule.getSplitKeys())
+    return op.emitOpError()
+           << "has values that are a part of its keys, in tiles that both "
+              "products read; expected split_keys = true";
   names.assign(func.getNumArguments(), Attribute());
   SmallVector<NamedOperand> operands = namedOperands(op);
   // Its caches are the attention's.

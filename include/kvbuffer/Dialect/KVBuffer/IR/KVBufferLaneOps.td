@@ -124,9 +124,10 @@ def KVBuffer_CounterAddOp : KVBuffer_Op<"counter_add", [
     %before = kvbuffer.counter_add %words[%i] upto %last : memref<?xi32, #gpu.address_space<workgroup>>
     ```
   }];
-  let arguments = (ins Arg<MemRefOf<[I32]>, "words of LDS">:$words, Index:$index,
-                       I32:$last);
-  let results = (outs I32:$before);
+  let arguments = (ins Arg<MemRefOf<[I32]>, "words of LDS">:$words,
+                       Arg<Index, "the counter's word">:$index,
+                       Arg<I32, "the number after which it is 0">:$last);
+  let results = (outs Res<I32, "the number before">:$before);
   let assemblyFormat = [{
     $words `[` $index `]` `upto` $last attr-dict `:` type($words)
   }];
@@ -147,8 +148,9 @@ def KVBuffer_CounterReadOp : KVBuffer_Op<"counter_read", [
     %count = kvbuffer.counter_read %words[%i] : memref<?xi32, #gpu.address_space<workgroup>>
     ```
   }];
-  let arguments = (ins Arg<MemRefOf<[I32]>, "words of LDS">:$words, Index:$index);
-  let results = (outs I32:$count);
+  let arguments = (ins Arg<MemRefOf<[I32]>, "words of LDS">:$words,
+                       Arg<Index, "the counter's word">:$index);
+  let results = (outs Res<I32, "its number">:$count);
   let assemblyFormat = "$words `[` $index `]` attr-dict `:` type($words)";
 }
 
