@@ -261,6 +261,10 @@ struct AsyncState {
   /// been written.
   static bool quiet(const Run &run, const Warp &w, uint32_t word,
                     uint32_t count, bool fresh);
+  /// Checks that what lanes have read of words that will be written comes
+  /// before.
+  static void againstReads(Run &run, Warp &w, const Inst &inst, uint32_t first,
+                           uint32_t count);
   /// Words that will be written in the background.
   void writeWords(Run &run, Warp &w, const Inst &inst, uint32_t first,
                   uint32_t count, uint32_t actor);

@@ -168,8 +168,41 @@ void AsyncState::writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
       static_cast<uint32_t>(&inst - run.program.insts.data()) << 6 | actor;
 }
 
+/// Compares a write of the asynchronous proxy with what lanes have read by
+/// plain loads. An arrival comes after the reads, but says nothing of them to
+/// the other proxy: on an H200 boxes overtook loads of lanes that had arrived
+/// behind them. (Of ldmatrix nothing of the kind has been seen, and other
+/// projects' kernels rest on it.)
+void AsyncState::againstReads(Run &run, Warp &w, const Inst &inst,
+                              uint32_t first, uint32_t count) {
+  for (const Warp &v : run.warps) {
+    uint32_t known = v.id == w.id ? clockLimit - 1 : w.seen[v.id];
+    if (v.lastRead <= w.fenced[v.id])
+      continue;
+    const uint64_t *reads =
+        run.hot.words.reads + run.row(v.id) * run.hot.words.cells + first;
+    for (uint32_t k = 0; k < count; ++k) {
+      uint32_t clock = reads[k] >> 32;
+      if (clock <= w.fenced[v.id] || clock > known)
+        continue;
+      const Inst &other = run.program.insts[static_cast<uint32_t>(reads[k])];
+      if (other.op != Code::LoadShared && other.op != Code::LoadGeneric)
+        continue;
+      run.fault(FaultKind::Proxy, w, inst, -1,
+                "the asynchronous proxy writes " +
+                    run.sharedPlace(4 * (first + k)) +
+                    " with no 'nvvm.fence.proxy' after the generic read by " +
+                    run.actorName(v.id),
+                "the read by " + run.actorName(v.id), &other);
+      return;
+    }
+  }
+}
+
 void AsyncState::writeWords(Run &run, Warp &w, const Inst &inst, uint32_t first,
                             uint32_t count, uint32_t actor) {
+  if (run.options.races)
+    againstReads(run, w, inst, first, count);
   // Mostly nothing there is newer than what the warp knows. Who has read
   // nothing since need not be asked.
   bool quick = quiet(run, w, first, count, /*fresh=*/true);
