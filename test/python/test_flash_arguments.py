@@ -179,6 +179,8 @@ class Meaning(unittest.TestCase):
                     (kt.flash_attn_func, (self.q, self.k, self.v)),
                     (kt.flash_attn_with_kvcache, (self.q, self.k, self.v))):
                 function(*call, **{name: neutral})
+                if name == "qv" and function is kt.flash_attn_with_kvcache:
+                    continue  # taken (test_latent.py)
                 with self.subTest(name), self.assertRaises(
                         NotImplementedError) as caught:
                     function(*call, **{name: torch.ones(3)})

@@ -185,8 +185,11 @@ Value MapLowering::materialize(Value value) {
   const Term &term = *known.term;
   if (type.isInteger(32))
     return inRegister(term);
-  if (!type.isIndex())
-    return arith::ConstantOp::create(b, b.getIntegerAttr(type, term.offset));
+  if (!type.isIndex()) {
+    if (!term.base)
+      return arith::ConstantOp::create(b, b.getIntegerAttr(type, term.offset));
+    return arith::ExtSIOp::create(b, type, inRegister(term));
+  }
   // Numbers stay apart: addresses take them as they are.
   if (!term.base)
     return lower.index(term.offset);

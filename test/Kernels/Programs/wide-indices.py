@@ -31,7 +31,13 @@ func.func @f(%q: !qo, %k: !kv, %v: !kv,
       %c3 = arith.constant 3 : index
       %least = arith.muli %c, %c3 : index
       %late = arith.cmpi sge, %large, %least : index
-      %t = arith.andi %in, %late : i1
+      // 64-bit arithmetic on a key.
+      %wide = arith.index_cast %key : index to i64
+      %left = arith.subi %end, %wide : i64
+      %one = arith.constant 1 : i64
+      %before = arith.cmpi sgt, %left, %one : i64
+      %s = arith.andi %in, %late : i1
+      %t = arith.andi %s, %before : i1
       kvbuffer.yield %t : i1
     }
   return
@@ -57,7 +63,7 @@ def main():
         got = (out.astype(np.uint32) << 16).view(np.float32)
         key = np.arange(KEYS)
         for b, prefix in enumerate(PREFIXES):
-            seen = (key < prefix) & (key >= 3)
+            seen = (key + 1 < prefix) & (key >= 3)
             mean = bits[b][seen].mean() if seen.any() else 0
             if abs(got[b] - mean).max() > 2**-8:
                 sys.exit(f"{chip}: prefix {prefix}: {got[b].ravel()[:2]}, expected {mean}")
