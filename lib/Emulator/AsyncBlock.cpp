@@ -177,13 +177,14 @@ void AsyncState::againstReads(Run &run, Warp &w, const Inst &inst,
                               uint32_t first, uint32_t count) {
   for (const Warp &v : run.warps) {
     uint32_t known = v.id == w.id ? clockLimit - 1 : w.seen[v.id];
-    if (v.lastRead <= w.fenced[v.id])
+    uint32_t done = std::max(w.fenced[v.id], v.loaded);
+    if (v.lastRead <= done)
       continue;
     const uint64_t *reads =
         run.hot.words.reads + run.row(v.id) * run.hot.words.cells + first;
     for (uint32_t k = 0; k < count; ++k) {
       uint32_t clock = reads[k] >> 32;
-      if (clock <= w.fenced[v.id] || clock > known)
+      if (clock <= done || clock > known)
         continue;
       const Inst &other = run.program.insts[static_cast<uint32_t>(reads[k])];
       if (other.op != Code::LoadShared && other.op != Code::LoadGeneric)
@@ -201,7 +202,8 @@ void AsyncState::againstReads(Run &run, Warp &w, const Inst &inst,
 
 void AsyncState::writeWords(Run &run, Warp &w, const Inst &inst, uint32_t first,
                             uint32_t count, uint32_t actor) {
-  if (run.options.races)
+  // A block's store into another one's memory is no engine's copy.
+  if (run.options.races && inst.op != Code::ClusterStore)
     againstReads(run, w, inst, first, count);
   // Mostly nothing there is newer than what the warp knows. Who has read
   // nothing since need not be asked.

@@ -440,6 +440,7 @@ template <unsigned W> Stop Exec<W>::run() {
     case Code::BarrierArrive:
     case Code::BarrierReduce:
       w.pc = ip - h.insts;
+      w.loaded = w.clock;
       if (!r.barrier(w, i, i.a == noSlot ? nullptr : reg<u32>(i.a),
                      i.b == noSlot ? nullptr : reg<u32>(i.b),
                      i.op == Code::BarrierArrive))

@@ -238,7 +238,7 @@ void Run::start(uint64_t index, uint32_t number) {
     w.clock = clockCounter;
     std::fill(w.seen, w.seen + maxActors, past);
     std::fill(w.fenced, w.fenced + maxActors, past);
-    w.lastRead = w.touched = w.observing = 0;
+    w.lastRead = w.loaded = w.touched = w.observing = 0;
     w.yieldLanes = w.lanesYielded = false;
     w.lanes = LaneOrder();
     w.lanes.known = past;

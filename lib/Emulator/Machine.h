@@ -192,6 +192,7 @@ struct Warp {
   uint32_t clock, known;
   uint32_t seen[maxActors], fenced[maxActors];
   uint32_t lastRead; // clock of its last access to shared memory
+  uint32_t loaded;   // its loads up to this clock are done: it met others
   LaneOrder lanes;
   /// Clock of its last access to memory that others may access.
   uint32_t touched;

@@ -327,7 +327,10 @@ def reuse(between):
     read(k)
     if between == "barrier":
         k.sync()
-    if between == "mbarrier":
+    if "mbarrier" in between:
+        # What an arrival says of loads is not said to the copy engine.
+        if "fence" in between:
+            k.fence_proxy()
         k.arrive(again)
         k.wait(again, 0)
     copy(k)
@@ -335,7 +338,10 @@ def reuse(between):
     return k
 
 
-for between in ("barrier", "mbarrier"):
+check(reuse, "mbarrier, fence", "mbarrier",
+      r"the asynchronous proxy writes shared byte 0x\w+ with no 'nvvm.fence.proxy' after the "
+      r"generic read by warp \d", "note: 'llvm.load': the read by warp")
+for between in ("barrier", "mbarrier, fence"):
     check(reuse, between, "", r"shared-memory race: write of shared byte 0x\w+ with no barrier after the read by warp "
           r"\d|read of bytes an asynchronous copy still owes|the parity does not tell")
 
