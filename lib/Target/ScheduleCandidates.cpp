@@ -34,7 +34,7 @@ static constexpr llvm::StringLiteral kMovingTeam[] = {
 /// Tiles may go to LDS directly or through registers.
 static constexpr llvm::StringLiteral kPaths[] = {
     "BM=64,128,256;BN=32,64,128;warps=4,8",
-    "k_path=direct,registers;v_path=direct,registers;BN=32,64,128", "xcds=1,8"};
+    "k_path=direct,registers;v_path=direct,registers;BN=32,64,128", "xcds=1"};
 
 llvm::ArrayRef<llvm::StringLiteral>
 kvbuf::scheduleCandidates(const TargetInfo &target) {

@@ -316,9 +316,8 @@ struct TargetInfo {
   // others (docs/tuning.md).
 
   /// Bytes of keys and values that the tiles of a group of heads may read: they
-  /// stay in L2 (of an H200 50 to 60 MB; a die's own), while the group runs,
-  /// beside its queries and results and what the groups before and after it
-  /// use.
+  /// stay in L2, which holds 50 to 60 MB, while the group runs, beside its
+  /// queries and results and what the groups before and after it use.
   int64_t sharedReadBytes = 16 << 20;
   /// Tiles that are worked on at once, about one for each multiprocessor. A
   /// group has no more, where that is a head's or several heads': what others

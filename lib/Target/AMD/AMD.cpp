@@ -59,7 +59,6 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   // XCDs of both, each with an L2 of 4 MB (data sheets); workgroups go to them
   // in turn (AMD's "MI300X workload optimization", Optimize GPU cache usage).
   target.dies = 8;
-  target.sharedReadBytes = 3 << 20;
   target.tilesAtOnce = target.multiprocessors;
   target.registersPerLane = 256;
   // Four SIMDs with 512 for each of 64 lanes.

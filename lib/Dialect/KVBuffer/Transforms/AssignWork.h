@@ -125,13 +125,13 @@ public:
   /// How many items a place has, and how many places there are.
   mlir::Value getItems() const { return ofPlace; }
   mlir::Value getPlaces() const { return places; }
-  /// That of item `t`.
-  Place placeAt(mlir::ImplicitLocOpBuilder &b, mlir::Value t);
   /// The number along each coordinate of a place's item.
   llvm::SmallVector<mlir::Value> itemOf(mlir::ImplicitLocOpBuilder &b,
                                         Place place);
 
 private:
+  /// That of item `t`.
+  Place placeAt(mlir::ImplicitLocOpBuilder &b, mlir::Value t);
   /// The numbers along coordinates, the first fastest, of a number of all of
   /// them.
   void spread(mlir::ImplicitLocOpBuilder &b, mlir::Value number,

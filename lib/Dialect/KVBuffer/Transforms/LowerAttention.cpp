@@ -8,6 +8,7 @@
 
 #include "LowerDecode.h"
 #include "ProblemFunction.h"
+#include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
@@ -225,10 +226,8 @@ LogicalResult nameArguments(AttentionOp op, CacheAppendOp append,
                             func::FuncOp func,
                             SmallVectorImpl<Attribute> &names, Builder &b) {
   ScheduleAttr schedule = op.getScheduleAttr();
-  if (op.isLatent() && schedule && !schedule.getSplitKeys())
-    return op.emitOpError()
-           << "has values that are a part of its keys, in tiles that both "
-              "products read; expected split_keys = true";
+  if (schedule && failed(checkLatent(op, schedule)))
+    return failure();
   names.assign(func.getNumArguments(), Attribute());
   SmallVector<NamedOperand> operands = namedOperands(op);
   // Its caches are the attention's.

@@ -68,30 +68,16 @@ struct TileLoop {
   }
 };
 
-/// Whether an op does nothing to memory but read it, as what looks up scales
-/// does.
-bool onlyReads(Operation &op) {
+/// Whether nothing notices how often an op runs: it does nothing to memory but
+/// read tensors, which no op of the loop writes, as what looks up scales does,
+/// and functions of scores.
+bool canRepeat(Operation &op) {
   std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
       getEffectsRecursively(&op);
   return effects && llvm::all_of(*effects, [](const auto &effect) {
            return isa<MemoryEffects::Read>(effect.getEffect()) &&
                   effect.getResource() == SideEffects::DefaultResource::get();
          });
-}
-
-/// Whether nothing notices how often an op runs: it has no effect, or computes
-/// elements from what it reads of tensors, which no op of the loop writes.
-static bool canRepeat(Operation *op) {
-  return isMemoryEffectFree(op) ||
-         (isa<MapOp, scf::IfOp>(op) &&
-          !op->walk([](Operation *inner) {
-               bool reads = hasSingleEffect<MemoryEffects::Read>(inner) &&
-                            inner->getParentOfType<MapOp>();
-               return inner->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
-                              isMemoryEffectFree(inner) || reads
-                          ? WalkResult::advance()
-                          : WalkResult::interrupt();
-             }).wasInterrupted());
 }
 
 /// Finds the accumulators of a loop: all that its softmax's factor rescales,
@@ -170,7 +156,7 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
     why = ofScores ? "the scores and what the weights are multiplied by are "
                      "read from one slot; expected a load for each"
                    : "the loop does more than a softmax between two products";
-    if (!canRepeat(&op) && !onlyReads(op) && ofScores == ofValues)
+    if (!canRepeat(op) && ofScores == ofValues)
       return std::nullopt;
   }
   t.ahead = t.scoreSlice;
@@ -203,8 +189,7 @@ struct OverlapProductsPass
            (mask.getScores() == branch.elseYield().getOperand(0) ||
             branch->hasAttr(KVBufferDialect::kEdgeTilesAttr)) &&
            isOfRange(branch.getCondition(), mask) &&
-           llvm::all_of(*branch.thenBlock(),
-                        [](Operation &op) { return canRepeat(&op); });
+           llvm::all_of(*branch.thenBlock(), canRepeat);
   }
 
   /// What the first scores and their softmax, before the loop, can do without:

@@ -104,12 +104,18 @@ static LogicalResult checkCluster(AttentionOp op, ScheduleAttr s,
   return success();
 }
 
+LogicalResult kvbuf::checkLatent(AttentionOp op, ScheduleAttr schedule) {
+  if (!op.isLatent() || schedule.getSplitKeys())
+    return success();
+  return op.emitOpError()
+         << "has values that are a part of its keys, in tiles that both "
+            "products read; expected split_keys = true";
+}
+
 /// Checks what a schedule that splits keys has to have room for.
 static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
-  if (op.isLatent() && !s.getSplitKeys())
-    return op.emitOpError()
-           << "has values that are a part of its keys, in tiles that both "
-              "products read; expected split_keys = true";
+  if (failed(checkLatent(op, s)))
+    return failure();
   if (op.isLatent() && s.getValues() != Movement(WholeTiles{}))
     return op.emitOpError()
            << "has values that are a part of its keys, and come where these "
@@ -152,10 +158,6 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
            << "; expected wideners = 0";
   if (!op.isQuantized() && !bytes)
     return success();
-  if (mover && bytes)
-    return op.emitOpError()
-           << "multiplies elements of " << op.getElementType()
-           << ", which products read from registers; expected producers = 0";
   // Elements are widened by a team on their way, or on theirs into registers.
   if (mover && !wideners)
     return op.emitOpError()

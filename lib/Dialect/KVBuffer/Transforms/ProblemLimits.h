@@ -28,6 +28,10 @@ TileOperands operandsOf(AttentionOp op);
 ScheduleLimits limitsOf(AttentionOp op, const Schedule &schedule,
                         const TargetInfo &target);
 
+/// Checks that a schedule splits the keys of latent attention: no other program
+/// reads values out of the slots of keys.
+llvm::LogicalResult checkLatent(AttentionOp op, ScheduleAttr schedule);
+
 /// Parts into which tiles of `rows` rows cut the query heads that share a head
 /// of the cache: of equal numbers of heads, as few as there can be. Rows of
 /// latent attention have many heads; those of other problems stay together.
