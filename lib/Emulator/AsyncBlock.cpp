@@ -169,10 +169,11 @@ void AsyncState::writeWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
 }
 
 /// Compares a write of the asynchronous proxy with what lanes have read by
-/// plain loads. An arrival comes after the reads, but says nothing of them to
-/// the other proxy: on an H200 boxes overtook loads of lanes that had arrived
-/// behind them. (Of ldmatrix nothing of the kind has been seen, and other
-/// projects' kernels rest on it.)
+/// plain loads. An arrival at an mbarrier comes after the reads, but says
+/// nothing of them to the other proxy: on an H200 boxes overtook loads of lanes
+/// that had arrived behind them. Of ldmatrix, and of barriers that a block's
+/// warps meet at, nothing of the kind has been seen, and other projects'
+/// kernels rest on them.
 void AsyncState::againstReads(Run &run, Warp &w, const Inst &inst,
                               uint32_t first, uint32_t count) {
   for (const Warp &v : run.warps) {
