@@ -22,8 +22,10 @@ a change, and compare with that.
 Exit status: 0 no row fell; 1 some did, are missing, or are wrong; 2 bad usage.
 """
 
+import concurrent.futures
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -93,15 +95,21 @@ def kernels():
 def build(folder, target, compiler):
     """Compiles what is not in the folder; returns how many failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for name, (options, schedule) in kernels().items():
-        done = subprocess.run(
+
+    def one(name, options, schedule):
+        return name, subprocess.run(
             [compiler, "-", "-o", str(folder / f"{name}.kvbuf"),
              f"--target={target}", f"--schedule={schedule}"],
             input=problem.problem(**options), capture_output=True, text=True)
-        failed += done.returncode != 0
-        print(f"{name}.kvbuf: {done.stderr if done.returncode else 'done'}",
-              flush=True)
+
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(one, name, *job) for name, job in kernels().items()]
+        for job in concurrent.futures.as_completed(jobs):
+            name, done = job.result()
+            failed += done.returncode != 0
+            print(f"{name}.kvbuf: {done.stderr if done.returncode else 'done'}",
+                  flush=True)
     return failed
 
 
