@@ -148,6 +148,11 @@ def _forward(registration, module, query, key, value, attention_mask,
     return call.by_torch(module, dropout), None
 
 
+def _wants_gradients(*tensors):
+    return torch.is_grad_enabled() and any(
+        x is not None and x.requires_grad for x in tensors)
+
+
 def _refused(registration, call, dropout):
     """Why torch computes a call, or None."""
     query, key = call.query, call.key
@@ -155,7 +160,7 @@ def _refused(registration, call, dropout):
         return "the tensors are in host memory"
     if dropout:
         return "dropout is not 0, as for all of training"
-    if functions._wants_gradients(query, key, call.value, call.bias):
+    if _wants_gradients(query, key, call.value, call.bias):
         return "a tensor requires gradients"
     if query.dtype == torch.float32 and registration.float32 is None:
         return "the tensors are float32, and register was not told to round them"
