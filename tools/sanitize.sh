@@ -9,9 +9,12 @@ build=${1:-build-sanitize}; jobs=${2:-2}
 cd "$(dirname "$0")/.."
 tools/configure.sh "$build" -DKVBUF_SANITIZE=address,undefined
 ninja -C "$build" -j "$jobs" --quiet kvbuf-opt kvbuf-compile kvbuf-run \
-  kvbuf-emu-test kvbuf-layout-test
+  KVBufferC kvbuf-emu-test kvbuf-layout-test
 export ASAN_OPTIONS=detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0
 export UBSAN_OPTIONS=print_stacktrace=1
 lit=$(sed -n 's/^LLVM_EXTERNAL_LIT:[^=]*=//p' "$build/CMakeCache.txt")
-exec "$lit" -j "$jobs" -v "$build/test" --filter \
+# Debian's mlir-opt has no sanitizer and cannot load a plugin that has: its four tests
+# are left out.
+exec "$lit" -j "$jobs" -v "$build/test" --filter-out 'bufferize|own-scores-tensors' \
+  --filter \
   'Layout/|Dialect/KVBuffer/.*\.mlir|Emulator/[^/]*\.mlir|Kernels/(heads|decode)\.test'
