@@ -57,7 +57,7 @@ PROGRAMS = [
     ("scores, few rows", "Kernels/Programs/decode-scores.py", "{src} {chip}", ""),
     ("teams", "Kernels/Teams/attention.py", "{chip}", ""),
     ("teams, queue", "Kernels/Teams/three_teams.py", "{src} {chip}", ""),
-    ("teams, rings", "Kernels/Teams/rings.py", "", "kept_slots|generation"),
+    ("teams, rings", "Kernels/Teams/rings.py", "", "kept_slots|generation|counters"),
     ("teams, rings", "Kernels/Teams/rings-pages.py", "", ""),
     ("products", "Kernels/Programs/gemm.py", "{src} {chip}", ""),
     ("shared rows by hand", "Kernels/Programs/rows.py", "none {chip}", "barriers"),
