@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Latent attention over pages in random order, beside FlashMLA in one process.
+
+    benchmark/latent.py [CASE...] [--mode=cycles|sustained] [--json FILE]
+
+Contestants are `kvbuf.torch.flash_mla_with_kvcache` and, where it can be imported,
+`flash_mla`'s function of that name, whose dense kernels for Hopper newer releases keep
+as "legacy". Both get the same tensors: bf16, rows of 576 columns, values of 512, pages
+of 64, the tokens that no length reaches NaN. They take turns as CUDA graphs, a second
+of warming up before: without a pause, or each holding the card at the power limit. Every
+result is compared with fp32 attention on a sample of sequences.
+
+Printed are microseconds, TFLOP/s (2 x heads x tokens x (576 + 512)), bytes of the rows
+a second, and the ratio of rates. CASE: names that begin so; all without.
+
+Exit status: 0 done; 1 a result is wrong; 2 no GPU.
+"""
+
+import argparse
+import dataclasses
+import json
+import math
+import sys
+
+import common
+
+PAGE, WIDTH, VALUES = 64, 576, 512
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    heads: int
+    batch: int
+    tokens: int
+    rows: int = 1
+    #: Lengths from `tokens` / 2 to 3 / 2 of it.
+    ragged: bool = False
+
+    @property
+    def name(self):
+        return (f"h{self.heads}-{self.batch}x{self.tokens}"
+                + (f"-rows{self.rows}" if self.rows > 1 else "")
+                + ("-ragged" if self.ragged else ""))
+
+    def lengths(self):
+        if not self.ragged:
+            return [self.tokens] * self.batch
+        return [self.tokens // 2 + self.tokens * i // max(1, self.batch - 1)
+                for i in range(self.batch)]
+
+
+CASES = (Case(128, 64, 4096), Case(128, 16, 16384), Case(128, 1, 131072),
+         Case(64, 64, 4096), Case(16, 64, 4096), Case(128, 64, 4096, rows=2),
+         Case(128, 64, 4096, ragged=True))
+
+
+class Tensors:
+    """A case's tensors on the GPU."""
+
+    def __init__(self, torch, case):
+        generator = torch.Generator("cuda").manual_seed(1)
+
+        def normal(*shape):
+            return torch.randn(*shape, device="cuda", generator=generator).to(
+                torch.bfloat16)
+
+        lengths = case.lengths()
+        pages = [math.ceil(n / PAGE) for n in lengths]
+        order = torch.randperm(sum(pages), generator=generator, device="cuda")
+        self.case, self.lengths = case, lengths
+        self.q = normal(case.batch, case.rows, case.heads, WIDTH)
+        self.cache = normal(sum(pages), PAGE, 1, WIDTH)
+        self.table = torch.zeros(case.batch, max(pages), dtype=torch.int32,
+                                 device="cuda")
+        at = 0
+        for b, (n, own) in enumerate(zip(lengths, pages)):
+            self.table[b, :own] = order[at:at + own]
+            if n % PAGE:
+                self.cache[order[at + own - 1], n % PAGE:] = float("nan")
+            at += own
+        self.seqlens = torch.tensor(lengths, dtype=torch.int32, device="cuda")
+
+    def reference(self, b):
+        """[rows, heads, 512] of a sequence, in fp32."""
+        n, rows = self.lengths[b], self.case.rows
+        keys = self.cache[self.table[b].long()].reshape(-1, WIDTH)[:n].float()
+        scores = self.q[b].float() @ keys.T / math.sqrt(WIDTH)
+        hidden = [[k > n - rows + r for k in range(n - rows, n)]
+                  for r in range(rows)]
+        scores[:, :, n - rows:] = scores[:, :, n - rows:].masked_fill(
+            self.q.new_tensor(hidden, dtype=bool)[:, None], float("-inf"))
+        return scores.softmax(-1) @ keys[:, :VALUES]
+
+
+def contestants(t):
+    """{name: a function that launches, and returns [batch, rows, heads, 512]}."""
+    import kvbuf.torch
+    causal = t.case.rows > 1
+    runs = {"kvbuf": lambda: kvbuf.torch.flash_mla_with_kvcache(
+        t.q, t.cache, t.table, t.seqlens, VALUES, causal=causal)[0]}
+    try:
+        import flash_mla
+    except ImportError:
+        return runs
+    metadata = flash_mla.get_mla_metadata()[0]
+    runs["FlashMLA"] = lambda: flash_mla.flash_mla_with_kvcache(
+        t.q, t.cache, t.table, t.seqlens, VALUES, metadata, causal=causal,
+        **({"use_legacy": True} if flash_mla.has_legacy() else {}))[0]
+    return runs
+
+
+def wrong(torch, t, run):
+    """What is wrong with a result, or ""."""
+    out = run().float()
+    torch.cuda.synchronize()
+    if out.isnan().any():
+        return "NaN"
+    some = sorted({0, len(t.lengths) // 2, len(t.lengths) - 1})
+    for b in some:
+        exact = t.reference(b)
+        error = (out[b] - exact).norm() / exact.norm()
+        # P rounded to bf16, and the result.
+        if error > 6e-3:
+            return f"sequence {b} is off by {error:.3g}"
+    return ""
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE")
+    parser.add_argument("--mode", default="cycles",
+                        choices=("cycles", "sustained"))
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--json", metavar="FILE")
+    options = parser.parse_args(arguments)
+    common.need_gpu("latent.py")
+    import gpu
+    torch, records, bad = gpu.torch, [], False
+    print(", ".join(f"{k} {v}" for k, v in gpu.machine().items()))
+    for case in CASES:
+        if options.cases and not any(case.name.startswith(c)
+                                     for c in options.cases):
+            continue
+        t = Tensors(torch, case)
+        runs = contestants(t)
+        for name, run in runs.items():
+            if what := wrong(torch, t, run):
+                bad |= name == "kvbuf"
+                print(f"{case.name} {name}: WRONG: {what}")
+        took = (gpu.measure(runs, options.rounds, 5.0, graphs=True)
+                if options.mode == "cycles" else
+                gpu.sustain(runs, 3, 0.6, graphs=True))
+        seconds = {n: common.Timing(x).median / 1e3 for n, x in took.items()}
+        tokens = sum(case.lengths())
+        for name, s in seconds.items():
+            flop = 2 * case.heads * case.rows * tokens * (WIDTH + VALUES)
+            print(f"{case.name:24} {name:9} {s * 1e6:9.1f} us "
+                  f"{flop / s / 1e12:7.1f} TFLOP/s "
+                  f"{tokens * WIDTH * 2 / s / 1e9:7.0f} GB/s"
+                  + (f"  {seconds['FlashMLA'] / s:.3f} of FlashMLA"
+                     if name == "kvbuf" and "FlashMLA" in seconds else ""),
+                  flush=True)
+            records.append({"case": case.name, "mode": options.mode,
+                            "name": name, "us": s * 1e6,
+                            "tflops": flop / s / 1e12})
+        del t, runs
+        torch.cuda.empty_cache()
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as out:
+            json.dump(records, out, indent=1)
+    return int(bad)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
