@@ -465,15 +465,7 @@ const TensorSpec *Manifest::findTensor(const std::string &name) const {
 }
 
 const ProblemSpec *Manifest::problem() const {
-  if (attention)
-    return &*attention;
-  if (append)
-    return &*append;
-  return gemm ? &*gemm : nullptr;
-}
-
-const ProblemSpec *Manifest::launchRules() const {
-  return ownScores ? &*ownScores : problem();
+  return stated && stated->isKnown() ? stated.get() : nullptr;
 }
 
 std::string ProblemSpec::tensor(const std::string &role) const {
@@ -555,6 +547,11 @@ json kvbuf::rt::parseJson(const std::string &text, int around) {
   return root;
 }
 
+static constexpr ParseProblem kProblems[] = {
+#define KVBUF_PROBLEM(NAME) parse##NAME,
+#include "kvbuffer/Problems.def"
+};
+
 Manifest kvbuf::rt::parseManifest(const std::string &text) {
   json root = parseJson(text);
   Reader r(root, "manifest");
@@ -608,14 +605,9 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
   if (r.has("problem")) {
     Reader problem(r.get("problem"), "problem");
     std::string op = problem.string("op");
-    if (op == "attention" || op == "attention_after_append")
-      m.attention = parseAttention(problem, m);
-    else if (op == "attention_of_own_scores")
-      m.ownScores = parseAttention(problem, m);
-    else if (op == "cache_append" && problem.has("cache"))
-      m.append = parseAppend(problem, m);
-    else if (op == "gemm")
-      m.gemm = parseGemm(problem, m);
+    for (ParseProblem parse : kProblems)
+      if (!m.stated)
+        m.stated = parse(op, problem, m);
   }
   m.apart = findApart(m);
   return m;

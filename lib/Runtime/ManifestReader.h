@@ -124,11 +124,15 @@ CacheRow parseRow(const Reader &r, const std::string &name, int64_t headSize);
 /// Tokens of a page, which is positive.
 int64_t parsePageSize(const Reader &r);
 
-/// Problems that the harness knows. Each checks that the manifest's tensors are
-/// the problem's, and adds the sizes that it gives defaults.
-AttentionProblem parseAttention(const Reader &r, Manifest &m);
-AppendSpec parseAppend(const Reader &r, Manifest &m);
-GemmSpec parseGemm(const Reader &r, Manifest &m);
+/// The problem of one kind that a manifest states by `op`; null where that
+/// names another kind. It checks that the manifest's tensors are the problem's,
+/// and adds the sizes that it gives defaults.
+using ParseProblem = std::shared_ptr<const ProblemSpec> (*)(
+    const std::string &op, const Reader &r, Manifest &m);
+#define KVBUF_PROBLEM(NAME)                                                    \
+  std::shared_ptr<const ProblemSpec> parse##NAME(                              \
+      const std::string &op, const Reader &r, Manifest &m);
+#include "kvbuffer/Problems.def"
 
 /// The tensors of a manifest that share no memory, for Manifest::apart.
 std::vector<Manifest::Apart> findApart(const Manifest &m);

@@ -7,13 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/Problem.h"
-#include "kvbuffer/Runtime/AppendProblem.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Error.h"
-#include "kvbuffer/Runtime/GemmProblem.h"
 #include "kvbuffer/Runtime/Npy.h"
 #include "kvbuffer/Runtime/Parallel.h"
-#include "kvbuffer/Runtime/Workload.h"
 
 #include <algorithm>
 #include <cstring>
@@ -402,9 +399,9 @@ void Problem::checkZones(CheckResult &result) const {
 std::unique_ptr<Problem>
 kvbuf::rt::makeProblem(const Manifest &manifest,
                        const WorkloadOptions &options) {
-  if (manifest.append)
-    return std::make_unique<AppendProblem>(manifest, options);
-  if (manifest.gemm)
-    return std::make_unique<GemmProblem>(manifest, options);
-  return std::make_unique<Workload>(manifest, options);
+  if (const ProblemSpec *problem = manifest.problem())
+    return problem->fill(manifest, options);
+  throw Error("the artifact '" + manifest.name +
+              "' is no attention kernel; it can only be launched through "
+              "the C or Python API");
 }

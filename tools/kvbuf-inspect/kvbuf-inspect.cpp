@@ -145,7 +145,7 @@ void Inspector::printKernel(const KernelSpec &k) const {
 }
 
 void Inspector::print(Printer &printer, const std::string &file) const {
-  if (manifest.attention || manifest.append || manifest.gemm)
+  if (manifest.problem())
     printer.problem(manifest, file);
   else
     printer.line("kernel", manifest.name + " (" + file +

@@ -231,7 +231,7 @@ ExitStatus Runner::run() {
     throw Error("--report=" + options.report + " needs the MLIR that '" +
                 options.file +
                 "' was made from: an artifact has no tile program");
-  if (!manifest.attention && !manifest.append && !manifest.gemm)
+  if (!manifest.problem())
     throw Error("'" + options.file +
                 "' is no attention kernel, nor another problem that this tool "
                 "knows; it can only be launched through the C or Python API");

@@ -224,7 +224,7 @@ static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
   using Dim = std::variant<const char *, int64_t>;
   rt::Manifest manifest;
   manifest.name = kernel.getName().str();
-  manifest.attention = p;
+  manifest.stated = std::make_shared<rt::AttentionProblem>(p);
   auto add = [&](const char *tensor, rt::DType type, std::vector<Dim> shape,
                  bool output = false) {
     rt::TensorSpec spec;

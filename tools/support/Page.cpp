@@ -79,7 +79,7 @@ std::string run::makePage(const PageRequest &request,
       {"program", Json::parse(*program, nullptr, false)},
       {"manifest", Json::parse(artifact.manifest, nullptr, false)},
       {"run", {{"file", request.filename}, {"kernel", manifest.name}}}};
-  if (manifest.attention || manifest.append || manifest.gemm)
+  if (manifest.problem())
     emulate(request, artifact, manifest, message, data);
   if (!request.bench.empty()) {
     data["run"]["bench"] = Json::parse(request.bench, nullptr, false);

@@ -166,22 +166,6 @@ void printTree(const Json &object, int indent) {
   }
 }
 
-std::string maskString(const AttentionProblem &p) {
-  std::string text;
-  if (p.causal)
-    text += ", causal";
-  if (p.windowLeft >= 0 || p.windowRight >= 0)
-    text += ", window " + std::to_string(p.windowLeft) + ":" +
-            std::to_string(p.windowRight);
-  if (p.softcap > 0)
-    text += ", softcap " + number(p.softcap);
-  if (p.sink)
-    text += ", sink";
-  if (p.batchInvariant)
-    text += ", batch invariant";
-  return text;
-}
-
 Json comparisonJson(const Comparison &c) {
   return {{"value", c.value},
           {"baseline", c.baseline},
@@ -256,104 +240,12 @@ void Printer::endProgress() {
   progressShown = false;
 }
 
-/// An append to caches.
-static std::string appendString(const AppendSpec &p) {
-  std::string text = "append of " + std::string(nameOf(p.tokens)) +
-                     " tokens, " + std::to_string(p.heads) + " heads of " +
-                     std::to_string(p.headSize);
-  if (p.values && p.valueHeadSize != p.headSize)
-    text += ", of values " + std::to_string(p.valueHeadSize);
-  text += std::string(", ") + nameOf(p.cache) + " cache";
-  if (p.cache == Layout::Paged)
-    text += " of " + std::to_string(p.pageSize) + "-token pages";
-  if (p.rope != AppendSpec::Rope::None)
-    text += p.rope == AppendSpec::Rope::Half ? ", rotated by halves"
-                                             : ", rotated by neighbours";
-  for (auto [name, group] :
-       {std::pair("keys", p.kGranularity), std::pair("values", p.vGranularity)})
-    if (group)
-      text += std::string(", ") + name + " with scales by " +
-              (*group > 0    ? std::to_string(*group) + " elements"
-               : *group == 0 ? "tensor"
-                             : "head");
-  return text;
-}
-
-/// Types and head sizes, those of values and the output where they differ.
-static std::string typesString(const AttentionProblem &p) {
-  std::string text = nameOf(p.dtype);
-  if (p.outDtype != p.dtype)
-    text += std::string(" to ") + nameOf(p.outDtype);
-  return text;
-}
-
-static std::string headSizeString(const AttentionProblem &p) {
-  if (p.valueHeadSize == p.headSize)
-    return "head size " + std::to_string(p.headSize);
-  return "head sizes " + std::to_string(p.headSize) + " and " +
-         std::to_string(p.valueHeadSize) + " of values";
-}
-
 void Printer::problem(const Manifest &m, const std::string &file) {
-  if (m.gemm) {
-    line("kernel",
-         m.name + " (" + file + "): product of matrices" +
-             (m.gemm->transposeB ? ", the second one transposed" : ""));
-    root["file"] = file;
-    root["kernel"] = {
-        {"name", m.name}, {"op", "gemm"}, {"transpose_b", m.gemm->transposeB}};
-    root["target"] = m.target.chip;
-    return;
-  }
-  if (m.append) {
-    line("kernel", m.name + " (" + file + "): " + appendString(*m.append));
-    root["file"] = file;
-    root["kernel"] = {{"name", m.name},
-                      {"op", "cache_append"},
-                      {"heads", m.append->heads},
-                      {"head_size", m.append->headSize},
-                      {"cache", nameOf(m.append->cache)},
-                      {"page_size", m.append->pageSize}};
-    if (m.append->valueHeadSize != m.append->headSize)
-      root["kernel"]["v_head_size"] = m.append->valueHeadSize;
-    root["target"] = m.target.chip;
-    return;
-  }
-  const AttentionProblem &p = *m.attention;
-  line("kernel", m.name + " (" + file + "): " + typesString(p) + ", " +
-                     std::to_string(p.heads) + " heads on " +
-                     std::to_string(p.kvHeads) + ", " + headSizeString(p) +
-                     ", " + nameOf(p.query) + " query, " + nameOf(p.cache) +
-                     " cache" +
-                     (p.cache == Layout::Paged
-                          ? " of " + std::to_string(p.pageSize) + "-token pages"
-                          : "") +
-                     maskString(p) + (p.lse ? ", log-sum-exp" : ""));
+  const ProblemSpec &problem = *m.problem();
+  line("kernel", m.name + " (" + file + "): " + problem.describe());
   root["file"] = file;
-  root["kernel"] = {{"name", m.name},
-                    {"dtype", nameOf(p.dtype)},
-                    {"heads", p.heads},
-                    {"kv_heads", p.kvHeads},
-                    {"head_size", p.headSize},
-                    {"query", nameOf(p.query)},
-                    {"cache", nameOf(p.cache)},
-                    {"page_size", p.pageSize},
-                    {"k_cache_depth", p.k.cacheDepth},
-                    {"k_head_dim_offset", p.k.headDimOffset},
-                    {"v_cache_depth", p.v.cacheDepth},
-                    {"v_head_dim_offset", p.v.headDimOffset},
-                    {"causal", p.causal},
-                    {"window_left", p.windowLeft},
-                    {"window_right", p.windowRight},
-                    {"softcap", p.softcap},
-                    {"sink", p.sink},
-                    {"lse", p.lse},
-                    {"scale", p.scale},
-                    {"batch_invariant", p.batchInvariant}};
-  if (p.outDtype != p.dtype)
-    root["kernel"]["o_dtype"] = nameOf(p.outDtype);
-  if (p.valueHeadSize != p.headSize)
-    root["kernel"]["v_head_size"] = p.valueHeadSize;
+  root["kernel"] = {{"name", m.name}};
+  root["kernel"].update(Json::parse(problem.facts()));
   root["target"] = m.target.chip;
 }
 

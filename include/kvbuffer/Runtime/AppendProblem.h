@@ -38,7 +38,9 @@ public:
   double minimalBytes() const override;
   std::string describe() const override;
 
-  const AppendSpec &problem() const { return *spec.append; }
+  const AppendSpec &problem() const {
+    return static_cast<const AppendSpec &>(*spec.problem());
+  }
 
 private:
   /// The elements of one tensor of keys or values.

@@ -72,6 +72,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -256,14 +257,30 @@ struct QuantizedSpec {
 
 struct Manifest;
 struct TensorArg;
+struct WorkloadOptions;
+class Problem;
 
-/// What problems of every kind have: tensors that play a part in them. The
-/// names of parts are the problem's, those of tensors the kernel's.
+/// What an artifact computes, and what problems of every kind have: tensors
+/// that play a part in them. The names of parts are the problem's, those of
+/// tensors the kernel's. What a kind has to say, only its own files know.
 struct ProblemSpec {
   /// The names of tensors by their parts, where they differ.
   std::map<std::string, std::string> tensors;
 
   virtual ~ProblemSpec() = default;
+  /// What it is, for people, in a line ("product of matrices").
+  virtual std::string describe() const = 0;
+  /// The same for tools: a JSON object.
+  virtual std::string facts() const = 0;
+  /// The problem at concrete sizes, see kvbuf::rt::makeProblem.
+  virtual std::unique_ptr<Problem>
+  fill(const Manifest &manifest, const WorkloadOptions &options) const = 0;
+  /// Whether the harness knows the results. Where it does not, what a launch
+  /// asks of tensors is known all the same.
+  virtual bool isKnown() const { return true; }
+  /// Whether only entries of tables say what is written where: tensors may lie
+  /// in one another then.
+  virtual bool writesByTables() const { return false; }
   /// The name of the tensor with this part: "q", or, of a cache's own tensors,
   /// "k.table", which have the cache's name and theirs.
   std::string tensor(const std::string &role) const;
@@ -323,7 +340,15 @@ struct AttentionProblem : ProblemSpec {
   /// The kernel stores new tokens into the caches first, "k_new" and "v_new",
   /// one for each query row.
   bool appends = false;
+  /// Scores are functions of the program's own (in the manifest "op" is
+  /// "attention_of_own_scores"), which nothing else knows.
+  bool ownScores = false;
 
+  std::string describe() const override;
+  std::string facts() const override;
+  std::unique_ptr<Problem> fill(const Manifest &manifest,
+                                const WorkloadOptions &options) const override;
+  bool isKnown() const override { return !ownScores; }
   bool isReadInPlace(const std::string &role) const override;
   void checkLengths(const Manifest &manifest,
                     const std::vector<TensorArg> &tensors,
@@ -347,16 +372,14 @@ struct AppendSpec : ProblemSpec {
   /// head; absent without scales.
   std::optional<int64_t> kGranularity, vGranularity;
 
+  std::string describe() const override;
+  std::string facts() const override;
+  std::unique_ptr<Problem> fill(const Manifest &manifest,
+                                const WorkloadOptions &options) const override;
+  bool writesByTables() const override { return true; }
   void checkLengths(const Manifest &manifest,
                     const std::vector<TensorArg> &tensors,
                     const Sizes &sizes) const override;
-};
-
-/// The product of matrices that an artifact computes: c = a b, or c = a b^T.
-struct GemmSpec : ProblemSpec {
-  bool transposeB = false;
-
-  bool isReadInPlace(const std::string &) const override { return false; }
 };
 
 /// What the code was compiled for.
@@ -379,15 +402,9 @@ struct TargetSpec {
 struct Manifest {
   std::string name, producer;
   TargetSpec target;
-  /// One of them is there for problems that the harness knows; other kernels
-  /// launch, but it cannot check them.
-  std::optional<AttentionProblem> attention;
-  std::optional<AppendSpec> append;
-  std::optional<GemmSpec> gemm;
-  /// An attention whose scores are functions of the program's own (in the
-  /// manifest the problem's "op" is "attention_of_own_scores"): the harness
-  /// does not know its results, but what it asks of tensors is as of any other.
-  std::optional<AttentionProblem> ownScores;
+  /// The problem that is stated, of a kind that there is (Problems.def); null
+  /// where none is: such kernels launch, but nothing can check them.
+  std::shared_ptr<const ProblemSpec> stated;
   /// Tensors that share no memory: blocks write the first while others still
   /// read the second. `inPlace`: but for those that lie in the same place.
   struct Apart {
@@ -405,10 +422,10 @@ struct Manifest {
   /// What sizes are that no shape tells, where the caller does not say.
   std::map<std::string, SizeExpr> sizeDefaults;
 
-  /// The one of `attention`, `append` and `gemm` that is there, or null.
+  /// The problem whose results are known, or null.
   const ProblemSpec *problem() const;
-  /// The same or `ownScores`: what a launch's tensors are checked by.
-  const ProblemSpec *launchRules() const;
+  /// The problem that a launch's tensors are checked by, or null.
+  const ProblemSpec *launchRules() const { return stated.get(); }
 
   /// The tensor of this name, or null.
   const TensorSpec *findTensor(const std::string &name) const;

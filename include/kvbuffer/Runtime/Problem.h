@@ -8,9 +8,8 @@
 
 //
 // A problem at concrete sizes with every tensor filled in, which a kernel is to
-// solve and whose results can be checked: attention (Workload.h), appends to
-// caches (AppendProblem.h), products of matrices (GemmProblem.h). A new kind of
-// problem is a class of its own, and a line in `makeProblem`.
+// solve and whose results can be checked. A kind of problem (Problems.def) is a
+// class of its own, and another of what manifests state of it (ProblemSpec).
 //
 // What a kernel has no business reading holds poison, outputs hold NaN, and
 // each tensor lies between two red zones.

@@ -42,7 +42,9 @@ public:
   std::string describe() const override;
 
   /// What the workload is of; its number of sequences.
-  const AttentionProblem &problem() const { return *spec.attention; }
+  const AttentionProblem &problem() const {
+    return static_cast<const AttentionProblem &>(*spec.problem());
+  }
   int64_t batch() const { return static_cast<int64_t>(lenQ.size()); }
   /// Queries and keys of sequence b.
   int64_t queries(int64_t b) const { return lenQ[b]; }

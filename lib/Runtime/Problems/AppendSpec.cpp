@@ -8,6 +8,7 @@
 
 #include "../ManifestReader.h"
 #include "Indices.h"
+#include "kvbuffer/Runtime/AppendProblem.h"
 
 #include <algorithm>
 
@@ -111,10 +112,53 @@ void checkTensors(const AppendSpec &p, const Manifest &m) {
 
 } // namespace
 
-AppendSpec kvbuf::rt::parseAppend(const Reader &r, Manifest &m) {
+std::shared_ptr<const ProblemSpec>
+kvbuf::rt::parseAppend(const std::string &op, const Reader &r, Manifest &m) {
+  if (op != "cache_append" || !r.has("cache"))
+    return nullptr;
   AppendSpec p = parseFields(r);
   checkTensors(p, m);
-  return p;
+  return std::make_shared<AppendSpec>(std::move(p));
+}
+
+std::string AppendSpec::describe() const {
+  const AppendSpec &p = *this;
+  std::string text = "append of " + std::string(nameOf(p.tokens)) +
+                     " tokens, " + std::to_string(p.heads) + " heads of " +
+                     std::to_string(p.headSize);
+  if (p.values && p.valueHeadSize != p.headSize)
+    text += ", of values " + std::to_string(p.valueHeadSize);
+  text += std::string(", ") + nameOf(p.cache) + " cache";
+  if (p.cache == Layout::Paged)
+    text += " of " + std::to_string(p.pageSize) + "-token pages";
+  if (p.rope != AppendSpec::Rope::None)
+    text += p.rope == AppendSpec::Rope::Half ? ", rotated by halves"
+                                             : ", rotated by neighbours";
+  for (auto [name, group] :
+       {std::pair("keys", p.kGranularity), std::pair("values", p.vGranularity)})
+    if (group)
+      text += std::string(", ") + name + " with scales by " +
+              (*group > 0    ? std::to_string(*group) + " elements"
+               : *group == 0 ? "tensor"
+                             : "head");
+  return text;
+}
+
+std::string AppendSpec::facts() const {
+  nlohmann::ordered_json facts = {{"op", "cache_append"},
+                                  {"heads", heads},
+                                  {"head_size", headSize},
+                                  {"cache", nameOf(cache)},
+                                  {"page_size", pageSize}};
+  if (valueHeadSize != headSize)
+    facts["v_head_size"] = valueHeadSize;
+  return facts.dump();
+}
+
+std::unique_ptr<Problem>
+AppendSpec::fill(const Manifest &manifest,
+                 const WorkloadOptions &options) const {
+  return std::make_unique<AppendProblem>(manifest, options);
 }
 
 /// The new tokens' offsets, the lengths before them and the pages where they

@@ -8,8 +8,10 @@
 
 #include "../ManifestReader.h"
 #include "Indices.h"
+#include "kvbuffer/Runtime/Workload.h"
 
 #include <algorithm>
+#include <cstdio>
 
 using namespace kvbuf::rt;
 
@@ -166,17 +168,100 @@ void checkTensors(const AttentionProblem &p, const Manifest &m) {
   }
 }
 
+std::string maskString(const AttentionProblem &p) {
+  std::string text;
+  char softcap[32];
+  std::snprintf(softcap, sizeof(softcap), "%.4g", p.softcap);
+  if (p.causal)
+    text += ", causal";
+  if (p.windowLeft >= 0 || p.windowRight >= 0)
+    text += ", window " + std::to_string(p.windowLeft) + ":" +
+            std::to_string(p.windowRight);
+  if (p.softcap > 0)
+    text += std::string(", softcap ") + softcap;
+  if (p.sink)
+    text += ", sink";
+  if (p.batchInvariant)
+    text += ", batch invariant";
+  return text;
+}
+
+/// Types and head sizes, those of values and the output where they differ.
+std::string typesString(const AttentionProblem &p) {
+  std::string text = nameOf(p.dtype);
+  if (p.outDtype != p.dtype)
+    text += std::string(" to ") + nameOf(p.outDtype);
+  return text;
+}
+
+std::string headSizeString(const AttentionProblem &p) {
+  if (p.valueHeadSize == p.headSize)
+    return "head size " + std::to_string(p.headSize);
+  return "head sizes " + std::to_string(p.headSize) + " and " +
+         std::to_string(p.valueHeadSize) + " of values";
+}
+
 } // namespace
 
-AttentionProblem kvbuf::rt::parseAttention(const Reader &r, Manifest &m) {
+std::shared_ptr<const ProblemSpec>
+kvbuf::rt::parseAttention(const std::string &op, const Reader &r, Manifest &m) {
+  bool ownScores = op == "attention_of_own_scores";
+  if (!ownScores && op != "attention" && op != "attention_after_append")
+    return nullptr;
   AttentionProblem p = parseFields(r);
+  p.ownScores = ownScores;
   checkTensors(p, m);
   p.appends = m.findTensor(p.tensor("k"))->output;
   // How long the longest sequence of a ragged batch is, only the device may
   // know; no shorter bound covers all rows.
   if (p.query == Layout::Ragged)
     m.sizeDefaults.emplace("seq_q", m.findTensor(p.tensor("q"))->shape[0]);
-  return p;
+  return std::make_shared<AttentionProblem>(std::move(p));
+}
+
+std::string AttentionProblem::describe() const {
+  const AttentionProblem &p = *this;
+  return typesString(p) + ", " + std::to_string(p.heads) + " heads on " +
+         std::to_string(p.kvHeads) + ", " + headSizeString(p) + ", " +
+         nameOf(p.query) + " query, " + nameOf(p.cache) + " cache" +
+         (p.cache == Layout::Paged
+              ? " of " + std::to_string(p.pageSize) + "-token pages"
+              : "") +
+         maskString(p) + (p.lse ? ", log-sum-exp" : "");
+}
+
+std::string AttentionProblem::facts() const {
+  const AttentionProblem &p = *this;
+  nlohmann::ordered_json facts = {{"dtype", nameOf(p.dtype)},
+                                  {"heads", p.heads},
+                                  {"kv_heads", p.kvHeads},
+                                  {"head_size", p.headSize},
+                                  {"query", nameOf(p.query)},
+                                  {"cache", nameOf(p.cache)},
+                                  {"page_size", p.pageSize},
+                                  {"k_cache_depth", p.k.cacheDepth},
+                                  {"k_head_dim_offset", p.k.headDimOffset},
+                                  {"v_cache_depth", p.v.cacheDepth},
+                                  {"v_head_dim_offset", p.v.headDimOffset},
+                                  {"causal", p.causal},
+                                  {"window_left", p.windowLeft},
+                                  {"window_right", p.windowRight},
+                                  {"softcap", p.softcap},
+                                  {"sink", p.sink},
+                                  {"lse", p.lse},
+                                  {"scale", p.scale},
+                                  {"batch_invariant", p.batchInvariant}};
+  if (p.outDtype != p.dtype)
+    facts["o_dtype"] = nameOf(p.outDtype);
+  if (p.valueHeadSize != p.headSize)
+    facts["v_head_size"] = p.valueHeadSize;
+  return facts.dump();
+}
+
+std::unique_ptr<Problem>
+AttentionProblem::fill(const Manifest &manifest,
+                       const WorkloadOptions &options) const {
+  return std::make_unique<Workload>(manifest, options);
 }
 
 /// A block writes the rows whose queries it has read.

@@ -46,7 +46,7 @@ std::vector<Manifest::Apart> kvbuf::rt::findApart(const Manifest &m) {
   const ProblemSpec *rules = m.launchRules();
   // Of an append, and of other programs that store in caches, only the tables'
   // entries say what is written where: caches may lie in one tensor.
-  if (m.append)
+  if (rules && rules->writesByTables())
     rules = nullptr;
   std::vector<Manifest::Apart> apart;
   for (auto written = m.tensors.begin(); written != m.tensors.end();

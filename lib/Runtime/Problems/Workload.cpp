@@ -101,13 +101,9 @@ std::vector<int64_t> lengthsOf(const std::vector<int64_t> &offsets,
 
 } // namespace
 
-/// The manifest, if it states an attention problem.
+/// The manifest of an attention, if that appends nothing.
 static const Manifest &ofAttention(const Manifest &manifest) {
-  if (!manifest.attention)
-    throw Error("the artifact '" + manifest.name +
-                "' is no attention kernel; it can only be launched through "
-                "the C or Python API");
-  if (manifest.attention->appends)
+  if (static_cast<const AttentionProblem &>(*manifest.problem()).appends)
     throw Error("the artifact '" + manifest.name +
                 "' appends new tokens before it attends; it can only be "
                 "launched through the C or Python API");

@@ -1,5 +1,4 @@
-//===- include/kvbuffer/Runtime/GemmProblem.h - Products with data *- C++
-//-*-===//
+//===- GemmProblem.h - Products of matrices with data -----------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,14 +6,26 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_RUNTIME_GEMMPROBLEM_H
-#define KVBUFFER_RUNTIME_GEMMPROBLEM_H
+#ifndef KVBUFFER_LIB_RUNTIME_PROBLEMS_GEMM_GEMMPROBLEM_H
+#define KVBUFFER_LIB_RUNTIME_PROBLEMS_GEMM_GEMMPROBLEM_H
 
 #include "kvbuffer/Runtime/Problem.h"
 
 #include <string>
 
 namespace kvbuf::rt {
+
+/// The product of matrices that an artifact computes: c = a b, or c = a b^T.
+/// Its parts: a, b and c.
+struct GemmSpec : ProblemSpec {
+  bool transposeB = false;
+
+  std::string describe() const override;
+  std::string facts() const override;
+  std::unique_ptr<Problem> fill(const Manifest &manifest,
+                                const WorkloadOptions &options) const override;
+  bool isReadInPlace(const std::string &) const override { return false; }
+};
 
 /// A product of two matrices with every tensor filled in: C = A B, or C = A
 /// B^T, for tensors a [m, k], b [k, n] or [n, k], and c [m, n] of f16, bf16 or
@@ -35,9 +46,13 @@ public:
   std::string describe() const override;
 
 private:
+  const GemmSpec &problem() const {
+    return static_cast<const GemmSpec &>(*spec.problem());
+  }
+
   double m = 0, n = 0, k = 0;
 };
 
 } // namespace kvbuf::rt
 
-#endif // KVBUFFER_RUNTIME_GEMMPROBLEM_H
+#endif // KVBUFFER_LIB_RUNTIME_PROBLEMS_GEMM_GEMMPROBLEM_H

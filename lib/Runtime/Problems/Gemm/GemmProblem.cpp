@@ -1,4 +1,4 @@
-//===- lib/Runtime/GemmProblem.cpp - Products with data ---------*- C++ -*-===//
+//===- GemmProblem.cpp - Products of matrices with data -------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Runtime/GemmProblem.h"
-#include "../Random.h"
+#include "GemmProblem.h"
+#include "../../Random.h"
 #include "kvbuffer/Runtime/Check.h"
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Parallel.h"
@@ -49,9 +49,9 @@ GemmProblem::GemmProblem(const Manifest &manifest,
   int64_t usual = options.large ? 2000 : 100;
   for (const std::string &name : known)
     values.emplace(name, usual += 13);
-  const GemmSpec &p = *spec.gemm;
+  const GemmSpec &p = problem();
   auto shapeOf = [&](const char *name) {
-    return evaluateShape(*spec.findTensor(spec.gemm->tensor(name)), values);
+    return evaluateShape(*spec.findTensor(p.tensor(name)), values);
   };
   std::vector<int64_t> a = shapeOf("a"), b = shapeOf("b"), c = shapeOf("c");
   if (a[1] != b[p.transposeB] || a[0] != c[0] || b[!p.transposeB] != c[1])
@@ -90,7 +90,7 @@ CheckResult GemmProblem::check(const CheckOptions &options) const {
   CheckResult result;
   result.ofElements = true;
   const HostTensor &a = *part("a"), &b = *part("b"), &c = *part("c");
-  bool transposed = spec.gemm->transposeB;
+  bool transposed = problem().transposeB;
   int64_t depth = a.shape[1];
   result.rowsTotal = c.shape[0];
   std::vector<int64_t> rows;

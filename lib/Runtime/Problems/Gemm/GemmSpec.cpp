@@ -6,11 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../ManifestReader.h"
+#include "../../ManifestReader.h"
+#include "GemmProblem.h"
 
 using namespace kvbuf::rt;
 
-GemmSpec kvbuf::rt::parseGemm(const Reader &r, Manifest &m) {
+std::shared_ptr<const ProblemSpec>
+kvbuf::rt::parseGemm(const std::string &op, const Reader &r, Manifest &m) {
+  if (op != "gemm")
+    return nullptr;
   GemmSpec p;
   p.transposeB = r.boolean("transpose_b", false);
   parseRoles(r, {"a", "b", "c"}, p);
@@ -26,5 +30,20 @@ GemmSpec kvbuf::rt::parseGemm(const Reader &r, Manifest &m) {
                   " of rank " + std::to_string(t->shape.size()) +
                   "; the product needs f16, bf16 or f32 of rank 2");
   }
-  return p;
+  return std::make_shared<GemmSpec>(std::move(p));
+}
+
+std::string GemmSpec::describe() const {
+  return std::string("product of matrices") +
+         (transposeB ? ", the second one transposed" : "");
+}
+
+std::string GemmSpec::facts() const {
+  return nlohmann::ordered_json{{"op", "gemm"}, {"transpose_b", transposeB}}
+      .dump();
+}
+
+std::unique_ptr<Problem> GemmSpec::fill(const Manifest &manifest,
+                                        const WorkloadOptions &options) const {
+  return std::make_unique<GemmProblem>(manifest, options);
 }
