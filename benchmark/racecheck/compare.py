@@ -9,6 +9,7 @@ nvcc and compute-sanitizer are found in PATH or in /usr/local/cuda/bin.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -42,30 +43,48 @@ def bitcode(folder, emulator):
 
 def emulate(emulator, code, name, right):
     """Whether the emulator names a fault: True, False, or None: it refuses."""
-    data = "i32[1024]=random"
-    done = subprocess.run(
-        [emulator, str(code), f"--kernel={name}<{'true' if right else 'false'}>",
-         "--grid=2", "--block=256", "i32[1024]=0", data],
-        capture_output=True, text=True, timeout=300, check=False)
+    try:
+        done = subprocess.run(
+            [emulator, str(code), f"--kernel={name}<{'true' if right else 'false'}>",
+             "--grid=2", "--block=256", "i32[1024]=0", "i32[1024]=random"],
+            capture_output=True, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        return None
     return {0: False, 1: True}.get(done.returncode)
 
 
 def sanitize(program, sanitizer, name, right):
+    """Whether racecheck names a hazard: True, False, or None and why: it did not run."""
     try:
         done = subprocess.run(
             [sanitizer, "--tool", "racecheck", "--racecheck-report", "all",
              str(program), name, "right" if right else "wrong"],
             capture_output=True, text=True, timeout=120, check=False)
     except subprocess.TimeoutExpired:
-        return None
+        return None, "no end within 120 s"
     found = re.search(r"RACECHECK SUMMARY: (\d+) hazards? displayed", done.stdout)
-    return int(found.group(1)) > 0 if found else None
+    if not found or done.returncode == 2:
+        return None, (done.stdout + done.stderr).strip()[-300:]
+    return int(found.group(1)) > 0, ""
+
+
+def measure(case, code, program, options, sanitizer):
+    row = {"case": case}
+    for side, right in [("caught", False), ("false_alarm", True)]:
+        if code:
+            row[f"emulator_{side}"] = emulate(options.emulator, code, case, right)
+        if program:
+            row[f"racecheck_{side}"], why = sanitize(program, sanitizer, case, right)
+            if why:
+                row[f"racecheck_{side}_why"] = why
+    return row
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--emulator", default="kvbuf-emulate")
     parser.add_argument("--out")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--no-gpu", action="store_true")
     parser.add_argument("--no-emulator", action="store_true")
     options = parser.parse_args()
@@ -75,23 +94,17 @@ def main():
     rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        program = folder / "cases"
-        if with_gpu:
+        program = folder / "cases" if with_gpu else None
+        if program:
             subprocess.run([nvcc, "-O2", "-lineinfo", "-std=c++17", "-arch=native",
                             "-DWITH_MAIN", "-o", str(program), str(SOURCE)],
                            check=True)
         code = None if options.no_emulator else bitcode(folder, options.emulator)
-        for case in case_names():
-            row = {"case": case}
-            for side, right in [("caught", False), ("false_alarm", True)]:
-                if not options.no_emulator:
-                    row[f"emulator_{side}"] = emulate(options.emulator, code, case,
-                                                      right)
-                if with_gpu:
-                    row[f"racecheck_{side}"] = sanitize(program, sanitizer, case,
-                                                        right)
-            rows.append(row)
-            print(" ".join(f"{k}={v}" for k, v in row.items()), flush=True)
+        with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+            for row in pool.map(lambda case: measure(case, code, program, options,
+                                                     sanitizer), case_names()):
+                rows.append(row)
+                print(" ".join(f"{k}={v}" for k, v in row.items()), flush=True)
     for who in ["emulator", "racecheck"]:
         if f"{who}_caught" in rows[0]:
             caught = sum(r[f"{who}_caught"] is True for r in rows)
