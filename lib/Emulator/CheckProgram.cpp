@@ -230,7 +230,7 @@ static Fields fieldsOf(const Inst &i) {
     return f;
   }
   case Code::Wgmma: {
-    uint64_t n = i.imm & 0xFFFF, steps = i.imm >> 16, half = n / 2;
+    uint64_t n = wgmmaColumns(i.imm), steps = wgmmaSteps(i.imm), half = n / 2;
     bool fits = n && n % 8 == 0 && n <= 256 && steps;
     bool registers = i.flags & wgmmaRegisterA;
     Fields f{!fits       ? "x"
@@ -365,7 +365,7 @@ static std::string whyUnsafe(const Program &p, const Inst &i) {
   case Code::Branch:
     return number(0) && number(1) ? "" : "no block";
   case Code::Wgmma:
-    for (uint64_t k = 0, n = i.listSize - 2 * (i.imm >> 16); k < n; ++k)
+    for (uint64_t k = 0, n = i.listSize - 2 * wgmmaSteps(i.imm); k < n; ++k)
       if (!isSlot(entry(k)))
         return "a list of what are no registers";
     return "";

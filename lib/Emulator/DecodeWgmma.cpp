@@ -111,7 +111,15 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
     Inst &inst = emitAsync(Code::Wgmma);
     inst.a = descA.slot;
     inst.b = descB.slot;
-    inst.imm = n | static_cast<int64_t>(steps) << 16;
+    auto is = [](Type type, uint8_t types) {
+      return isa<Float8E5M2Type>(type) ? types : 0;
+    };
+    bool areBytes = x.getElement().getIntOrFloatBitWidth() == 8;
+    inst.imm =
+        wgmmaShape(n, steps,
+                   areBytes ? wgmmaBytes | is(x.elementOfA(), wgmmaLeftBF8) |
+                                  is(x.getElement(), wgmmaRightBF8)
+                            : 0);
     inst.flags = wgmmaGroup | (x.getElement().isBF16() ? wgmmaBF16 : 0) |
                  (c.empty() ? 0 : wgmmaAccumulate) |
                  (a.empty() ? 0 : wgmmaRegisterA) |
@@ -159,17 +167,23 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
     return success();
   }
   bool bf16 = x.getTypeA() == NVVM::WGMMATypes::bf16;
+  auto isByte = [](NVVM::WGMMATypes type) {
+    return type == NVVM::WGMMATypes::e4m3 || type == NVVM::WGMMATypes::e5m2;
+  };
+  bool areBytes = isByte(x.getTypeA()) && isByte(x.getTypeB());
+  bool isTurned = x.getLayoutA() == NVVM::MMALayout::col ||
+                  x.getLayoutB() == NVVM::MMALayout::row;
   uint32_t n = x.getShape().getN();
   Comps results = allocate(x.getResults().getType()), parts = results,
         c = get(x.getInouts());
-  if (x.getShape().getM() != 64 || x.getShape().getK() != 16 ||
-      x.getTypeD() != NVVM::WGMMATypes::f32 ||
-      (!bf16 && x.getTypeA() != NVVM::WGMMATypes::f16) ||
-      x.getTypeB() != x.getTypeA() || n == 0 || n > 256 || n % 8 ||
-      results.size() != n / 2 || c.size() != n / 2 || anyWide(results) ||
-      anyWide(c))
-    return unsupported(op, "products other than m64nNk16 of f16 or bf16 with "
-                           "fp32 accumulators");
+  if (x.getShape().getM() != 64 || x.getTypeD() != NVVM::WGMMATypes::f32 ||
+      x.getShape().getK() != (areBytes ? 32 : 16) || (areBytes && isTurned) ||
+      (!areBytes && ((!bf16 && x.getTypeA() != NVVM::WGMMATypes::f16) ||
+                     x.getTypeB() != x.getTypeA())) ||
+      n == 0 || n > 256 || n % 8 || results.size() != n / 2 ||
+      c.size() != n / 2 || anyWide(results) || anyWide(c))
+    return unsupported(op, "products other than m64nNk16 of f16 or bf16, and "
+                           "m64nNk32 of e4m3 and e5m2, with fp32 accumulators");
   bool accumulate = x.getScaleD() == NVVM::WGMMAScaleOut::one;
   if (accumulate)
     llvm::append_range(parts, c);
@@ -178,7 +192,13 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
   Inst &inst = emitAsync(Code::Wgmma);
   inst.a = a.slot;
   inst.b = b.slot;
-  inst.imm = n | 1 << 16;
+  inst.imm = wgmmaShape(
+      n, 1,
+      areBytes
+          ? wgmmaBytes |
+                (x.getTypeA() == NVVM::WGMMATypes::e5m2 ? wgmmaLeftBF8 : 0) |
+                (x.getTypeB() == NVVM::WGMMATypes::e5m2 ? wgmmaRightBF8 : 0)
+          : 0);
   inst.flags = (bf16 ? wgmmaBF16 : 0) | (accumulate ? wgmmaAccumulate : 0) |
                (x.getLayoutA() == NVVM::MMALayout::col ? wgmmaTransposeA : 0) |
                (x.getLayoutB() == NVVM::MMALayout::row ? wgmmaTransposeB : 0) |
@@ -248,7 +268,7 @@ void Decoder::checkProducts() {
   for (const std::vector<Inst> &insts : code)
     for (const Inst &inst : insts)
       if (inst.op == Code::Wgmma)
-        for (uint32_t i = 0; i < (inst.imm & 0xFFFF) / 2; ++i)
+        for (uint32_t i = 0; i < wgmmaColumns(inst.imm) / 2; ++i)
           pending.insert(program.lists[inst.list + i]);
   if (pending.empty())
     return;

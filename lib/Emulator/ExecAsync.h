@@ -175,17 +175,79 @@ static void columns8(const float (*a)[16], const float (*b)[256],
   }
 }
 
+// Register x of lane l: row l / 4, 8 further for the second pair, columns
+// 2 (l % 4) and the next of each eight.
+template <typename Assign>
+static void moveAccumulators(MatrixJob &job, float (*c)[256], Assign &&assign) {
+  for (unsigned x = 0; x < job.n / 2; ++x)
+    for (unsigned l = 0; l < 32; ++l)
+      assign(job.accumulators[32 * x + l],
+             c[l / 4 + 8 * (x / 2 % 2)][8 * (x / 4) + 2 * (l % 4) + x % 2]);
+}
+
+// Of 8-bit floats; a step is two halves of 16 elements, 16 bytes each.
+void productOfBytes(MatrixJob &job) {
+  const float *left = float8Values(job.types & wgmmaLeftBF8, /*fnuz=*/false),
+              *right = float8Values(job.types & wgmmaRightBF8, /*fnuz=*/false);
+  alignas(64) float a[2][16][16], b[2][16][256], c[16][256];
+  moveAccumulators(job, c, [](uint32_t word, float &x) { x = asFloat(word); });
+  bool negates = !(job.flags & wgmmaNegateA) != !(job.flags & wgmmaNegateB);
+  for (unsigned s = 0; s < job.steps; ++s) {
+    MatrixDescriptor db = decodeDescriptor(job.descriptorB[s], h.sharedBegin);
+    for (unsigned n = 0; n < job.n; ++n)
+      for (unsigned e = 0; e < 2; ++e) {
+        const unsigned char *bytes = h.shared + kMajorAddress(db, n, e);
+        for (unsigned k = 0; k < 16; ++k)
+          b[e][k][n] = right[bytes[k]];
+      }
+    if (job.flags & wgmmaRegisterA) {
+      for (unsigned x = 0; x < 4; ++x)
+        for (unsigned l = 0; l < 32; ++l)
+          for (unsigned k = 0; k < 4; ++k)
+            a[x / 2][l / 4 + 8 * (x % 2)][4 * (l % 4) + k] =
+                left[job.a[32 * (4 * s + x) + l] >> 8 * k & 0xFF];
+    } else {
+      MatrixDescriptor da = decodeDescriptor(job.descriptorA[s], h.sharedBegin);
+      for (unsigned m = 0; m < 16; ++m)
+        for (unsigned e = 0; e < 2; ++e) {
+          const unsigned char *bytes =
+              h.shared + kMajorAddress(da, 16 * (job.warp % 4) + m, e);
+          for (unsigned k = 0; k < 16; ++k)
+            a[e][m][k] = left[bytes[k]];
+        }
+    }
+    if (negates)
+      for (auto &half : a)
+        for (auto &row : half)
+          for (float &x : row)
+            x = -x;
+    if (h.cutSums) {
+      for (unsigned n = 0; n < job.n; ++n)
+        for (unsigned row = 0; row < 16; ++row) {
+          float x[32], y[32];
+          for (unsigned k = 0; k < 32; ++k) {
+            x[k] = a[k / 16][row][k % 16];
+            y[k] = b[k / 16][k % 16][n];
+          }
+          c[row][n] = cutSum<32, /*Bytes=*/true>(x, y, 1, c[row][n]);
+        }
+      continue;
+    }
+    for (unsigned e = 0; e < 2; ++e) {
+      unsigned n = 0;
+      for (; n + 32 <= job.n; n += 32)
+        columns32(a[e], b[e], c, n);
+      for (; n < job.n; n += 8)
+        columns8(a[e], b[e], c, n);
+    }
+  }
+  moveAccumulators(job, c, [](uint32_t &word, float x) { word = asBits(x); });
+  job.computed = true;
+}
+
 template <bool BF16> void productOf(MatrixJob &job) {
   alignas(64) float a[16][16], b[16][256], c[16][256];
-  // Register x of lane l: row l / 4, 8 further for the second pair, columns
-  // 2 (l % 4) and the next of each eight.
-  auto move = [&](auto &&assign) {
-    for (unsigned x = 0; x < job.n / 2; ++x)
-      for (unsigned l = 0; l < 32; ++l)
-        assign(job.accumulators[32 * x + l],
-               c[l / 4 + 8 * (x / 2 % 2)][8 * (x / 4) + 2 * (l % 4) + x % 2]);
-  };
-  move([](uint32_t word, float &x) { x = asFloat(word); });
+  moveAccumulators(job, c, [](uint32_t word, float &x) { x = asFloat(word); });
   for (unsigned s = 0; s < job.steps; ++s) {
     MatrixDescriptor db = decodeDescriptor(job.descriptorB[s], h.sharedBegin);
     if (job.flags & wgmmaTransposeB) {
@@ -240,12 +302,14 @@ template <bool BF16> void productOf(MatrixJob &job) {
     for (; n < job.n; n += 8)
       columns8(a, b, c, n);
   }
-  move([](uint32_t &word, float x) { word = asBits(x); });
+  moveAccumulators(job, c, [](uint32_t &word, float x) { word = asBits(x); });
   job.computed = true;
 }
 
 void product(MatrixJob &job) {
   // Waves of 64 have none.
   if constexpr (W == 32)
-    job.flags &wgmmaBF16 ? productOf<true>(job) : productOf<false>(job);
+    job.types &wgmmaBytes  ? productOfBytes(job)
+    : job.flags &wgmmaBF16 ? productOf<true>(job)
+                           : productOf<false>(job);
 }

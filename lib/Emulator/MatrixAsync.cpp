@@ -167,8 +167,9 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
   MatrixJob &job = r.job;
   job.inst = &inst - program.insts.data();
   job.warp = w.id;
-  job.n = inst.imm & 0xFFFF;
-  job.steps = inst.imm >> 16;
+  job.n = wgmmaColumns(inst.imm);
+  job.steps = wgmmaSteps(inst.imm);
+  job.types = wgmmaTypes(inst.imm);
   job.flags = inst.flags;
   job.computed = false;
   r.serial = a.nextSerial;

@@ -31,6 +31,24 @@ enum WgmmaFlags : uint8_t {
   wgmmaNegateB = 128,
 };
 
+/// What an instruction Wgmma's `imm` holds: columns, steps, and, of 8-bit
+/// floats, which they are. A step of those is of 32 elements, and so of as many
+/// bytes as one of 16 elements of 16 bits.
+enum WgmmaTypes : uint8_t {
+  wgmmaBytes = 1,   // 8-bit elements, e4m3
+  wgmmaLeftBF8 = 2, // of which a's are e5m2
+  wgmmaRightBF8 = 4 // and b's
+};
+constexpr int64_t wgmmaShape(uint32_t n, uint32_t steps, uint8_t types) {
+  return n | static_cast<int64_t>(steps) << 16 |
+         static_cast<int64_t>(types) << 32;
+}
+constexpr uint32_t wgmmaColumns(int64_t shape) { return shape & 0xFFFF; }
+constexpr uint32_t wgmmaSteps(int64_t shape) { return shape >> 16 & 0xFFFF; }
+constexpr uint8_t wgmmaTypes(int64_t shape) {
+  return static_cast<uint8_t>(shape >> 32);
+}
+
 /// A shared memory descriptor, PTX ISA "Matrix Descriptor Format": bits 0-13
 /// the start address, 16-29 the leading, 32-45 the stride byte offset, each
 /// without its four low bits; 49-51 the base offset; 62-63 the swizzle.
@@ -88,11 +106,12 @@ static inline uint32_t mnMajorAddress(const MatrixDescriptor &d,
   return swizzled(at, d.span, d.baseOffset);
 }
 
-/// A group of m64 x n x 16 products, as one warp of the warpgroup sees it.
+/// A group of m64 x n x 16 products, or x 32 of bytes, as one warp of the
+/// warpgroup sees it.
 struct MatrixJob {
   uint32_t inst, warp;
   uint32_t n, steps;
-  uint8_t flags;
+  uint8_t flags, types;
   bool computed;
   /// Operand a of each step: 4 registers of 32 lanes, if in registers.
   const uint32_t *a;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MatrixJob.h"
 #include "Program.h"
 
 using namespace kvbuf::emu;
@@ -19,8 +20,10 @@ double kvbuf::emu::matrixProducts(const Program &p, const Inst &inst) {
   switch (inst.op) {
   case Code::MmaSync: // m16n8, k
     return shape(16, 8, static_cast<double>(inst.imm), 16);
-  case Code::Wgmma: // steps of m64, n, k16, a quarter of which is a warp's
-    return shape(64 / 4, low, 16 * high, 16);
+  case Code::Wgmma: // steps of m64, n, k16, a quarter of which is a warp's;
+                    // k32 of 8 bits take as long
+    return shape(64 / 4, wgmmaColumns(inst.imm), 16.0 * wgmmaSteps(inst.imm),
+                 16);
   case Code::AmdMfma: // m by m, k
     return shape(high, high, low, inst.flags & mfmaFloat8 ? 8 : 16);
   case Code::WarpCall: {

@@ -84,6 +84,7 @@ private:
   Operation *raiseMBarrier(const PtxInstruction &inst);
   Operation *raiseTensor(const PtxInstruction &inst);
   Operation *raiseCopy(const PtxInstruction &inst);
+  Type wgmmaElement(StringRef name);
   Operation *raiseWgmma(const PtxInstruction &inst,
                         const PtxInstruction *compare);
   /// What `convert-kvbuffer-to-inline-asm` writes (KVBufferToInlineAsm.cpp): a
@@ -303,6 +304,15 @@ Operation *PtxRaiser::raiseCopy(const PtxInstruction &inst) {
                     NVVM::LoadCacheModifierKindAttr::get(context, modifier))});
 }
 
+/// The type that PTX names so; null if no wgmma of a group multiplies it.
+Type PtxRaiser::wgmmaElement(StringRef name) {
+  return name == "bf16"   ? Type(builder.getBF16Type())
+         : name == "f16"  ? Type(builder.getF16Type())
+         : name == "e4m3" ? Type(Float8E4M3FNType::get(context))
+         : name == "e5m2" ? Type(Float8E5M2Type::get(context))
+                          : Type();
+}
+
 static std::optional<NVVM::WGMMATypes> wgmmaType(StringRef name) {
   return NVVM::symbolizeWGMMATypes(name);
 }
@@ -459,7 +469,7 @@ Operation *PtxRaiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
       if (!base || !step)
         return nullptr;
       sums[o[0].word] = {base, *step};
-    } else if (inst.opcode.starts_with("wgmma.mma_async.") && o.size() >= 7) {
+    } else if (inst.opcode.starts_with("wgmma.mma_async.") && o.size() >= 6) {
       bool descriptors = o[1].kind == PtxOperand::Word;
       auto added = predicates.find(o[3].word);
       auto b = sums.find(o[2].word);
@@ -467,13 +477,21 @@ Operation *PtxRaiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
       auto isNumber = [&](size_t i, int64_t n) {
         return i < o.size() && constant(o[i]) == n;
       };
-      auto turned = o.size() == (descriptors ? 8 : 7)
+      // 8-bit elements lie as they are contracted.
+      bool areBytes =
+          inst.opcode.ends_with("m3") || inst.opcode.ends_with("m2");
+      size_t signs = 6;
+      auto turned = areBytes ? std::optional<int64_t>(0)
+                    : o.size() == (descriptors ? 8 : 7)
                         ? constant(o.back())
                         : std::optional<int64_t>();
+      if (areBytes && o.size() != signs)
+        return nullptr;
       bool isFirst = bSteps.empty();
       if (!fenced || added == predicates.end() || b == sums.end() || !turned ||
           !isNumber(4, 1) || !isNumber(5, 1) ||
-          (descriptors && !isNumber(6, 0)) || o[0].parts.size() != count ||
+          (descriptors && !areBytes && !isNumber(signs, 0)) ||
+          o[0].parts.size() != count ||
           (!isFirst && (inst.opcode != kind || !added->second ||
                         bDesc != b->second.first || transpose != *turned)))
         return nullptr;
@@ -503,10 +521,16 @@ Operation *PtxRaiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
   }
   SmallVector<StringRef> names;
   kind.split(names, '.');
-  // wgmma.mma_async.sync.aligned.m64n<n>k16.f32.<a>.<b>
-  if (!committed || names.size() != 8 || names[5] != "f32" ||
-      names[6] != names[7] || (names[6] != "bf16" && names[6] != "f16") ||
-      names[4] != "m64n" + std::to_string(2 * count) + "k16" ||
+  // wgmma.mma_async.sync.aligned.m64n<n>k<k>.f32.<a>.<b>
+  if (!committed || names.size() != 8 || names[5] != "f32")
+    return nullptr;
+  Type element = wgmmaElement(names[7]), elementA = wgmmaElement(names[6]);
+  bool areBytes = element && element.getIntOrFloatBitWidth() == 8;
+  if (!element || !elementA ||
+      elementA.getIntOrFloatBitWidth() != element.getIntOrFloatBitWidth() ||
+      (!areBytes && elementA != element) ||
+      names[4] !=
+          "m64n" + std::to_string(2 * count) + (areBytes ? "k32" : "k16") ||
       bool(aDesc) == !words.empty() ||
       (aDesc ? aSteps.size() != bSteps.size()
              : words.size() != 4 * bSteps.size()) ||
@@ -515,15 +539,16 @@ Operation *PtxRaiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
       (!zero &&
        llvm::any_of(tied, [](Value v) { return !v || !v.getType().isF32(); })))
     return nullptr;
-  Type element = names[6] == "bf16" ? Type(builder.getBF16Type())
-                                    : Type(builder.getF16Type());
   SmallVector<Value> operands;
   if (!zero)
     operands = accumulators();
   int32_t cs = operands.size();
   for (Value word : words)
     operands.push_back(LLVM::BitcastOp::create(
-        builder, op.getLoc(), VectorType::get({2}, element), word));
+        builder, op.getLoc(),
+        areBytes ? VectorType::get({4}, builder.getI8Type())
+                 : VectorType::get({2}, element),
+        word));
   if (aDesc)
     operands.push_back(aDesc);
   operands.push_back(bDesc);
@@ -533,6 +558,8 @@ Operation *PtxRaiser::raiseGroup(ArrayRef<PtxInstruction> instructions) {
       attr("element", TypeAttr::get(element)),
       attr("n", builder.getI64IntegerAttr(2 * count)),
       segments({cs, static_cast<int32_t>(words.size()), aDesc ? 1 : 0, 1})};
+  if (elementA != element)
+    attributes.push_back(attr("a_element", TypeAttr::get(elementA)));
   if (transpose)
     attributes.push_back(attr("transpose_b", builder.getUnitAttr()));
   SmallVector<Type> types(count / 4,

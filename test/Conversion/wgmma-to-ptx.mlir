@@ -56,6 +56,20 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       llvm.return
     }
 
+    // 8-bit floats: 32 a step, two kinds of them, nothing transposed.
+    // CHECK-LABEL: .entry of_bytes(
+    // CHECK:      wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e5m2 {{.*, [{].*[}]}}, b, zero, 1, 1;
+    // CHECK:      wgmma.mma_async.sync.aligned.m64n8k32.f32.e4m3.e4m3 {{.*}}, a, b, zero, 1, 1;
+    llvm.func @of_bytes(%w: vector<4xi8>, %a: i64, %b: i64, %out: !llvm.ptr) attributes {nvvm.kernel, gpu.kernel, kvbuffer.phase = #kvbuffer.phase<target>} {
+      %s = kvbuffer.wgmma a(%w, %w, %w, %w : vector<4xi8>, vector<4xi8>, vector<4xi8>, vector<4xi8>) b(%b) {a_element = f8E4M3FN, a_steps = array<i64>, b_steps = array<i64: 0>, element = f8E5M2, n = 8 : i64} : vector<4xf32>
+      %r = kvbuffer.wgmma_wait %s {pending = 0 : i64} : vector<4xf32>
+      llvm.store %r, %out : vector<4xf32>, !llvm.ptr
+      %t = kvbuffer.wgmma a_desc(%a) b(%b) {a_steps = array<i64: 0>, b_steps = array<i64: 0>, element = f8E4M3FN, n = 8 : i64} : vector<4xf32>
+      %u = kvbuffer.wgmma_wait %t {pending = 0 : i64} : vector<4xf32>
+      llvm.store %u, %out : vector<4xf32>, !llvm.ptr
+      llvm.return
+    }
+
     // From zero with a in registers: results are written before all of a has been
     // read, so that they must not share registers with it.
     // LLVM-LABEL: @fresh(

@@ -200,6 +200,90 @@ def placed(start, span):
     assert got == want, (start, span)
 
 
+def number(byte, kind):
+    """OCP's OFP8: e4m3 has a bias of 7 and no infinities, e5m2 one of 15."""
+    mantissa, bias = (3, 7) if kind == "f8E4M3FN" else (2, 15)
+    exponent, fraction = (byte & 127) >> mantissa, (byte & (1 << mantissa) - 1) / (1 << mantissa)
+    size = (1 + fraction) * 2.0 ** (exponent - bias) if exponent else fraction * 2.0 ** (1 - bias)
+    return -size if byte & 128 else size
+
+
+def bytes_case(a_kind, b_kind, span, a_in_registers, through_nvvm=False):
+    """8-bit floats, 32 a step, K-major. Magnitudes are such that sums are exact."""
+    n, block = 64, 64 * span
+    a = [[56 + (5 * m + 3 * x) % 16 + 128 * ((m + x) % 2) for x in range(K)] for m in range(64)]
+    b = [[56 + (7 * c + x) % 13 + 128 * (c % 3 == 1) for x in range(K)] for c in range(n)]
+
+    def image(values):
+        data = bytearray(64 * K)
+        for row in range(64):
+            for x in range(K):
+                chunk, byte = divmod(x % span, 16)
+                chunk ^= (row * span // 128) % (span // 16)
+                data[x // span * block + row * span + chunk * 16 + byte] = values[row][x]
+        return data
+
+    path = runner.path + ".image"
+    with open(path, "wb") as f:
+        f.write(image(a) + image(b) + b"".join(map(bytes, a)))
+    k = Kernel()
+    source, out = k.buffer(), k.buffer()
+    full = k.mbarrier()
+    k.setup((full, 1))
+
+    def copy():
+        k.expect(full, 2 * 64 * K)
+        k.emit(f"nvvm.cp.async.bulk.shared.cluster.global {k.at(0)}, {source}, {full}, {k.const(2 * 64 * K)} "
+               ": !llvm.ptr<3>, !llvm.ptr<1>")
+    k.once(copy)
+    k.wait(full, 0)
+    steps = [(x // span * block + x % span) // 16 for x in range(0, K, 32)]
+    da, db = (k.descriptor(k.at(x), 16, 8 * span, span) for x in (0, 64 * K))
+    if a_in_registers:
+        # Register x of a step: rows l / 4, 8 further where x is odd, four bytes
+        # from 4 (l % 4) on, 16 further for the upper two.
+        row = k.bin("add", k.bin("lshr", k.lane, 2), k.bin("mul", k.warp, 16))
+        word = k.bin("add", k.bin("mul", row, K // 4), k.bin("and", k.lane, 3))
+        registers = [k.op(f"llvm.bitcast {k.load(source, 'i32', k.bin('add', word, i))} : i32 to vector<1xi32>")
+                     for i in (2 * 64 * K // 4 + 8 * s + 8 * K // 4 * (x % 2) + 4 * (x // 2)
+                               for s in range(K // 32) for x in range(4))]
+        values = k.wgmma_wait(k.wgmma(n, db, steps, registers=registers, element=b_kind, a_element=a_kind))
+    elif through_nvvm:
+        names = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+        struct = f"!llvm.struct<({', '.join(['f32'] * (n // 2))})>"
+        acc = k.op(f"llvm.mlir.undef : {struct}")
+        k.emit("nvvm.wgmma.fence.aligned")
+        for i, s in enumerate(steps):
+            x, y = k.bin("add", da, s, "i64"), k.bin("add", db, s, "i64")
+            acc = k.op(f"nvvm.wgmma.mma_async {x}, {y}, {acc}, <m = 64, n = {n}, k = 32>, "
+                       f"D [<f32>, #nvvm.wgmma_scale_out<{'one' if i else 'zero'}>], "
+                       f"A [<{names[a_kind]}>, #nvvm.wgmma_scale_in<one>, <row>], "
+                       f"B [<{names[b_kind]}>, #nvvm.wgmma_scale_in<one>, <col>] : {struct} -> {struct}")
+        k.emit("nvvm.wgmma.commit.group.sync.aligned")
+        k.emit("nvvm.wgmma.wait.group.sync.aligned 0")
+        values = []
+        for i in range(0, n // 2, 4):
+            v = k.op("llvm.mlir.undef : vector<4xf32>")
+            for x in range(4):
+                e = k.op(f"llvm.extractvalue {acc}[{i + x}] : {struct}")
+                v = k.op(f"llvm.insertelement {e}, {v}[{k.const(x)} : i32] : vector<4xf32>")
+            values.append(v)
+    else:
+        values = k.wgmma_wait(k.wgmma(n, db, steps, a=da, a_steps=steps, element=b_kind, a_element=a_kind))
+    k.store_product(values, out, n)
+    got = runner.good(k, [f"buf:f16:{3 * 64 * K // 2}:file={path}", f"buf:f32:{64 * n}:uninit"], 1)
+    want = [sum(number(a[m][x], a_kind) * number(b[c][x], b_kind) for x in range(K))
+            for m in range(64) for c in range(n)]
+    # The tool prints six digits.
+    want = [float(f"{x:g}") for x in want]
+    assert got == want, (a_kind, b_kind, span, a_in_registers, through_nvvm)
+
+
+for a_kind, b_kind in (("f8E4M3FN",) * 2, ("f8E5M2",) * 2, ("f8E4M3FN", "f8E5M2")):
+    for span in (32, 64):
+        bytes_case(a_kind, b_kind, span, a_in_registers=False)
+        bytes_case(a_kind, b_kind, span, a_in_registers=True)
+    bytes_case(a_kind, b_kind, 64, False, through_nvvm=True)
 for span in (32, 64, 128):
     for start in (0, 1024, 256, 1024 + 640):
         placed(start, span)

@@ -89,11 +89,19 @@ static std::string registers(size_t first, size_t count) {
   return text + "}";
 }
 
+/// A type of operands as PTX names it.
+static StringRef ptxName(Type element) {
+  return isa<Float8E4M3FNType>(element) ? "e4m3"
+         : isa<Float8E5M2Type>(element) ? "e5m2"
+         : element.isBF16()             ? "bf16"
+                                        : "f16";
+}
+
 static void lowerProduct(WgmmaOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
   size_t count = op.getN() / 2;
   bool zero = op.getC().empty(), descriptors = bool(op.getADesc());
-  std::string type = op.getElement().isBF16() ? "bf16" : "f16";
+  bool areBytes = op.getElement().getIntOrFloatBitWidth() == 8;
 
   // Operands: results, then a, then b, then the accumulators.
   SmallVector<std::string> constraints;
@@ -128,16 +136,19 @@ static void lowerProduct(WgmmaOp op) {
     if (descriptors)
       os << "add.s64 a, $" << a << ", " << op.getASteps()[step] << ";\n";
     os << "add.s64 b, $" << bDesc << ", " << bStep << ";\n"
-       << "wgmma.mma_async.sync.aligned.m64n" << op.getN() << "k16.f32." << type
-       << "." << type << " " << registers(0, count) << ", ";
+       << "wgmma.mma_async.sync.aligned.m64n" << op.getN()
+       << (areBytes ? "k32" : "k16") << ".f32." << ptxName(op.elementOfA())
+       << "." << ptxName(op.getElement()) << " " << registers(0, count) << ", ";
     if (descriptors)
       os << "a";
     else
       os << registers(a + 4 * step, 4);
     // After b: whether D is added to, the signs of a and b, and which operands
-    // in LDS are transposed; in registers a never is.
-    os << ", b, " << (zero && step == 0 ? "zero" : "add") << ", 1, 1, "
-       << (descriptors ? "0, " : "") << (op.getTransposeB() ? 1 : 0) << ";\n";
+    // in LDS are transposed; in registers a never is, nor are 8-bit elements.
+    os << ", b, " << (zero && step == 0 ? "zero" : "add") << ", 1, 1";
+    if (!areBytes)
+      os << (descriptors ? ", 0" : "") << ", " << (op.getTransposeB() ? 1 : 0);
+    os << ";\n";
   }
   os << "wgmma.commit_group.sync.aligned;\n}";
   op->replaceAllUsesWith(

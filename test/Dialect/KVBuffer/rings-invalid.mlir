@@ -244,6 +244,30 @@ func.func @words(%a: vector<4xbf16>, %b: i64) {
 
 // -----
 
+func.func @mixed(%a: vector<4xi8>, %b: i64) {
+  // expected-error @below {{'kvbuffer.wgmma' op multiplies 'bf16' by 'f8E4M3FN'; expected one type, or f8E4M3FN and f8E5M2}}
+  %r = kvbuffer.wgmma a(%a, %a, %a, %a : vector<4xi8>, vector<4xi8>, vector<4xi8>, vector<4xi8>) b(%b) {a_steps = array<i64>, b_steps = array<i64: 0>, element = f8E4M3FN, a_element = bf16, n = 8 : i64} : vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @turned(%a: vector<4xi8>, %b: i64) {
+  // expected-error @below {{'kvbuffer.wgmma' op has b of 'f8E5M2', whose contracted elements lie side by side; expected no transpose_b}}
+  %r = kvbuffer.wgmma a(%a, %a, %a, %a : vector<4xi8>, vector<4xi8>, vector<4xi8>, vector<4xi8>) b(%b) {a_steps = array<i64>, b_steps = array<i64: 0>, element = f8E5M2, n = 8 : i64, transpose_b} : vector<4xf32>
+  return
+}
+
+// -----
+
+func.func @unknown(%b: i64) {
+  // expected-error @below {{'kvbuffer.wgmma' op expected elements bf16, f16, f8E4M3FN or f8E5M2, got 'f32'}}
+  %r = kvbuffer.wgmma a_desc(%b) b(%b) {a_steps = array<i64: 0>, b_steps = array<i64: 0>, element = f32, n = 8 : i64} : vector<4xf32>
+  return
+}
+
+// -----
+
 func.func @awaited(%a: vector<8xf32>) {
   // expected-error @below {{'kvbuffer.wgmma_wait' op expected results of type 'vector<4xf32>', got 'vector<8xf32>'}}
   %r = kvbuffer.wgmma_wait %a {pending = 0 : i64} : vector<8xf32>

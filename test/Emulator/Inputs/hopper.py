@@ -166,7 +166,7 @@ class Kernel:
         return self.bin("or", low, bits, "i64")
 
     def wgmma(self, n, b, b_steps, a=None, a_steps=None, registers=None, c=None,
-              element="bf16", transpose_b=False):
+              element="bf16", transpose_b=False, a_element=None):
         """Returns the n / 8 result vectors."""
         types = ", ".join(["vector<4xf32>"] * (n // 8))
         text = ""
@@ -179,7 +179,8 @@ class Kernel:
             text += f"a_desc({a}) "
         steps = lambda x: f"array<i64: {', '.join(map(str, x))}>" if x else "array<i64>"
         text += (f"b({b}) {{a_steps = {steps(a_steps)}, b_steps = {steps(b_steps)}, "
-                 f"element = {element}, n = {n} : i64{', transpose_b' if transpose_b else ''}}} : {types}")
+                 f"element = {element}, n = {n} : i64{', transpose_b' if transpose_b else ''}"
+                 f"{', a_element = ' + a_element if a_element else ''}}} : {types}")
         return self.many("kvbuffer.wgmma " + text, n // 8)
 
     def many(self, text, n):

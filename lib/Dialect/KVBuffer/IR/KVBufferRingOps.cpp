@@ -41,7 +41,10 @@ LogicalResult RingLoadOp::verify() {
 LogicalResult RingPutOp::verify() {
   FragmentType type = getFragment().getType();
   KVBufferAttr params = getRing().getType().getParams();
-  if (type.getRole() != Role::A && type.getRole() != Role::Acc)
+  // Columns of b that warps share are rows of what lies turned.
+  bool isTurned = type.getRole() == Role::B && !getTranspose() &&
+                  params.getOrder() == Dimension::Cols;
+  if (type.getRole() != Role::A && type.getRole() != Role::Acc && !isTurned)
     return emitOpError() << "cannot put " << type << ", which "
                          << (type.getRole() == Role::B
                                  ? "every warp holds whole"
@@ -121,9 +124,14 @@ LogicalResult MmaStartOp::verify() {
   auto fragment = dyn_cast<FragmentType>(getA().getType());
   if (!acc || !fragment)
     return success();
-  return verifyProductLayouts(*this, fragment.getLayout(),
-                              acc.forOperand(Role::B, getTransposeB()), acc,
-                              getTransposeB());
+  // Columns that lie side by side have the order in which they were put.
+  auto a = dyn_cast_or_null<MmaLayoutAttr>(fragment.getLayout());
+  bool isPut = a && b.getParams().getOrder() == Dimension::Cols;
+  return verifyProductLayouts(
+      *this, fragment.getLayout(),
+      acc.forOperand(Role::B, getTransposeB(),
+                     isPut ? a.getOrder() : ArrayRef<int64_t>()),
+      acc, getTransposeB());
 }
 
 LogicalResult MmaWaitOp::inferReturnTypes(MLIRContext *,
@@ -176,16 +184,30 @@ LogicalResult WgmmaOp::verify() {
   if (!getADesc() && int64_t(getA().size()) != 4 * steps)
     return emitOpError() << "expected " << 4 * steps << " words of a, got "
                          << getA().size();
-  if (!getElement().isBF16() && !getElement().isF16())
-    return emitOpError() << "expected elements bf16 or f16, got "
-                         << getElement();
+  auto isByte = [](Type type) {
+    return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+  };
+  if (!isByte(getElement()) && !getElement().isBF16() && !getElement().isF16())
+    return emitOpError()
+           << "expected elements bf16, f16, f8E4M3FN or f8E5M2, got "
+           << getElement();
+  if (elementOfA() != getElement() &&
+      !(isByte(elementOfA()) && isByte(getElement())))
+    return emitOpError() << "multiplies " << elementOfA() << " by "
+                         << getElement()
+                         << "; expected one type, or f8E4M3FN and f8E5M2";
+  if (isByte(getElement()) && getTransposeB())
+    return emitOpError() << "has b of " << getElement()
+                         << ", whose contracted elements lie side by side; "
+                            "expected no transpose_b";
   // Any 32 bits are two elements: what comes from another product's registers
   // has another type.
   for (Type type : getA().getTypes()) {
     auto word = dyn_cast<VectorType>(type);
     if (!word || word.getNumElements() * word.getElementTypeBitWidth() != 32)
       return emitOpError() << "expected words of type "
-                           << VectorType::get({2}, getElement())
+                           << VectorType::get({isByte(elementOfA()) ? 4 : 2},
+                                              elementOfA())
                            << " of a, got " << type;
   }
   return verifyAccumulators(*this, getResultTypes());

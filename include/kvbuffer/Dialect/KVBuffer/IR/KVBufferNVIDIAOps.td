@@ -20,8 +20,9 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
   let summary = "A lane's part of one group of asynchronous matrix instructions";
   let description = [{
-    m64 x n x 16 instructions, one for each entry of `b_steps`, as one committed
-    group, before which the warpgroup's registers are fenced. Exists because
+    m64 x n x k instructions, one for each entry of `b_steps`, as one committed
+    group, before which the warpgroup's registers are fenced; k is 16 elements of
+    16 bits or 32 of 8 bits. Exists because
     LLVM 22's `nvvm.wgmma.mma_async` takes no operand a in registers; it becomes
     inline assembly in the translation out of MLIR and not before (PTX ISA,
     "wgmma.mma_async").
@@ -29,9 +30,11 @@ def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
     c and the results are the lane's accumulators, vectors of 4 in the order of
     the instruction's registers: n / 8 of them; without c the group starts from
     zero. a is either `a_desc`, a shared memory descriptor to which step i adds
-    `a_steps[i]`, or `a`, 4 words of 2 elements for each step. `b_desc` with
+    `a_steps[i]`, or `a`, 4 words of 32 bits for each step. `b_desc` with
     `b_steps` likewise describes b in LDS; with `transpose_b` the contracted
-    dimension is b's rows in memory (MN-major). Descriptor steps count 16 bytes.
+    dimension is b's rows in memory (MN-major), which 8-bit elements never have.
+    Descriptor steps count 16 bytes. `element` is the type of b's elements, and
+    of a's where `a_element`, another 8-bit float, does not say otherwise.
     The results must not be touched before a `kvbuffer.wgmma_wait`.
 
     Example:
@@ -53,6 +56,7 @@ def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
       Arg<DenseI64ArrayAttr,
           "what each instruction adds to `b_desc`, in units of 16 bytes">:$b_steps,
       Arg<TypeAttr, "the type of the operands">:$element,
+      Arg<OptionalAttr<TypeAttr>, "the type of operand a, if it is another">:$a_element,
       Arg<I64Attr, "columns of the product">:$n,
       Arg<UnitAttr, "b's rows in memory are contracted">:$transpose_b);
   let results = (outs
@@ -63,6 +67,10 @@ def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
     (`a_desc` `(` $a_desc^ `)`)? `b` `(` $b_desc `)` attr-dict `:` type($results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The type of operand a's elements.
+    ::mlir::Type elementOfA() { return getAElement().value_or(getElement()); }
+  }];
 }
 
 def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
