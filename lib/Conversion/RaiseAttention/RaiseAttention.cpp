@@ -332,7 +332,7 @@ Value AttentionBuilder::build() {
   auto op = AttentionOp::create(
       b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(), sink,
       captures, init, /*lse=*/Value(), mask,
-      b.getF32FloatAttr(match.score.scale),
+      /*block_mask=*/BlockMaskAttr(), b.getF32FloatAttr(match.score.scale),
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
   op.getScore().takeBody(scores);

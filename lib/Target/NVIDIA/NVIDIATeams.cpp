@@ -50,6 +50,8 @@ static constexpr int64_t kCappedHeadSize = 128;
 
 static bool gainsByClusters(const TargetInfo &target,
                             const ScheduleRequest &request, int64_t BM) {
+  if (request.blockRows)
+    return false;
   if (request.capped && !request.masked && request.headSize <= kCappedHeadSize)
     return false;
   if (request.headSize < kClusterHeadSize ||
@@ -193,9 +195,13 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
       return false;
     }
   for (const Entry &entry : kTable) {
+    // Blocks of an odd number of the smallest tiles take the lines that have
+    // them.
+    bool odd = request.blockRows % (2 * entry.BM);
     if (request.headSize > entry.headSize ||
         request.valueHeadSize > entry.valueHeadSize ||
-        (entry.queries != kAny &&
+        request.blockRows % entry.BM ||
+        (entry.queries != kAny && !odd &&
          (request.queries < 0 || request.queries > entry.queries)))
       continue;
     choice.BM = entry.BM;
@@ -244,6 +250,12 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
                       (entry.turns == Turns::Alone && choice.cluster == 1 &&
                        !request.capped && !wider);
     return true;
+  }
+  if (request.blockRows % std::begin(kTable)->BM) {
+    choice.note = "blocks of " + std::to_string(request.blockRows) +
+                  " rows are no whole tiles of " +
+                  std::to_string(std::begin(kTable)->BM);
+    return false;
   }
   choice.note =
       "head size " +

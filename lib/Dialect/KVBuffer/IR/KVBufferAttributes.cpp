@@ -245,6 +245,26 @@ LogicalResult MaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+LogicalResult
+BlockMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                      int64_t rows, int64_t keys, ArrayRef<int64_t> lists) {
+  if (rows < 1 || keys < 1)
+    return emitError()
+           << "expected blocks of at least one row and one key, got "
+              "rows = "
+           << rows << ", keys = " << keys;
+  if (lists.size() != 2 && lists.size() != 4)
+    return emitError()
+           << "expected the numbers of 2 captures, of partly visible "
+              "blocks, or of 4, of wholly visible ones, too; got "
+           << lists.size();
+  for (auto [i, number] : llvm::enumerate(lists))
+    if (number < 0 || llvm::is_contained(lists.take_front(i), number))
+      return emitError() << "expected numbers of different captures, got "
+                         << number;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // ScheduleAttr
 //===----------------------------------------------------------------------===//

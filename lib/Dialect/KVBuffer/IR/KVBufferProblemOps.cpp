@@ -89,7 +89,35 @@ static LogicalResult verifyOperandForms(Operation *op, StringRef constraint,
   return success();
 }
 
+/// The captures that a block mask names are lists of its blocks.
+static LogicalResult verifyBlockMask(AttentionOp op) {
+  BlockMaskAttr mask = op.getBlockMaskAttr();
+  if (!mask)
+    return success();
+  if (op.isLatent())
+    return op.emitOpError("has a block_mask, and values that are a part of its "
+                          "keys; expected values of their own");
+  int64_t captures = op.getCaptures().size();
+  for (auto [i, number] : llvm::enumerate(mask.getLists())) {
+    if (number >= captures)
+      return op.emitOpError()
+             << "has a block_mask that names capture " << number
+             << "; expected one of its " << captures << " captures";
+    auto list = cast<ShapedType>(op.getCaptures()[number].getType());
+    int64_t rank = i % 2 ? 4 : 3;
+    if (list.getRank() != rank || !list.getElementType().isInteger(32))
+      return op.emitOpError() << "has a block_mask whose "
+                              << (i % 2 ? "blocks" : "numbers of blocks")
+                              << " are " << list << "; expected i32 of rank "
+                              << rank << " ([batch, heads, blocks of queries"
+                              << (i % 2 ? ", most])" : "])");
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
+  if (failed(verifyBlockMask(*this)))
+    return failure();
   if (ScheduleAttr schedule = getScheduleAttr(); schedule && schedule.isOpen())
     return emitOpError() << "has a schedule that leaves mma_shape open, as "
                             "programs may; expected mma_shape, or no schedule";
@@ -291,8 +319,8 @@ LogicalResult AttentionOp::canonicalize(AttentionOp op,
         rewriter, op.getLoc(), TypeRange{op.getResult(0).getType()}, op.getQ(),
         op.getKeys(), op.getValues(), op.getOffsets(), op.getSink(),
         op.getCaptures(), op.getOut(), /*lse=*/Value(), op.getMaskAttr(),
-        op.getScaleAttr(), op.getSoftcapAttr(), op.getBatchInvariantAttr(),
-        op.getScheduleAttr());
+        op.getBlockMaskAttr(), op.getScaleAttr(), op.getSoftcapAttr(),
+        op.getBatchInvariantAttr(), op.getScheduleAttr());
     simpler->setDiscardableAttrs(op->getDiscardableAttrDictionary());
     rewriter.inlineRegionBefore(op.getScore(), simpler.getScore(),
                                 simpler.getScore().end());

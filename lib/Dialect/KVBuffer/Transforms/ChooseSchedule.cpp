@@ -75,6 +75,8 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   request.lengthsDiffer = op.getK().getType().getKind() != CacheKind::Dense;
   request.latent = op.isLatent();
+  if (BlockMaskAttr blocks = op.getBlockMaskAttr())
+    request.blockRows = blocks.getRows();
   return request;
 }
 
@@ -83,7 +85,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
   ScheduleRequest request = requestOf(op);
   int64_t group = op.getHeads() / op.getKVHeads();
   if (request.queries >= 0 || group > target.splitKeysRows ||
-      op.getBatchInvariant() || op.isLatent())
+      op.getBatchInvariant() || op.isLatent() || op.getBlockMaskAttr())
     return std::nullopt;
   request.splitKeys = true;
   request.foldedRows = rowsOfTile(op, request, target);
@@ -137,6 +139,7 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
                                                      const TargetInfo &target) {
   int64_t group = op.getHeads() / op.getKVHeads();
   if (request.queries < 1 || group > target.splitKeysRows ||
+      op.getBlockMaskAttr() ||
       (request.queries > kFewQueries &&
        request.queries * group > target.splitKeysRows))
     return std::nullopt;

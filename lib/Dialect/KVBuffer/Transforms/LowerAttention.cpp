@@ -200,6 +200,28 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
   return list;
 }
 
+/// The sizes of a list of a block mask; null for other captures.
+ArrayAttr shapeOfList(AttentionOp op, Value capture, Builder &b) {
+  BlockMaskAttr mask = op.getBlockMaskAttr();
+  if (!mask)
+    return nullptr;
+  // A launch checks that sizes of one name are one.
+  static constexpr StringLiteral sizes[] = {"list_batch", "list_heads",
+                                            "list_rows", "list_keys"};
+  for (auto [i, number] : llvm::enumerate(mask.getLists())) {
+    if (op.getCaptures()[number] != capture)
+      continue;
+    SmallVector<Attribute> shape;
+    auto type = cast<MemRefType>(capture.getType());
+    for (auto [dim, size] : llvm::enumerate(type.getShape()))
+      shape.push_back(ShapedType::isDynamic(size)
+                          ? Attribute(b.getStringAttr(sizes[dim]))
+                          : b.getI64IntegerAttr(size));
+    return b.getArrayAttr(shape);
+  }
+  return nullptr;
+}
+
 /// The same of a tensor that the problem's regions read: of `shape`, or of
 /// sizes that have names of their own.
 NamedAttrList describeCapture(Value value, StringRef name, ArrayAttr shape,
@@ -383,13 +405,13 @@ struct LowerAttentionPass
     for (auto [i, name] : llvm::enumerate(names)) {
       Value arg = func.getArgument(i);
       StringRef role = cast<StringAttr>(name).getValue();
-      NamedAttrList list =
-          llvm::is_contained(op.getCaptures(), arg)
-              ? describeCapture(arg, role,
-                                func.getArgAttrOfType<ArrayAttr>(
-                                    i, KVBufferDialect::kShapeAttr),
-                                attrs)
-              : describeTensor(op, append, role, attrs);
+      auto shape =
+          func.getArgAttrOfType<ArrayAttr>(i, KVBufferDialect::kShapeAttr);
+      if (!shape)
+        shape = shapeOfList(op, arg, attrs);
+      NamedAttrList list = llvm::is_contained(op.getCaptures(), arg)
+                               ? describeCapture(arg, role, shape, attrs)
+                               : describeTensor(op, append, role, attrs);
       for (NamedAttribute attr : list)
         kernel.setArgAttr(i, attr.getName(), attr.getValue());
     }

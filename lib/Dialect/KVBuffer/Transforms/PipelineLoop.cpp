@@ -23,17 +23,20 @@ using namespace kvbuf;
 /// Marks loads that run ahead, while a loop is pipelined.
 static constexpr StringLiteral kAhead = "kvbuffer.ahead";
 
+/// Whether `op` loads one number of an argument that its kernel only reads.
+static bool loadsNumber(Operation *op) {
+  auto load = dyn_cast<memref::LoadOp>(op);
+  auto tensor = load ? dyn_cast<BlockArgument>(load.getMemRef()) : nullptr;
+  return tensor && isa<FunctionOpInterface>(tensor.getOwner()->getParentOp()) &&
+         llvm::all_of(tensor.getUsers(), [](Operation *user) {
+           return isa<memref::LoadOp, memref::DimOp>(user);
+         });
+}
+
 Operation *kvbuf::findBound(const OpSlice &slice) {
   auto isBound = [](Operation *op) {
-    if (isMemoryEffectFree(op) || isa<DramLoadOp, CacheTileOp>(op))
-      return false;
-    auto load = dyn_cast<memref::LoadOp>(op);
-    auto tensor = load ? dyn_cast<BlockArgument>(load.getMemRef()) : nullptr;
-    return !tensor ||
-           !isa<FunctionOpInterface>(tensor.getOwner()->getParentOp()) ||
-           !llvm::all_of(tensor.getUsers(), [](Operation *user) {
-             return isa<memref::LoadOp, memref::DimOp>(user);
-           });
+    return !isMemoryEffectFree(op) && !isa<DramLoadOp, CacheTileOp>(op) &&
+           !loadsNumber(op);
   };
   const auto *found = llvm::find_if(slice, isBound);
   return found == slice.end() ? nullptr : *found;
@@ -207,7 +210,8 @@ bool kvbuf::canTakeApart(scf::ForOp loop, const OpSlice &ahead,
     if (!ahead.contains(&op))
       read(&op);
   for (unsigned i = 0; i < twice.size(); ++i) {
-    if (!isMemoryEffectFree(twice[i]) || isa<MmaOp>(twice[i]))
+    if (isa<MmaOp>(twice[i]) ||
+        (!isMemoryEffectFree(twice[i]) && !loadsNumber(twice[i])))
       return false;
     read(twice[i]);
   }

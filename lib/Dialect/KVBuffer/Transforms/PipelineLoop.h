@@ -70,7 +70,8 @@ void settleBehind(mlir::IRRewriter &rewriter, mlir::scf::ForOp loop,
                   bool copiesByWave);
 
 /// Whether what is left of an iteration reads nothing of `ahead` but `handed`
-/// and what can be computed twice: no loads and no products.
+/// and what can be computed twice: no products, and no loads but of numbers
+/// that tell where tiles are.
 bool canTakeApart(mlir::scf::ForOp loop, const OpSlice &ahead,
                   mlir::ArrayRef<mlir::Value> handed);
 

@@ -58,6 +58,8 @@ std::string kvbuf::headSizesText(AttentionOp op) {
 }
 
 StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
+  if (op.getBlockMaskAttr())
+    return "lists of blocks name other keys for each tile of queries";
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
   CacheType cache = op.getK().getType();
   bool isPaged = cache.getKind() == CacheKind::Paged;
@@ -133,6 +135,24 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
          << "split_keys = true needs a query row of each of the " << group
          << " heads that share a head of the cache in one tile; BM = "
          << s.getBM() << " has no room for them";
+}
+
+/// Checks that tiles are parts of the blocks that a problem's lists name.
+static LogicalResult checkBlocks(AttentionOp op, ScheduleAttr s) {
+  BlockMaskAttr blocks = op.getBlockMaskAttr();
+  if (!blocks)
+    return success();
+  if (s.getSplitKeys())
+    return op.emitOpError() << "has a block_mask, whose lists are of tiles of "
+                               "queries that visit "
+                               "all of their keys; expected split_keys = false";
+  if (blocks.getRows() % s.getBM() || blocks.getKeys() % s.getBN())
+    return op.emitOpError()
+           << "has a block_mask with blocks of " << blocks.getRows()
+           << " rows and " << blocks.getKeys()
+           << " keys; expected BM and BN that divide them, got BM = "
+           << s.getBM() << ", BN = " << s.getBN();
+  return success();
 }
 
 StringRef kvbuf::whyNotWidened(AttentionOp op) {
@@ -294,7 +314,7 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
   if (std::optional<std::string> why = limits.whyNotOnChip(&operands))
     return op.emitOpError() << *why;
   if (failed(checkSplitKeys(op, schedule)) ||
-      failed(checkKinds(op, schedule)) ||
+      failed(checkBlocks(op, schedule)) || failed(checkKinds(op, schedule)) ||
       failed(checkCluster(op, schedule, target)))
     return failure();
   if (std::optional<std::string> why = limits.whyNotFor(operands, isDefault))

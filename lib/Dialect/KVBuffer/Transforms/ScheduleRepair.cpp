@@ -13,6 +13,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Support/MathExtras.h"
 #include <numeric>
 
 using namespace mlir;
@@ -58,8 +59,11 @@ static void rescaleAtOnce(ScheduleParameters &choice) {
 static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // Where all warps are alike, functions of scores run one tile after the
   // other.
-  if (op.hasOwnScores() && !choice.producers)
+  if ((op.hasOwnScores() || op.getBlockMaskAttr()) && !choice.producers)
     rescaleAtOnce(choice);
+  // Blocks of a cluster read the same keys.
+  if (op.getBlockMaskAttr())
+    choice.cluster = 1;
   // Weights that scales of tokens multiply are another product's. The scales of
   // a tile's keys take registers, too.
   constexpr int64_t keysWithScales = 64;
@@ -194,6 +198,26 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
     choice.BN -= step;
 }
 
+/// Tiles divide the blocks that a problem's lists name, and no other block of a
+/// launch has the same ones.
+static void repairForBlocks(AttentionOp op, const AskedSchedule &asked,
+                            ScheduleChoice &choice) {
+  BlockMaskAttr blocks = op.getBlockMaskAttr();
+  if (!blocks)
+    return;
+  constexpr int64_t step = 16;
+  while (!asked.names("BN") && choice.BN > step && blocks.getKeys() % choice.BN)
+    choice.BN = llvm::alignDown(choice.BN - 1, step);
+  // A warp keeps its rows.
+  int64_t rows = std::gcd(choice.BM, blocks.getRows());
+  int64_t ofWarp = choice.BM / std::max<int64_t>(choice.warps, 1);
+  if (asked.names("BM") || asked.names("warps") || choice.producers ||
+      rows == choice.BM || rows % ofWarp)
+    return;
+  choice.BM = rows;
+  choice.warps = rows / ofWarp;
+}
+
 /// Gives the schedule of warps that are all alike room for a team that moves,
 /// where somebody asks for one that the chip's table does not have: what such
 /// warps alone have is then as if nobody had said it.
@@ -219,6 +243,7 @@ void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
   repairOverlap(asked, target, choice);
   repairSplitKeys(op, asked, target, choice);
   repairForReads(op, asked, target, choice);
+  repairForBlocks(op, asked, choice);
   // Clusters take several tiles, one after the other: who wants it otherwise
   // does not want them.
   const ScheduleParameters &values = asked.values();

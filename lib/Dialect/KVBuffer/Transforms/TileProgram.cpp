@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileProgram.h"
+#include "BlockLists.h"
 #include "CacheScales.h"
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
@@ -167,6 +168,20 @@ private:
   Value operand(Value value) { return args.lookup(value); }
   /// The kernel's work: a tile of queries of a head and a sequence each.
   WorkItemOp createItem();
+  /// The tiles of keys of a tile of queries: how many the loop over them has,
+  /// where its iteration `i` stands (`keyOf`), and which of them are masked.
+  struct KeyTiles {
+    Value count;
+    EdgeTiles edges;
+    std::function<Value(Value)> keyOf;
+    /// Whether none but the first may be cut by the end of the sequence or the
+    /// left side of a window.
+    bool wholeAfterFirst;
+  };
+  /// Those of the range of keys that the rows see, from right to left.
+  KeyTiles tilesOfRange();
+  /// Those of the blocks that the problem's lists name.
+  KeyTiles tilesOfLists();
   void computeTile();
   /// `count` tiles of keys in parts of the schedule's `sum_keys`, whose sums
   /// are added up. `init`: the accumulator, the maxima and the sums of weights
@@ -454,11 +469,8 @@ scf::ForOp TileProgram::sumInParts(
   return parts;
 }
 
-void TileProgram::computeTile() {
+TileProgram::KeyTiles TileProgram::tilesOfRange() {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  Value k = operand(op.getK()), v = operand(op.getV());
-  keys = CacheNumKeysOp::create(b, k, batch,
-                                lengthsCountNew(op) ? constant(0) : queries);
   auto range = KeyRangeOp::create(b, clusterRow, queries, keys, BM, mask);
   // Groups that pass over keys of their own would have parts of their own, and
   // take other numbers of turns.
@@ -472,6 +484,33 @@ void TileProgram::computeTile() {
   Value begin = arith::DivUIOp::create(b, positive(range.getLo()), bn);
   Value count = arith::SubIOp::create(b, end, begin);
   EdgeTiles edges(b, range, end, bn, mask);
+  auto keyOf = [=, this](Value i) -> Value {
+    Value last = arith::SubIOp::create(b, end, one);
+    Value back = arith::SubIOp::create(b, last, i);
+    return arith::MulIOp::create(b, back, bn);
+  };
+  // From right to left the end of the sequence cuts the first tile only; a
+  // window may cut the last one too.
+  return {count, edges, keyOf, !mask.boundsLeft()};
+}
+
+TileProgram::KeyTiles TileProgram::tilesOfLists() {
+  BlockLists lists(b, op, args, {batch, head, row, Value(), queries, keys},
+                   schedule.getBN());
+  // No window hides the first keys of a tile that is visited.
+  keyLo = constant(0);
+  return {lists.getCount(), EdgeTiles(lists.getMasked()),
+          [=, this](Value i) { return lists.keyOf(b, i); },
+          /*wholeAfterFirst=*/false};
+}
+
+void TileProgram::computeTile() {
+  int64_t BM = schedule.getBM(), BN = schedule.getBN();
+  Value k = operand(op.getK()), v = operand(op.getV());
+  keys = CacheNumKeysOp::create(b, k, batch,
+                                lengthsCountNew(op) ? constant(0) : queries);
+  Value zero = constant(0), one = constant(1);
+  KeyTiles tiles = op.getBlockMaskAttr() ? tilesOfLists() : tilesOfRange();
 
   Value left = arith::SubIOp::create(b, queries, row);
   SmallVector<Value> at{row, head};
@@ -536,9 +575,7 @@ void TileProgram::computeTile() {
   // The iterations from `first` to `last`, from a state on.
   auto sumTiles = [&](Value first, Value last, ValueRange state) -> scf::ForOp {
     auto loop = scf::ForOp::create(b, first, last, one, state);
-    // From right to left the end of the sequence cuts the first tile only; a
-    // window may cut the last one too.
-    if (!mask.boundsLeft())
+    if (tiles.wholeAfterFirst)
       loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
     {
       OpBuilder::InsertionGuard guard(b);
@@ -546,9 +583,7 @@ void TileProgram::computeTile() {
       Value i = loop.getInductionVar();
       Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
             l = loop.getRegionIterArg(2);
-      Value back =
-          arith::SubIOp::create(b, arith::SubIOp::create(b, end, one), i);
-      Value key = arith::MulIOp::create(b, back, bn);
+      Value key = tiles.keyOf(i);
 
       auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
         FragmentType type = fragment(BM, cols, products, Role::A);
@@ -565,7 +600,7 @@ void TileProgram::computeTile() {
       s = scales.multiplyByToken(scales.multiply(s, kScale),
                                  scales.ofTokens(k, scoreType, tokens));
       s = shapeScores(b, op, args, s, {batch, head, row, key, queries, keys},
-                      edges, i);
+                      tiles.edges, i);
       auto softmax = OnlineSoftmaxOp::create(
           b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
           l, b.getF32FloatAttr(softmaxScale),
@@ -588,8 +623,9 @@ void TileProgram::computeTile() {
     }
     return loop;
   };
-  scf::ForOp loop = schedule.getSumKeys() ? sumInParts(count, init, sumTiles)
-                                          : sumTiles(zero, count, init);
+  scf::ForOp loop = schedule.getSumKeys()
+                        ? sumInParts(tiles.count, init, sumTiles)
+                        : sumTiles(zero, tiles.count, init);
 
   Value sink;
   if (op.getSink())

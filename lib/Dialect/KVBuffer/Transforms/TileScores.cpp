@@ -88,10 +88,14 @@ static Operation *readerOfScore(Region &region) {
 }
 
 /// The problem's own functions of the scores of a tile, times `scale` before.
-/// `beyond`: the tile may have keys beyond the last one.
+/// `isEdge`: the tile may have keys beyond the last one, and, where lists say
+/// which tiles are visible, hidden ones.
 static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                           const IRMapping &args, Value scores,
-                          const ScoreTile &tile, double scale, bool beyond) {
+                          const ScoreTile &tile, double scale, bool isEdge) {
+  bool hides = !op.getVisible().empty() && (isEdge || !op.getBlockMaskAttr());
+  if (op.getScore().empty() && !hides && scale == 1.0)
+    return scores;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
@@ -122,7 +126,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                                   zero);
   };
   ownRow = within(ownRow, tile.queries);
-  if (beyond)
+  if (isEdge)
     ownKey = within(ownKey, tile.keys);
   Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
   Value position = arith::AddIOp::create(b, ownRow, shift);
@@ -155,7 +159,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     score = scaled(score);
   else
     score = inlined(op.getScore(), {score});
-  if (!op.getVisible().empty()) {
+  if (hides) {
     Value visible = inlined(op.getVisible(), {});
     Value hidden = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
@@ -167,7 +171,8 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
 
 double kvbuf::softmaxScaleOf(AttentionOp op) {
   double scale = op.getScaleValue();
-  bool inSoftmax = scale > 0 && op.getSoftcapValue() == 0 && !op.hasOwnScores();
+  bool inSoftmax =
+      scale > 0 && op.getSoftcapValue() == 0 && op.getScore().empty();
   return inSoftmax ? scale : 1.0;
 }
 
@@ -186,10 +191,10 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                                b.getF32FloatAttr(cap));
   else if (scale <= 0 && !own)
     scores = FragmentScaleOp::create(b, scores, b.getF32FloatAttr(scale));
-  auto shaped = [&](bool beyond) {
-    return own ? mapOwnScores(b, op, args, scores, tile, cap > 0 ? 1.0 : scale,
-                              beyond)
-               : scores;
+  // What is left of the scale to the functions.
+  double rest = cap > 0 || softmaxScaleOf(op) == scale ? 1.0 : scale;
+  auto shaped = [&](bool isEdge) {
+    return own ? mapOwnScores(b, op, args, scores, tile, rest, isEdge) : scores;
   };
 
   auto masked =
@@ -200,10 +205,10 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(masked.thenBlock());
   Value hidden =
-      MaskOp::create(b, shaped(/*beyond=*/true), tile.query, tile.queries,
+      MaskOp::create(b, shaped(/*isEdge=*/true), tile.query, tile.queries,
                      tile.key, tile.keys, op.getMaskValue(), tile.group);
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
-  scf::YieldOp::create(b, shaped(/*beyond=*/false));
+  scf::YieldOp::create(b, shaped(/*isEdge=*/false));
   return masked.getResult(0);
 }

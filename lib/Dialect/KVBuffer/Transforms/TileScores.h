@@ -34,6 +34,8 @@ public:
   /// `tileKeys` keys each; `range` says which keys every row sees.
   EdgeTiles(mlir::ImplicitLocOpBuilder &b, KeyRangeOp range, mlir::Value end,
             mlir::Value tileKeys, MaskAttr mask);
+  /// The iterations before `first`.
+  explicit EdgeTiles(mlir::Value first) : right(first) {}
 
   /// Whether iteration `i` is one, an i1.
   mlir::Value contain(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;

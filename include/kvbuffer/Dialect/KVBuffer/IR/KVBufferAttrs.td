@@ -151,6 +151,32 @@ def KVBuffer_MaskAttr : KVBuffer_Attr<"Mask", "mask"> {
   let genVerifyDecl = 1;
 }
 
+def KVBuffer_BlockMaskAttr : KVBuffer_Attr<"BlockMask", "block_mask"> {
+  let summary = "Which blocks of keys a block of queries sees, by lists";
+  let description = [{
+    Queries come in blocks of `rows`, keys in blocks of `keys`. `lists` are numbers
+    of captures of the `kvbuffer.attention`, all of i32: how many blocks of keys a
+    block of queries sees a part of, [batch, heads, blocks of queries], and which,
+    [batch, heads, blocks of queries, most]; then, where there are four, the same of
+    blocks of keys that all queries of the block see whole. These are not masked: no
+    rule hides a key of them. (The layout is that of FlexAttention's BlockMask:
+    kv_num_blocks, kv_indices, full_kv_num_blocks, full_kv_indices.)
+
+    A list with one sequence, or one head, is that of all. Numbers of blocks are at
+    least 0 and at most as many as a list has room for, and a block before the first
+    one, or behind the last, is that one. A block of queries with no blocks of keys
+    gives O = 0 and LSE = -inf (with a sink: LSE = sink[head]).
+
+    Example: `#kvbuffer.block_mask<rows = 128, keys = 128, lists = [0, 1, 2, 3]>`.
+  }];
+  let parameters = (ins
+    "int64_t":$rows, "int64_t":$keys, ArrayRefParameter<"int64_t">:$lists);
+  let assemblyFormat = [{
+    `<` `rows` `=` $rows `,` `keys` `=` $keys `,` `lists` `=` `[` $lists `]` `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
 def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
   let summary = "How a kernel is built";
   let description = [{

@@ -58,6 +58,10 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
     by tensor.extract and tensor.dim, or memref.load and memref.dim; other ops are
     of scalars, or scf.if.
 
+    With `block_mask` a tile of queries visits the blocks of keys that lists among
+    the captures name, and no others: `mask` and `visible` hide keys of those that
+    are partly visible, and none of those that are wholly so.
+
     Caches may be quantized (8-bit floats, with scales or without) where Q is
     bf16 or f16: an element stands for itself times its scale.
 
@@ -134,6 +138,7 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
       Arg<KVBuffer_Shaped, "the output, a destination on tensors">:$out,
       Arg<Optional<KVBuffer_Shaped>, "log-sum-exp of the scores, a destination on tensors">:$lse,
       Arg<OptionalAttr<KVBuffer_MaskAttr>, "which keys a query sees">:$mask,
+      Arg<OptionalAttr<KVBuffer_BlockMaskAttr>, "which blocks of keys are visited">:$block_mask,
       Arg<OptionalAttr<F32Attr>, "what scores are multiplied by; 1 / sqrt(head_size) without it">:$scale,
       Arg<OptionalAttr<F32Attr>, "the cap of scores; none without it">:$softcap,
       Arg<UnitAttr, "a row's bits depend on no other row">:$batch_invariant,
