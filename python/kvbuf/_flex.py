@@ -136,6 +136,8 @@ class Traced:
     def __init__(self, score_mod, mask_mod, device, given):
         self.captures = _flex_trace.Captures()
         self.general = True
+        #: Whether the score hides keys, besides a mask.
+        self.hides_by_score = False
         score, conditions = SCORE, []
         if mask_mod is not None:
             graph = _flex_trace.Graph(mask_mod, False, device, given)
@@ -148,6 +150,7 @@ class Traced:
             score, more = _shown(_flex_trace.as_type(graph.expression(
                 self.captures, _flex_trace.SCORE_PLACES), "f32"))
             conditions += more
+            self.hides_by_score = bool(more)
             self.general &= graph.general
         self.score, self.conditions = score, conditions
         self._made = {}

@@ -20,6 +20,10 @@ from ._torch_state import speaker, transforms, wants_derivatives
 #: torch's. Its warning that it is not compiled is about calls that kvbuf refuses.
 _by_torch = _torch_flex.flex_attention
 
+#: Rows and keys of blocks are multiples of this where kernels visit what lists name:
+#: those of the smallest tiles of queries.
+_TILE = 64
+
 #: Of all calls of `flex_attention`.
 record = Record()
 
@@ -42,6 +46,32 @@ def _wanted(return_lse, return_aux):
         raise NotImplementedError("return_aux asks for max_scores, which no kernel "
                                   "returns")
     return bool(return_lse or (return_aux is not None and return_aux.lse))
+
+
+def _lists_of(block_mask, query, key):
+    """(the Problem's block_mask, its tensors) where kernels can visit the blocks that
+    a BlockMask lists, or None: there are many rows, of as many rows and keys as it was
+    made for, in blocks that are whole tiles."""
+    if block_mask is None or block_mask.seq_lengths != (
+            query.shape[2], key.shape[2]):
+        return None
+    tall, wide = block_mask.BLOCK_SIZE
+    if tall % _TILE or wide % _TILE or _attention.few_rows(
+            query.shape[2], query.shape[1] // max(key.shape[1], 1)):
+        return None
+    lists = [block_mask.kv_num_blocks, block_mask.kv_indices]
+    kind = f"{tall}x{wide}"
+    if block_mask.full_kv_num_blocks is None:
+        kind += " partly"
+    else:
+        lists += [block_mask.full_kv_num_blocks, block_mask.full_kv_indices]
+    return kind, [x.to(query.device, torch.int32).contiguous() for x in lists]
+
+
+def _is_of_lists(block_mask):
+    """Whether a BlockMask says nothing but what its lists say."""
+    return (block_mask is not None and block_mask.seq_lengths != (1, 1)
+            and block_mask.mask_mod in (None, _torch_flex.noop_mask))
 
 
 def _mask_of(block_mask, query, key):
@@ -77,8 +107,13 @@ def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want
     if transforms():
         raise NotImplementedError("the call is under a transform of torch.func's")
     _require_shapes(query, key, value, enable_gqa)
-    traced, given = _flex.traced(score_mod, _mask_of(block_mask, query, key),
-                                 query.device)
+    mask = _mask_of(block_mask, query, key)
+    lists = _lists_of(block_mask, query, key)
+    alone = lists and _is_of_lists(block_mask)
+    traced, given = _flex.traced(score_mod, None if alone else mask, query.device)
+    if alone and traced.hides_by_score:
+        lists, alone = None, False
+        traced, given = _flex.traced(score_mod, mask, query.device)
     lost = wants_derivatives(query, key, value, *given)
     if lost:
         raise NotImplementedError(f"flex_attention {lost.partition(';')[0]}")
@@ -92,6 +127,15 @@ def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want
             "key": keys})
         fields = {"score": regions.score, "visible": regions.visible,
                   "captures": regions.captures}
+    # A window alone is what a kernel has without lists. Keys that the score hides are
+    # hidden in blocks, too, that the mask shows whole.
+    if lists and (alone or regions.visible) and not traced.hides_by_score:
+        kind, tensors = lists
+        captured = [*captured, *tensors]
+        fields = {"score": regions.score, "visible": regions.visible,
+                  "block_mask": kind, "captures": ",".join(filter(None, [
+                      fields.get("captures"),
+                      *(f"{x.ndim}:i32" for x in tensors)]))}
     ops = _ops.of(query)
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     # In memory as torch has it: rows of a head lie together.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 
 #: The 8-bit floats, by their names in MLIR.
@@ -58,6 +59,11 @@ class Problem:
     %capture1_, ...: tensors whose ranks and types are ``captures``, "2:f32,1:i32".
     They go with none of the tensors that give scores (alibi, bias, hidden, tree).
 
+    ``block_mask``: "128x128" where the last four captures list the blocks of keys,
+    here of 128, that blocks of queries, here of 128, see partly and wholly, as
+    FlexAttention's BlockMask does; "128x128 partly" where the last two list those
+    that are partly seen, and there are no others. Goes with none of seq_q and latent.
+
     ``latent``: V is the first ``v_head_size`` columns of K's rows, and no tensor of
     its own; what is said of ``k_dtype`` and ``k_scale`` holds of both.
     """
@@ -96,6 +102,7 @@ class Problem:
     score: str = ""
     visible: str = ""
     captures: str = ""
+    block_mask: str = ""
     latent: bool = False
 
     def __post_init__(self):
@@ -160,6 +167,13 @@ class Problem:
                                              or self.tree):
             raise ValueError("score and visible go with none of alibi, bias, hidden "
                              "and tree")
+        if self.block_mask and (self.seq_q or self.latent or not re.fullmatch(
+                r"[1-9]\d*x[1-9]\d*( partly)?", self.block_mask)):
+            raise ValueError(f"block_mask is {self.block_mask!r}; expected rows and "
+                             'keys of a block, "128x128", and no seq_q or latent')
+        if len(self.captures.split(",")) < self._lists():
+            raise ValueError(f"block_mask goes with {self._lists()} captures of "
+                             "lists or more")
         for name in "scale", "softcap":
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
@@ -174,6 +188,10 @@ class Problem:
     def has_lengths(self) -> bool:
         """Whether the cache comes with a table and lengths."""
         return self.cache in ("continuous", "paged")
+
+    def _lists(self):
+        """How many captures list blocks of keys."""
+        return 0 if not self.block_mask else 2 if " " in self.block_mask else 4
 
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are q, k, v (but for latent
@@ -219,6 +237,12 @@ class Problem:
             attributes.append(f"scale = {self.scale:.9e} : f32")
         if self.softcap:
             attributes.append(f"softcap = {self.softcap:.9e} : f32")
+        if self.block_mask:
+            tall, wide = self.block_mask.split()[0].split("x")
+            captures = len(self.captures.split(","))
+            lists = range(captures - self._lists(), captures)
+            attributes.append(f"block_mask = #kvbuffer.block_mask<rows = {tall}, keys "
+                              f"= {wide}, lists = [{', '.join(map(str, lists))}]>")
         if self.batch_invariant:
             attributes.append("batch_invariant")
         if self.has_lengths:
@@ -266,7 +290,7 @@ class Problem:
     def _own_scores(self):
         """Captured tensors, as name: (type, attributes), and the text after the
         problem's types: docs/scores.md."""
-        if self.score or self.visible:
+        if self.score or self.visible or self.block_mask:
             return self._given_regions()
         captures = {}
 
@@ -377,10 +401,13 @@ class Problem:
     def _given_regions(self):
         """As `_own_scores`, of the lines that the problem has."""
         captures = {}
-        for i, text in enumerate(filter(None, self.captures.split(","))):
+        given = list(filter(None, self.captures.split(",")))
+        for i, text in enumerate(given):
             rank, kind = text.split(":")
             free = f", strided<[{'?, ' * (int(rank) - 1)}1]>" * (int(rank) > 1)
-            dims = ", ".join(f'"capture{i}_{n}"' for n in range(int(rank)))
+            # Lists are of one size, which the launch checks.
+            of = "list" if i >= len(given) - self._lists() else f"capture{i}"
+            dims = ", ".join(f'"{of}_{n}"' for n in range(int(rank)))
             captures[f"capture{i}"] = (
                 f"memref<{'?x' * int(rank)}{kind}{free}>",
                 f'kvbuffer.name = "capture{i}", kvbuffer.shape = [{dims}]')

@@ -282,6 +282,56 @@ class Calls(Case):
         torch.testing.assert_close(out.double(), s.softmax(-1) @ v.double(),
                                    rtol=0, atol=2e-2)
 
+    def test_lists(self):
+        """Kernels visit the blocks that a BlockMask lists, and believe it: one that is
+        wrong gives another result."""
+        rows, size = 130, 64
+        document = torch.arange(rows) // 70
+
+        def by_document(b, h, q, k):
+            return document[q] == document[k]
+
+        def by_head(b, h, q, k):
+            return by_document(b, h, q, k) & ((h > 1) | (q >= k))
+
+        q, k, v = (torch.randn(1, HEADS, rows, SIZE).bfloat16() for _ in "qkv")
+
+        def run(block_mask, score_mod=None):
+            seen = []
+            with mock.patch.object(_attention, "on_run", seen.append):
+                out = kt.flex_attention(q, k, v, score_mod, block_mask)
+            return out.double(), seen[0].problem.block_mask
+
+        for mask_mod, heads in (by_document, None), (by_head, HEADS):
+            block_mask = theirs.create_block_mask(
+                mask_mod, None, heads, rows, rows, device="cpu", BLOCK_SIZE=size)
+            for score_mod in None, alibi:
+                exact = by_torch(q, k, v, score_mod, block_mask)[0]
+                out, kind = run(block_mask, score_mod)
+                self.assertEqual(kind, "64x64")
+                torch.testing.assert_close(out, exact, rtol=0, atol=2e-2)
+            exact = by_torch(q, k, v, None, block_mask)[0]
+            for count in block_mask.kv_num_blocks, block_mask.full_kv_num_blocks:
+                self.assertTrue(count.any())
+                less = (count > 0).int()
+                count -= less
+                self.assertGreater((run(block_mask)[0] - exact).abs().max(), 0.1)
+                count += less
+            # What the score hides, blocks that are wholly visible do not show.
+            self.assertEqual(run(block_mask, hidden)[1], "")
+        # Of lists alone.
+        block_mask = theirs.BlockMask.from_kv_blocks(
+            torch.tensor([[[1, 2, 0]]]), torch.tensor([[[[1, 0, 0], [2, 0, 0], [0, 0, 0]]]]),
+            BLOCK_SIZE=size, seq_lengths=(rows, rows))
+        tile = torch.arange(rows) // size
+        shown = (tile[:, None] + 1 == tile) | ((tile[:, None] == 1) & (tile == 0))
+        s = (q.double() @ k.double().transpose(2, 3) * SIZE ** -0.5).masked_fill(
+            ~shown, -math.inf)
+        out, kind = run(block_mask)
+        self.assertEqual(kind, "64x64 partly")
+        torch.testing.assert_close(
+            out, (s.softmax(-1) @ v.double()).nan_to_num(), rtol=0, atol=2e-2)
+
     def test_aux(self):
         q, k, v = self.operands()
         out, aux = kt.flex_attention(q, k, v, alibi, return_aux=theirs.AuxRequest(

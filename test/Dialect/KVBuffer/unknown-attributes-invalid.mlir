@@ -7,7 +7,7 @@
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !qo = memref<?x?x2x64xbf16>
 func.func @misspelt(%q: !qo, %k: !kv) {
-  // expected-error @below {{'kvbuffer.attention' op has an unknown attribute 'soft_cap'; did you mean 'softcap'? (expected batch_invariant, mask, scale, schedule or softcap)}}
+  // expected-error @below {{'kvbuffer.attention' op has an unknown attribute 'soft_cap'; did you mean 'softcap'? (expected batch_invariant, block_mask, mask, scale, schedule or softcap)}}
   kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {soft_cap = 30.0 : f32} : !qo, !kv, !kv, !qo
   return
 }
@@ -27,7 +27,7 @@ func.func @generic(%q: !qo, %k: !kv) {
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !qo = memref<?x?x2x64xbf16>
 func.func @property(%q: !qo, %k: !kv) {
-  // expected-error @below {{has an unknown property 'batch_invarient'; did you mean 'batch_invariant'? (expected batch_invariant, mask, scale, schedule or softcap)}}
+  // expected-error @below {{has an unknown property 'batch_invarient'; did you mean 'batch_invariant'? (expected batch_invariant, block_mask, mask, scale, schedule or softcap)}}
   "kvbuffer.attention"(%q, %k, %k, %q) <{operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 1, 0>, batch_invarient}> ({}, {}) : (!qo, !kv, !kv, !qo) -> ()
   return
 }
