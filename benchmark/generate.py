@@ -106,7 +106,8 @@ def check(texts, options, prompt):
     model = texts[KVBUF].model
     given = torch.randint(0, 32000, (options.batch, 4), device=options.device)
     room = prompt.shape[1] + 8
-    exact_model = transformers.LlamaForCausalLM(model.config).to(options.device)
+    exact_model = transformers.AutoModelForCausalLM.from_config(
+        config(options), dtype=torch.float32).to(options.device)
     exact_model.load_state_dict(model.state_dict())
     exact = Text(exact_model.eval(), EAGER, prompt, room).forced(given)
     del exact_model
@@ -149,8 +150,9 @@ def main(arguments=None):
     options = parse(arguments)
     torch.manual_seed(0)
     registration = kvbuf.transformers.register(emulate=options.device == "cpu")
-    model = transformers.LlamaForCausalLM(config(options)).to(
-        options.device, torch.bfloat16).eval()
+    # Not by `.to(torch.bfloat16)`, which would round the rotations' frequencies.
+    model = transformers.AutoModelForCausalLM.from_config(
+        config(options), dtype=torch.bfloat16).to(options.device).eval()
     prompt = torch.randint(0, 32000, (options.batch, options.prompt),
                            device=options.device)
     names = [KVBUF, SDPA] + [EAGER] * options.eager
