@@ -396,8 +396,9 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   // The kernels of a mixed batch know each other's rows; and a row's bits would
   // follow from the room that others have.
   if (problem && target.sumKeys && chosen.getMovingTeam() &&
-      !problem.isRagged() && !problem.getBatchInvariant() &&
-      !problem.getScheduleAttr() && schedule.empty()) {
+      !chosen.getSplitKeys() && !problem.isRagged() &&
+      !problem.getBatchInvariant() && !problem.getScheduleAttr() &&
+      schedule.empty()) {
     MLIRContext *context = kernel.getContext();
     SizeBuilder b(context);
     int64_t most = target.mostSumKeys;
@@ -456,8 +457,8 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   // the launch chose by the number of sequences, a row's bits would follow from
   // it.
   if (problem && chosen.getSplitKeys() && !chosen.getSplitKeys()->equalShares &&
-      !problem.getBatchInvariant() && !problem.getScheduleAttr() &&
-      leavesOpen(schedule, "warps") &&
+      !chosen.getMovingTeam() && !problem.getBatchInvariant() &&
+      !problem.getScheduleAttr() && leavesOpen(schedule, "warps") &&
       threadsOf(kernel) > int64_t(target.waveSize)) {
     KernelAlternative &small = list.emplace_back();
     small.name = entry + "_of_small_blocks";

@@ -28,6 +28,41 @@ static constexpr int64_t kMostRows = 64;
 /// The most warps of a block, and slots for tiles.
 static constexpr int64_t kMostWarps = 8, kMostStages = 4;
 
+/// The fewest heads of a part of which a tile of one query row is worth its
+/// rows, if a sequence has several query rows.
+static constexpr int64_t kFewestHeads = 33;
+
+/// Fills in a schedule whose teams have scores and halves of O's columns, where
+/// groups of warps multiply together; else returns false.
+static bool chooseLatentRoles(const TargetInfo &target,
+                              const ScheduleRequest &request,
+                              ScheduleChoice &choice) {
+  if (!target.warpsPerMatrixGroup || !request.movingTeam)
+    return false;
+  // A tile has the heads of a part, of one query row.
+  int64_t parts = 1;
+  while (request.sharing % parts || request.sharing / parts > kMostRows)
+    ++parts;
+  if (request.queries != 1 && request.sharing / parts < kFewestHeads)
+    return false;
+  choice.BM = choice.BN = choice.BK = 64;
+  choice.warps = choice.producers = target.warpsPerMatrixGroup;
+  choice.producerRegisters = 24;
+  choice.consumerRegisters = 160;
+  // Rows of small pages are copied by two warps each, queries are not: these
+  // cannot go through the same slots.
+  constexpr int64_t boxRows = 8;
+  choice.qInRegs = request.pageSize % boxRows == 0;
+  TileOperands operands{request.headSize,   request.valueHeadSize,
+                        request.queryBytes, request.cacheBytes,
+                        request.cacheBytes, /*latent=*/true};
+  for (choice.stages = 3; choice.stages > 1; --choice.stages)
+    if (!ScheduleLimits(Schedule::of(choice), target)
+             .whyNotFor(operands, /*spills=*/false))
+      return true;
+  return false;
+}
+
 ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
                                       const ScheduleRequest &request) {
   // Of two instructions the one of fewer rows.
@@ -39,6 +74,9 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = !target.feedsItself(mma, /*swapped=*/false);
   choice.splitKeys = true;
+  ScheduleChoice roles = choice;
+  if (chooseLatentRoles(target, request, roles))
+    return roles;
   choice.equalShares = request.lengthsDiffer;
   int64_t rows = choice.swapAB ? mma.n : mma.m;
   TileOperands operands{request.headSize,   request.valueHeadSize, 2,

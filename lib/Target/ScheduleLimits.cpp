@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Target/ScheduleLimits.h"
+#include "kvbuffer/Target/LatentRoles.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>
@@ -128,6 +129,9 @@ Reason ScheduleLimits::whyNotRegistersOf(const MovingTeam &mover,
   int64_t lanes = target.waveSize, share = equalShare();
   int64_t start = threads() * share;
   auto given = [&](int64_t asked) { return asked ? asked : share; };
+  // What the halves leave is the scores' team's.
+  if (schedule.dividesColumns())
+    return std::nullopt;
   int64_t taken = lanes * (schedule.warps * given(mover.otherRegisters) +
                            mover.warps * given(mover.registers) +
                            mover.widens.warps * given(mover.widens.registers));
@@ -313,6 +317,8 @@ int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
 }
 
 int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
+  if (schedule.dividesColumns())
+    return LatentRoles::of(schedule, operands, target).bytes(schedule);
   if (const MovingTeam *mover = schedule.movingTeam())
     return teamsBytes(*mover, operands);
   return schedule.splitKeys() ? splitKeysBytes(operands) : aloneBytes(operands);
@@ -347,8 +353,51 @@ int64_t ScheduleLimits::registers(const TileOperands &operands) const {
 // A problem's tiles
 //===----------------------------------------------------------------------===//
 
+Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
+  constexpr int64_t products = 2 * LatentRoles::kProductCols;
+  int64_t values = operands.valueHeadSize, rest = operands.headSize - values;
+  if (schedule.BK != 64 || schedule.BN != 64 ||
+      schedule.BM != int64_t(target.matrixGroupRows))
+    return ("producers with split_keys need BM = " +
+            Twine(target.matrixGroupRows) +
+            ", BN = 64 and BK = 64; expected producers = 0")
+        .str();
+  if (!operands.latent || values % products || rest <= 0 ||
+      rest % schedule.BK || operands.bytes != 2 || operands.keyBytes != 2)
+    return ("producers with split_keys need rows of 16 bits, values of a "
+            "multiple of " +
+            Twine(products) + " columns and " + Twine(schedule.BK) +
+            " or a multiple beside them, got " + Twine(operands.headSize) +
+            " and " + Twine(values) + "; expected producers = 0")
+        .str();
+  LatentRoles roles = LatentRoles::of(schedule, operands, target);
+  if (int64_t bytes = roles.bytes(schedule); bytes > target.ldsBytes)
+    return ("the schedule needs " + Twine(bytes) + " bytes of shared memory, " +
+            target.chip + " has " + Twine(target.ldsBytes) +
+            " for a block; expected fewer stages")
+        .str();
+  // Accumulators and operands in registers leave 32 for the rest.
+  int64_t lanes = schedule.warps * int64_t(target.waveSize);
+  constexpr int64_t kBeside = 32;
+  int64_t ofScores =
+      schedule.BM * (schedule.BN + roles.queries / 2) / lanes + kBeside;
+  int64_t ofHalves = schedule.BM * roles.half / lanes + kBeside;
+  for (auto [what, needs, has] :
+       {std::tuple<const char *, int64_t, int64_t>{
+            "the team of the scores", ofScores, roles.scoreRegisters},
+        {"a team of half of the values", ofHalves,
+         schedule.movingTeam()->otherRegisters}})
+    if (needs > has)
+      return (Twine("a lane of ") + what + " needs " + Twine(needs) +
+              " registers, the schedule gives it " + Twine(has))
+          .str();
+  return std::nullopt;
+}
+
 Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
                                       const TileOperands &operands) const {
+  if (schedule.dividesColumns())
+    return whyNotRoles(operands);
   if (schedule.BN > int64_t(target.matrixGroupCols))
     return ("BN = " + Twine(schedule.BN) + " is more than the " +
             Twine(target.matrixGroupCols) + " columns of a product; BN = " +

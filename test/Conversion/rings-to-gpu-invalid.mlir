@@ -602,3 +602,38 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Rows of pages of one token are copied by two warps, a tensor's come in a box: who waits
+// counts as many arrivals for each filling.
+#buf = #kvbuffer.kv_buffer<64x64xbf16, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @arrivals(%x: memref<?x64xbf16> {kvbuffer.name = "x", kvbuffer.shape = ["n", 64]},
+                       %k: !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 1> {kvbuffer.name = "k"})
+        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c64 = arith.constant 64 : index
+      %slots = kvbuffer.alloc {offset = 0 : i64} : !kvbuffer.buffer<#buf>
+      %ring = kvbuffer.ring %slots from @load to [@read] : !kvbuffer.buffer<#buf>
+      kvbuffer.teams {
+        kvbuffer.team @read warps(4) {
+          %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#buf>
+          kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#buf>
+        }
+        kvbuffer.team @load warps(4) {
+          %a = kvbuffer.dram_tile %x[%c0, %c0] valid(%c64, %c64) : memref<?x64xbf16> -> !kvbuffer.tile<64x64xbf16>
+          // expected-error @below {{'kvbuffer.ring_load' op is the work of 1 warp, another load into the ring that of 2, and as many arrive for each filling; expected tiles that come alike}}
+          kvbuffer.ring_load %a into %ring[%c0] : !kvbuffer.tile<64x64xbf16>, !kvbuffer.ring<#buf>
+          %b = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c64 : !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 1> -> !kvbuffer.tile<64x64xbf16, page_size = 1>
+          // expected-note @below {{the other load is here}}
+          kvbuffer.ring_load %b into %ring[%c1] : !kvbuffer.tile<64x64xbf16, page_size = 1>, !kvbuffer.ring<#buf>
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -90,6 +90,8 @@ private:
                     const TileOperands *operands) const;
   std::optional<std::string> whyNotTeamsFor(const MovingTeam &mover,
                                             const TileOperands &operands) const;
+  /// Why there is no room for the teams of latent attention.
+  std::optional<std::string> whyNotRoles(const TileOperands &operands) const;
   std::optional<std::string> whyNotDivided(const TileOperands &operands) const;
   /// Registers of a lane where all have as many.
   int64_t equalShare() const;

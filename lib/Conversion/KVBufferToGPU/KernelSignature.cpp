@@ -475,6 +475,14 @@ KernelSignature::describeTensorMap(const TensorMapRequest &request) {
   // What lies beside the operand is outside of the map.
   if (cache && request.cols != cache.getCacheDepth())
     list.append("columns", b.getI64ArrayAttr({request.firstCol, request.cols}));
+  // A part of a tensor's rows may be a window, which begins where the tile
+  // says.
+  if (int64_t first = request.firstCol; !cache && first) {
+    int64_t width = cast<MemRefType>(argument.getType()).getShape().back();
+    bool isKnown = !ShapedType::isDynamic(width);
+    list.append("columns", b.getI64ArrayAttr({first, isKnown ? width - first
+                                                             : request.cols}));
+  }
   return list.getDictionary(b.getContext());
 }
 

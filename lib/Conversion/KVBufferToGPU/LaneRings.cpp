@@ -194,9 +194,23 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
     releases *= lower.cluster();
   int64_t stages = op.getRing().getType().getParams().getStages();
   int64_t fills = 1;
+  RingLoadOp first;
   for (Operation *user : op.getRing().getUsers()) {
-    if (auto load = dyn_cast<RingLoadOp>(user))
-      fills = std::max(fills, lower.boxes().warpsOfSlot(lower, load));
+    if (auto load = dyn_cast<RingLoadOp>(user)) {
+      int64_t warps = lower.boxes().warpsOfSlot(lower, load);
+      if (first && warps != fills) {
+        InFlightDiagnostic diag =
+            load.emitOpError()
+            << "is the work of " << warps << (warps == 1 ? " warp" : " warps")
+            << ", another load into the ring that of " << fills
+            << ", and as many arrive for each filling; expected tiles that "
+               "come alike";
+        diag.attachNote(first.getLoc()) << "the other load is here";
+        return diag;
+      }
+      fills = warps;
+      first = load;
+    }
     if (isa<RingPutOp>(user))
       fills = int64_t(user->getParentOfType<TeamOp>().getWarps());
   }
@@ -487,7 +501,13 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
 
 void kvbuf::lowerOp(Lanes &lower, MmaWaitOp op) {
   Values values = lower.get(op.getPending());
-  lower.machine.asyncProducts()->emitMmaWait(lower, values, op.getYounger());
+  // Registers that another product goes on with stay in flight.
+  if (op.getAcc().use_empty()) {
+    Values none;
+    lower.machine.asyncProducts()->emitMmaWait(lower, none, op.getYounger());
+  } else {
+    lower.machine.asyncProducts()->emitMmaWait(lower, values, op.getYounger());
+  }
   lower.set(op.getAcc(), values);
 }
 

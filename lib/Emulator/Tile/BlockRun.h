@@ -202,6 +202,8 @@ private:
     /// What it starts from; its result once it has finished.
     MatrixRef acc;
     MmaWaitOp wait;
+    /// The number of the product in flight that it goes on with.
+    std::optional<unsigned> before;
   };
 
   mlir::gpu::GPUFuncOp kernel;

@@ -250,7 +250,9 @@ LogicalResult BlockRun::runOp(MmaStartOp op) {
   };
   product.a = operand(op.getA());
   product.b = operand(op.getB());
-  if (op.getAcc())
+  if (op.getAcc() && isa<PendingType>(op.getAcc().getType()))
+    product.before = get<LoadRef>(op.getAcc()).number;
+  else if (op.getAcc())
     product.acc = get<MatrixRef>(op.getAcc());
   else
     product.acc = std::make_shared<const Matrix>(
@@ -303,6 +305,8 @@ LogicalResult BlockRun::runOp(MmaWaitOp op) {
         target = std::get<MatrixRef>(operand).get();
       }
     }
+    if (product.before)
+      product.acc = products[*product.before].acc;
     report.multiplyAdds +=
         operands[0]->rows * operands[0]->cols * product.acc->cols;
     product.acc = std::make_shared<const Matrix>(multiply(

@@ -212,6 +212,28 @@ func.func @shapes(%a: !kvbuffer.fragment<64x16xbf16, a>, %ks: !kvbuffer.staged<#
 
 // -----
 
+#kbuf = #kvbuffer.kv_buffer<16x16xbf16>
+!pending = !kvbuffer.pending<64x16xf32>
+func.func @result(%a: !kvbuffer.fragment<64x16xbf16, a>, %ks: !kvbuffer.staged<#kbuf>) -> !kvbuffer.fragment<64x16xf32, acc> {
+  %s = kvbuffer.mma_start %a, %ks {transpose_b} : !kvbuffer.fragment<64x16xbf16, a>, !kvbuffer.staged<#kbuf> -> !pending
+  // expected-error @below {{'kvbuffer.mma_start' op goes on with a product that something else uses; expected waits whose results nobody uses}}
+  %t = kvbuffer.mma_start %a, %ks, %s : !pending {transpose_b} : !kvbuffer.fragment<64x16xbf16, a>, !kvbuffer.staged<#kbuf> -> !pending
+  // expected-note @below {{the other use is here}}
+  %w = kvbuffer.mma_wait %s {younger = 1 : i64} : !pending
+  return %w : !kvbuffer.fragment<64x16xf32, acc>
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<16x16xbf16>
+func.func @columns(%a: !kvbuffer.fragment<64x16xbf16, a>, %ks: !kvbuffer.staged<#kbuf>, %p: !kvbuffer.pending<64x32xf32>) {
+  // expected-error @below {{'kvbuffer.mma_start' op expected an accumulator of 64x16, got '!kvbuffer.pending<64x32xf32>'}}
+  %t = kvbuffer.mma_start %a, %ks, %p : !kvbuffer.pending<64x32xf32> {transpose_b} : !kvbuffer.fragment<64x16xbf16, a>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<64x16xf32>
+  return
+}
+
+// -----
+
 func.func @younger(%p: !kvbuffer.pending<64x16xf32>) {
   // expected-error @below {{'kvbuffer.mma_wait' op expected younger of at least 0, got -1}}
   %s = kvbuffer.mma_wait %p {younger = -1 : i64} : !kvbuffer.pending<64x16xf32>

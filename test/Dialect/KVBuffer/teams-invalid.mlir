@@ -96,7 +96,7 @@ func.func @registers() {
 func.func @arrives(%counters: memref<?xi32>, %n: index) {
   kvbuffer.teams {
     // expected-note @below {{the team is here}}
-    kvbuffer.team @one warps(4) {
+    kvbuffer.team @one warps(4) x 2 {
       // expected-error @below {{'kvbuffer.arrive_last' op is not allowed in a team: it needs all warps of the block}}
       %last = kvbuffer.arrive_last %counters[%n] of %n : memref<?xi32>
     }

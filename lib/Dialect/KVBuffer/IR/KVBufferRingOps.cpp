@@ -113,12 +113,27 @@ LogicalResult MmaStartOp::verify() {
                          << getB().getType()
                          << (getTransposeB() ? " (transposed)" : "") << " into "
                          << result;
-  if (Value acc = getAcc())
-    if (auto type = cast<FragmentType>(acc.getType());
-        type.getRole() != Role::Acc || type.getRows() != result.getRows() ||
+  if (Value acc = getAcc()) {
+    auto pending = dyn_cast<PendingType>(acc.getType());
+    FragmentType type =
+        pending ? pending.getFragment() : cast<FragmentType>(acc.getType());
+    if (type.getRole() != Role::Acc || type.getRows() != result.getRows() ||
         type.getCols() != result.getCols())
       return emitOpError() << "expected an accumulator of " << result.getRows()
-                           << "x" << result.getCols() << ", got " << type;
+                           << "x" << result.getCols() << ", got "
+                           << acc.getType();
+    if (pending)
+      for (Operation *user : acc.getUsers()) {
+        auto wait = dyn_cast<MmaWaitOp>(user);
+        if (user == *this || (wait && wait.getAcc().use_empty()))
+          continue;
+        InFlightDiagnostic diag =
+            emitOpError() << "goes on with a product that something else uses; "
+                             "expected waits whose results nobody uses";
+        diag.attachNote(user->getLoc()) << "the other use is here";
+        return diag;
+      }
+  }
   // The matrix unit reads what lies in LDS in its natural order.
   auto acc = dyn_cast_or_null<MmaLayoutAttr>(result.getLayout());
   auto fragment = dyn_cast<FragmentType>(getA().getType());

@@ -178,10 +178,14 @@ static LogicalResult verifyMover(TeamOp team) {
 }
 
 /// Whether an op in `team` needs all warps of the block. What the lanes of one
-/// warp can do together, a team of one does by itself.
+/// warp can do together, a team of one does by itself; several warps tell each
+/// other who was last through a word of LDS, of which copies have one together.
 static bool needsBlock(Operation *op, TeamOp team) {
-  bool ofOneWarp = isa<AppendTokensOp, ArriveLastOp>(op);
-  return op->hasTrait<NeedsBlock>() && !(ofOneWarp && team.getWarps() == 1);
+  if (team.getWarps() == 1 && isa<AppendTokensOp, ArriveLastOp>(op))
+    return false;
+  if (team.getCopies() == 1 && isa<ArriveLastOp>(op))
+    return false;
+  return op->hasTrait<NeedsBlock>();
 }
 
 LogicalResult TeamOp::verifyRegions() {

@@ -25,6 +25,8 @@ static Teams teamsOf(const ScheduleParameters &list) {
 
 /// What blocks do with a team that only moves tiles.
 static Work workWithMovers(const ScheduleParameters &list) {
+  if (list.splitKeys)
+    return SplitKeys{list.splitSize, list.equalShares};
   if (list.tiles == TileOrder::Grid)
     return OneTile{};
   return SeveralTiles{list.tiles, list.joinTiles, list.qStages, list.cluster};

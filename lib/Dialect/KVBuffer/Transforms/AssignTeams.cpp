@@ -668,6 +668,9 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     const MovingTeam *mover = schedule ? schedule.getMovingTeam() : nullptr;
     if (!mover)
       return;
+    // That of latent rows has divided itself.
+    if (schedule.getStructure().dividesColumns())
+      return;
     std::optional<TargetInfo> target = targetOf(kernel);
     if (!target || !target->hasMovingTeams()) {
       kernel.emitError() << "has producers; expected '"

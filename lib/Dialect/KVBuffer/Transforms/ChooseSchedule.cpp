@@ -123,6 +123,8 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
   request.lengthsDiffer &= !values.splitSize;
   // Latent attention has no other kernels, however many rows there are.
   if (op.isLatent()) {
+    // The teams' program has no loop over rows that the launch does not know.
+    request.movingTeam &= !op.isRagged();
     request.lengthsDiffer &= !op.getBatchInvariant();
     request.foldedRows =
         request.sharing * std::max<int64_t>(request.queries, 1);

@@ -33,22 +33,24 @@ void DecodeProgram::addScratch(Attribute places) {
   SmallVector<Attribute> shape = {number(2), linesOf(), places, number(room),
                                   number(width)};
   // Who joins slices goes from place to place.
-  if (warps > 1) {
+  if (joinsSlices()) {
     sizes.insert(sizes.begin() + 2, colSlices);
     shape.insert(shape.begin() + 2, number(colSlices));
   }
   // Kernels of one artifact that split differently have memory of their own.
-  StringRef of = warps > 1 ? "team_" : "";
+  StringRef of = joinsSlices() ? "team_" : "";
   parts = addArgument((of + "parts").str(), "workspace",
                       MemRefType::get(sizes, b.getF32Type()), shape);
+  // Teams arrive each for its slices.
+  int64_t levels = schedule.getMovingTeam() ? 4 : 2;
   arrived = addArgument((of + "arrived").str(), "counter",
-                        MemRefType::get({2, lines, any}, b.getI32Type()),
-                        {number(2), linesOf(), places});
+                        MemRefType::get({levels, lines, any}, b.getI32Type()),
+                        {number(levels), linesOf(), places});
 }
 
 SmallVector<Value> DecodeProgram::placeOf(int64_t level, Value place,
                                           Value slice) {
-  if (warps == 1)
+  if (!joinsSlices())
     return {constant(level), line, place};
   return {constant(level), line, slice, place};
 }
@@ -154,6 +156,12 @@ void DecodeProgram::inWarps(StringRef name,
 void DecodeProgram::joinAll(const Twine &name, int64_t level, Value place,
                             Value count, int64_t step,
                             function_ref<void(DecodeState, Value slice)> then) {
+  for (int64_t own = 0; own < ownSlices; ++own) {
+    Value slice = constant(firstSlice + own);
+    then(joinFrom(level, place, count, step, slice), slice);
+  }
+  if (ownSlices)
+    return;
   if (warps == 1)
     return then(joinFrom(level, place, count, step, Value()), Value());
   forSlices(name, [&](Value slice) {
@@ -172,8 +180,9 @@ DecodeState DecodeProgram::joinFrom(int64_t level, Value place, Value count,
 
 void DecodeProgram::ifLast(int64_t level, Value place, Value count,
                            function_ref<void()> build) {
+  int64_t own = ownSlices ? level + 2 * (firstSlice / ownSlices) : level;
   choose(ArriveLastOp::create(b, arrived,
-                              ValueRange{constant(level), line, place}, count),
+                              ValueRange{constant(own), line, place}, count),
          build);
 }
 

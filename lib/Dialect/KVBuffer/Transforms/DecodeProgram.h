@@ -147,6 +147,30 @@ private:
   void divideSplits(
       const Tiles &tiles, mlir::Value split, mlir::Value splitCount,
       llvm::function_ref<void(mlir::Value share, mlir::Value used)> compute);
+  /// The tiles of a split, where the kernel divides a sequence's, and how many
+  /// splits there are then.
+  std::pair<mlir::Value, mlir::Value> shareOfSplits(const Tiles &tiles,
+                                                    mlir::Value splitCount);
+  /// Each block has a split of one sequence, which teams compute
+  /// (DecodeRoles.cpp).
+  void buildRoles();
+  struct Roles;
+  /// Slots of `rows` x `cols` elements, whose tiles are columns from `offset`
+  /// on of rows of `depthInMemory`.
+  mlir::TypedValue<RingType> makeRing(int64_t rows, int64_t cols,
+                                      int64_t depthInMemory, int64_t offset,
+                                      int64_t slots, llvm::StringRef from,
+                                      llvm::ArrayRef<llvm::StringRef> to);
+  void makeChannels(Roles &roles);
+  /// What the team of the scores does, that of half of O's columns, and the one
+  /// that moves.
+  void computeScores(const Roles &roles);
+  void computeHalf(const Roles &roles, unsigned half);
+  void moveTiles(const Roles &roles);
+  /// The number of a filling or entry of tile `i`, after `before` others.
+  mlir::Value numberOf(int64_t before, mlir::Value i);
+  /// The first key of the tile that is tile `i`, from the last one on.
+  mlir::Value keyOf(const Roles &roles, mlir::Value i);
   /// Each block has a share of all sequences.
   void buildShares();
   /// Ragged queries: rows past those that the launch says a sequence has at
@@ -184,6 +208,8 @@ private:
   /// counted from the last one, of each `warps`.
   DecodeState readKeys(mlir::Value first, mlir::Value end, const Tiles &tiles,
                        mlir::Value warp);
+  /// Whether partial results are stored slice by slice.
+  bool joinsSlices() { return warps > 1 || schedule.getMovingTeam(); }
   /// Where the slice of a partial result lies, of level 0 (a piece) or 1 (what
   /// a block has joined).
   llvm::SmallVector<mlir::Value> placeOf(int64_t level, mlir::Value place,
@@ -253,6 +279,8 @@ private:
   /// Where warps leave their accumulators, slice by slice, and the maxima and
   /// sums of their rows; null in blocks of one.
   mlir::Value accShelf, rowShelf;
+  /// Slices of columns that a team of half of O's columns has; none elsewhere.
+  int64_t firstSlice = 0, ownSlices = 0;
   /// Partial results and counters: level (pieces, what blocks have joined of
   /// them), head and tile, place; for partial results of blocks of several
   /// warps the slice of columns comes before the place.

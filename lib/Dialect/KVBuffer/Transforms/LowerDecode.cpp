@@ -29,6 +29,7 @@
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
+#include "kvbuffer/Target/LatentRoles.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -55,7 +56,9 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
       weights(weightsOf(op)),
       depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
       valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())),
-      colSlices(colSlicesOf(valueDepth, this->warps)),
+      colSlices(schedule.getMovingTeam()
+                    ? valueDepth / LatentRoles::kProductCols
+                    : colSlicesOf(valueDepth, this->warps)),
       sliceCols(valueDepth / colSlices),
       accType(
           fragment(schedule.getBM(), valueDepth, b.getF32Type(), Role::Acc)),
@@ -213,6 +216,8 @@ void DecodeProgram::buildHead(Value copy) {
   // What is a line by itself is a part of a head of the cache.
   if (headParts > 1)
     kvHead = arith::DivUIOp::create(b, kvHead, constant(headParts));
+  if (schedule.getMovingTeam())
+    return buildRoles();
   if (warps == 1) {
     allocBuffers();
   } else {
@@ -290,18 +295,23 @@ void DecodeProgram::buildSplits() {
   divideSplits(tiles, split, splitCount, compute);
 }
 
-void DecodeProgram::divideSplits(
-    const Tiles &tiles, Value split, Value splitCount,
-    function_ref<void(Value share, Value used)> compute) {
-  Value one = constant(1), share;
+std::pair<Value, Value> DecodeProgram::shareOfSplits(const Tiles &tiles,
+                                                     Value splitCount) {
+  Value share;
   if (int64_t size = schedule.getSplitKeys()->size)
     share = constant(size / schedule.getBN());
   else
     share = arith::MaxUIOp::create(
-        b, arith::CeilDivUIOp::create(b, tiles.count, splitCount), one);
+        b, arith::CeilDivUIOp::create(b, tiles.count, splitCount), constant(1));
   // A sequence without a key has one split without a tile.
-  Value used =
-      unitsOf(tiles, arith::CeilDivUIOp::create(b, tiles.count, share));
+  return {share,
+          unitsOf(tiles, arith::CeilDivUIOp::create(b, tiles.count, share))};
+}
+
+void DecodeProgram::divideSplits(
+    const Tiles &tiles, Value split, Value splitCount,
+    function_ref<void(Value share, Value used)> compute) {
+  auto [share, used] = shareOfSplits(tiles, splitCount);
   Value mine = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, split, used);
   auto ifMine = scf::IfOp::create(b, mine, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
@@ -433,7 +443,8 @@ void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,
                         gpu::GPUFuncOp kernel, CacheAppendOp append) {
   // Where each warp works by itself, what follows knows the schedule of one.
   Schedule own = op.getSchedule()->getStructure();
-  int64_t warps = own.warpCols > 1 ? 1 : std::exchange(own.warps, 1);
+  bool shares = own.warpCols > 1 || own.movingTeam();
+  int64_t warps = shares ? 1 : std::exchange(own.warps, 1);
   auto schedule = ScheduleAttr::get(b.getContext(), own);
   op.setScheduleAttr(schedule);
   kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);

@@ -122,6 +122,10 @@ static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
     return op.emitOpError()
            << "has values that are a part of its keys, and come where these "
               "do; expected v_path = direct";
+  if (s.getSplitKeys() && s.getMovingTeam() && !op.isLatent())
+    return op.emitOpError()
+           << "split_keys = true with producers is for values that are a part "
+              "of keys (one cache that is k and v); expected producers = 0";
   if (s.getSplitKeys() && s.getWarpCols() > 1 && !op.isLatent())
     return op.emitOpError()
            << "split_keys = true with warp_cols = " << s.getWarpCols()

@@ -78,7 +78,8 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
   let summary = "Waits until at most `pending` groups of wgmma are in flight";
   let description = [{
     The accumulators of the groups that have finished pass through, so that no
-    use of them can move before the wait.
+    use of them can move before the wait. There are none where the registers
+    stay in flight.
 
     Example:
 
@@ -91,7 +92,7 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
       Arg<I64Attr, "groups that may still be in flight">:$pending);
   let results = (outs
       Res<Variadic<AnyVectorOfNonZeroRank>, "the accumulators of those that have finished">:$results);
-  let assemblyFormat = "$values attr-dict `:` type($values)";
+  let assemblyFormat = "($values^)? attr-dict (`:` type($values)^)?";
   let hasVerifier = 1;
 }
 

@@ -383,7 +383,9 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_Together, KVBuffer_
   let description = [{
     Like `kvbuffer.mma`, but asynchronous and with b (and a, where it is a staged
     slot) read from LDS by the matrix unit itself. Without `acc` the product
-    starts from zero. One group of products: `kvbuffer.mma_wait` counts groups.
+    starts from zero. `acc` may be a product in flight, which this one goes on
+    with in the same registers: it can then be awaited, but has no result of its
+    own. One group of products: `kvbuffer.mma_wait` counts groups.
     Slots that a group reads must not be released before its wait. The operands'
     shapes are those of the slots, `BN` rows and `smem_cols` columns, or of views
     of them (`kvbuffer.staged_view`).
@@ -399,7 +401,8 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_Together, KVBuffer_
       Arg<AnyTypeOf<[KVBuffer_FragmentType, KVBuffer_StagedType]>,
           "rows of the product, in registers or in a slot">:$a,
       Arg<KVBuffer_StagedType, "columns of the product, a slot">:$b,
-      Arg<Optional<KVBuffer_FragmentType>, "what the product is added to; zero without it">:$acc,
+      Arg<Optional<AnyTypeOf<[KVBuffer_FragmentType, KVBuffer_PendingType]>>,
+          "what the product is added to; zero without it">:$acc,
       Arg<UnitAttr, "b's rows are the product's columns">:$transpose_b);
   let results = (outs Res<KVBuffer_PendingType, "the product in flight">:$result);
   let assemblyFormat = [{
@@ -414,7 +417,8 @@ def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_Together, KVBuffer_Na
   let summary = "Waits for a product in flight";
   let description = [{
     `younger` is the number of groups started after this one that may still run;
-    older groups have then finished as well.
+    older groups have then finished as well. Of a product that another one goes
+    on with nothing may use the result: what the wait says of slots holds.
 
     Example:
 

@@ -191,10 +191,15 @@ struct Schedule : TileParameters {
   int64_t cluster() const {
     return severalTiles() ? severalTiles()->cluster : 1;
   }
+  /// Whether the rows of latent attention are dealt to teams: beside the one
+  /// that moves, one of `warps` warps has scores, and two half of O's columns
+  /// each.
+  bool dividesColumns() const { return movingTeam() && splitKeys(); }
   /// Warps of a block.
   int64_t blockWarps() const {
     const MovingTeam *mover = movingTeam();
-    return warps + (mover ? mover->warps + mover->widens.warps : 0);
+    return (dividesColumns() ? 3 : 1) * warps +
+           (mover ? mover->warps + mover->widens.warps : 0);
   }
   /// Parts that the warps cut the rows of accumulators into, and the rows of
   /// one (of all, where the number of warps is open).

@@ -1,0 +1,84 @@
+//===- LatentRoles.h - Teams of latent attention ----------------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// How a block of latent attention whose warps have roles divides a row of keys
+/// and the chip's memory: what the program (DecodeRoles.cpp) is built of, and
+/// what its schedule takes of a chip.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_TARGET_LATENTROLES_H
+#define KVBUFFER_TARGET_LATENTROLES_H
+
+#include "kvbuffer/Target/ScheduleLimits.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace kvbuf {
+
+/// The parts of a row of keys, each of which has slots of its own: the columns
+/// of values of the one and the other team, and the rest. Sizes in columns.
+struct LatentRoles {
+  /// Columns of O in one product; ptxas wants what a product takes of the
+  /// registers that all lanes start with (C7602), so that a team has several.
+  static constexpr int64_t kProductCols = 128;
+  /// Columns of queries that stay in registers, as far as values have them: so
+  /// many leave 32 registers beside those and the scores.
+  static constexpr int64_t kQueryCols = 384;
+
+  /// Of values of one team; of a row beside values.
+  int64_t half, rest;
+  /// Of queries: those in registers.
+  int64_t queries;
+  /// Slots of the parts and of weights.
+  int64_t leftSlots, rightSlots, restSlots, weightSlots;
+  /// Registers of a lane of the team that has scores.
+  int64_t scoreRegisters;
+
+  static LatentRoles of(const Schedule &schedule, const TileOperands &operands,
+                        const TargetInfo &target) {
+    LatentRoles roles;
+    int64_t values = operands.valueHeadSize;
+    roles.half = values / 2;
+    roles.rest = operands.headSize - values;
+    roles.queries =
+        schedule.qInRegs ? std::min<int64_t>(values, kQueryCols) : 0;
+    // The second team begins later, when the next scores are on their way.
+    roles.leftSlots = schedule.stages;
+    roles.rightSlots = std::max<int64_t>(schedule.stages - 1, 2);
+    bool few = schedule.stages < 3;
+    roles.restSlots = few ? 1 : 2;
+    roles.weightSlots = few ? 1 : 2;
+    const MovingTeam &mover = *schedule.movingTeam();
+    int64_t lanes = schedule.blockWarps() * int64_t(target.waveSize);
+    int64_t start =
+        llvm::alignDown(target.registersPerBlock / lanes, target.registerStep);
+    int64_t left = schedule.blockWarps() * start -
+                   2 * schedule.warps * mover.otherRegisters -
+                   mover.warps * mover.registers;
+    roles.scoreRegisters = std::min<int64_t>(
+        llvm::alignDown(left / schedule.warps, target.registerStep),
+        llvm::alignDown(target.registersPerLane + 1, target.registerStep));
+    return roles;
+  }
+
+  /// Bytes of shared memory: slots of elements of 16 bits, queries that are not
+  /// in registers, and what the teams say of rows, two entries to each.
+  int64_t bytes(const Schedule &schedule) const {
+    int64_t columns = half * (leftSlots + rightSlots) + rest * restSlots;
+    int64_t own = 2 * half + rest - queries;
+    constexpr int64_t kEntries = 4, kBarriers = 1024;
+    return 2 * (columns * schedule.BN + own * schedule.BM +
+                weightSlots * schedule.BM * schedule.BN) +
+           kEntries * schedule.warps * 32 * 8 + kBarriers;
+  }
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_TARGET_LATENTROLES_H

@@ -1,0 +1,80 @@
+// Latent attention where groups of warps multiply together: teams of the scores, of each
+// half of O's columns, and one that moves. Three rings of parts of a row, of which two
+// teams read the first two.
+// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a | FileCheck %s
+// Who asks for no producers gets the program of alike warps.
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a schedule=producers=0" | FileCheck %s --check-prefix=ALIKE
+
+!q = memref<?x1x128x576xbf16>
+!o = memref<?x1x128x512xbf16>
+!rows = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>
+
+// Queries: 384 columns are in registers, 192 in LDS.
+// CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<64x192xbf16, {{.*}}cache_depth = 576, head_dim_offset = 384>
+// CHECK-DAG: #[[LEFT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 3, {{.*}}cache_depth = 576>
+// CHECK-DAG: #[[RIGHT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 256>
+// CHECK-DAG: #[[REST:.*]] = #kvbuffer.kv_buffer<64x64xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 512>
+
+// ALIKE-LABEL: gpu.func @latent
+// ALIKE-NOT: kvbuffer.teams
+
+// CHECK-LABEL: gpu.func @latent
+// CHECK-SAME: known_block_size = array<i32: 512, 1, 1>
+// CHECK: kvbuffer.ring {{.*}} from @load to [@scores] : <#[[Q]]>
+// CHECK: %[[L:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left] : <#[[LEFT]]>
+// CHECK: %[[R:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @right] : <#[[RIGHT]]>
+// CHECK: %[[T:.*]] = kvbuffer.ring {{.*}} from @load to [@scores] : <#[[REST]]>
+// CHECK: %[[P:.*]] = kvbuffer.ring {{.*}} from @scores to [@left, @right]
+// CHECK: kvbuffer.team @scores warps(4) registers(168)
+// CHECK: scf.for
+// Four products go on with each other; behind the last but one the second half begins.
+// CHECK: kvbuffer.ring_wait %[[L]]
+// CHECK: %[[S0:.*]] = kvbuffer.mma_start
+// CHECK: kvbuffer.ring_wait %[[R]]
+// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
+// CHECK: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
+// CHECK: kvbuffer.ring_wait %[[T]]
+// CHECK: %[[S3:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S2]] :
+// CHECK: kvbuffer.mma_wait %[[S2]] {younger = 1 : i64}
+// CHECK-NEXT: kvbuffer.queue_put
+// CHECK-NEXT: %[[S:.*]] = kvbuffer.mma_wait %[[S3]] {younger = 0 : i64}
+// CHECK: kvbuffer.online_softmax
+// CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
+// CHECK-NEXT: kvbuffer.queue_put
+// CHECK: kvbuffer.team @left warps(4) registers(160)
+// Queries pass by.
+// CHECK: kvbuffer.ring_wait %[[L]][%c0]
+// CHECK-NEXT: kvbuffer.ring_release %[[L]][%c0]
+// CHECK: scf.for
+// CHECK: %[[SLOT:.*]] = kvbuffer.ring_wait %[[L]][%[[N:.*]]]
+// CHECK: kvbuffer.queue_take
+// CHECK-COUNT-2: kvbuffer.rescale %{{.*}} : <64x128xf32, acc>
+// CHECK: %[[W:.*]] = kvbuffer.ring_wait %[[P]]
+// CHECK: kvbuffer.staged_view %[[SLOT]][0, 0]
+// CHECK: kvbuffer.mma_start %[[W]],
+// CHECK: kvbuffer.staged_view %[[SLOT]][0, 128]
+// CHECK: kvbuffer.mma_start %[[W]],
+// CHECK-COUNT-2: kvbuffer.mma_wait
+// CHECK-NEXT: kvbuffer.ring_release %[[L]][%[[N]]]
+// CHECK-NEXT: kvbuffer.ring_release %[[P]]
+// Each half joins its own slices of split keys.
+// CHECK: kvbuffer.partial_store
+// CHECK: kvbuffer.arrive_last %{{.*}}[%c0,
+// CHECK: kvbuffer.team @right warps(4) registers(160)
+// CHECK: kvbuffer.arrive_last %{{.*}}[%c2,
+// CHECK: kvbuffer.team @load warps(4) registers(24)
+// CHECK: kvbuffer.cache_tile
+// CHECK-COUNT-3: kvbuffer.ring_load
+// CHECK-NOT: kvbuffer.ring_load
+func.func @latent(%q: !q, %rows: !rows, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
+  return
+}
+
+// Several query rows of few heads are one tile of alike warps.
+// CHECK-LABEL: gpu.func @few
+// CHECK-NOT: kvbuffer.teams
+func.func @few(%q: memref<?x2x16x576xbf16>, %rows: !rows, %o: memref<?x2x16x512xbf16>) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x2x16x576xbf16>, !rows, !rows, memref<?x2x16x512xbf16>
+  return
+}
