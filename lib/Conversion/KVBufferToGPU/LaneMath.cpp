@@ -469,6 +469,9 @@ void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
   bool branches = lanes.target.branchedRescaleAccumulators &&
                   int64_t(acc.size()) * atom.registers() >=
                       lanes.target.branchedRescaleAccumulators;
+  // Who waits for another team's factors has nothing in flight that a branch
+  // would hold up.
+  branches |= bool(op.getFactor().getDefiningOp<QueueTakeOp>());
   // A factor is exactly 1 where the maximum stays, so nothing changes.
   Values changes;
   if (lanes.target.predicatesRescale || branches)

@@ -39,8 +39,8 @@
 // CHECK-NEXT: kvbuffer.queue_put
 // CHECK-NEXT: %[[S:.*]] = kvbuffer.mma_wait %[[S3]] {younger = 0 : i64}
 // CHECK: kvbuffer.online_softmax
-// CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
 // CHECK-NEXT: kvbuffer.queue_put
+// CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
 // CHECK: kvbuffer.team @left warps(4) registers(160)
 // Queries pass by.
 // CHECK: kvbuffer.ring_wait %[[L]][%c0]

@@ -198,10 +198,11 @@ void DecodeProgram::computeScores(const Roles &roles) {
         b, pType, rowType, rowType, rowType, s, loop.getRegionIterArg(0),
         loop.getRegionIterArg(1), softmaxScale, /*masked=*/b.getUnitAttr(),
         unbounded);
-    RingPutOp::create(b, softmax.getP(), roles.weights, i,
-                      /*transpose=*/false);
+    // The first half rescales while weights are on their way.
     QueuePutOp::create(b, ValueRange{softmax.getRescale()}, roles.factors[0],
                        i);
+    RingPutOp::create(b, softmax.getP(), roles.weights, i,
+                      /*transpose=*/false);
     scf::YieldOp::create(b, ValueRange{softmax.getNewMax(), softmax.getNewSum(),
                                        softmax.getRescale()});
   }
