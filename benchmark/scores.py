@@ -10,7 +10,8 @@
 Each function is checked against float64 (2 sequences of 300 rows on 700 keys), and timed
 in turns with the plain kernel that visits the same tiles of keys: 4 sequences of 4096
 rows, and one of 16384, 16 heads, bf16. A column says what part of the plain kernel's rate
-a function has.
+a function has. `blocks10` to `blocks50` visit the blocks of keys that lists name, so many
+percent of all, an eighth of them partly visible: of the plain kernel's rate for that part.
 
 Exit status: 0 all are right; 1 some are not; 2 bad usage.
 """
@@ -32,16 +33,28 @@ LARGEST, MEAN = 2.0, 1.15
 DISTANCE = "      %distance = arith.subi %key, %position : index\n"
 ADD = "      %t = arith.addf %s, %b : f32"
 
+#: Lists of blocks of keys, and the region that hides keys of the partly visible ones: all
+#: but a triangle.
+BLOCK = 128
+LISTS = tuple((name, f"memref<{'?x' * rank}i32>", None) for name, rank in (
+    ("kv_num_blocks", 3), ("kv_indices", 4), ("full_kv_num_blocks", 3),
+    ("full_kv_indices", 4)))
+TRIANGLE = LISTS, False, f"""\
+      %block = arith.constant {BLOCK} : index
+      %i = arith.remui %row, %block : index
+      %j = arith.remui %key, %block : index
+      %t = arith.cmpi ule, %j, %i : index""", ""
+
 #: What each function captures (name, type, shape), whether it makes scores, its body, and
 #: the mask beside it.
 FUNCTIONS = {
-    "alibi": (("captured", f"memref<{HEADS}xf32>", f"[{HEADS}]"), True, f"""\
+    "alibi": ((("captured", f"memref<{HEADS}xf32>", f"[{HEADS}]"),), True, f"""\
       %slope = memref.load %captured_[%head] : memref<{HEADS}xf32>
 {DISTANCE}      %n = arith.index_cast %distance : index to i32
       %far = arith.sitofp %n : i32 to f32
       %b = arith.mulf %far, %slope : f32
 {ADD}""", "causal = true"),
-    "relative": (("captured", f"memref<{HEADS}x31xf32>", f"[{HEADS}, 31]"), True, f"""\
+    "relative": ((("captured", f"memref<{HEADS}x31xf32>", f"[{HEADS}, 31]"),), True, f"""\
       %c15 = arith.constant 15 : index
       %cm15 = arith.constant -15 : index
 {DISTANCE}      %least = arith.maxsi %distance, %cm15 : index
@@ -49,35 +62,38 @@ FUNCTIONS = {
       %bucket = arith.addi %most, %c15 : index
       %b = memref.load %captured_[%head, %bucket] : memref<{HEADS}x31xf32>
 {ADD}""", ""),
-    "bias": (("captured", f"memref<{HEADS}x?x?xbf16>", f'[{HEADS}, "seq_q", "seq_k"]'), True,
+    "bias": ((("captured", f"memref<{HEADS}x?x?xbf16>", f'[{HEADS}, "seq_q", "seq_k"]'),), True,
              f"""\
       %narrow = memref.load %captured_[%head, %row, %key] : memref<{HEADS}x?x?xbf16>
       %b = arith.extf %narrow : bf16 to f32
 {ADD}""", ""),
-    "softcap": (None, True, f"""\
+    "softcap": ((), True, f"""\
       %cap = arith.constant {CAP} : f32
       %x = arith.divf %s, %cap : f32
       %y = math.tanh %x : f32
       %t = arith.mulf %y, %cap : f32""", "causal = true"),
-    "documents": (("captured", "memref<?x?xi32>", '["batch", "seq_k"]'), False, """\
+    "documents": ((("captured", "memref<?x?xi32>", '["batch", "seq_k"]'),), False, """\
       %c0 = arith.constant 0 : index
       %at = arith.maxsi %position, %c0 : index
       %own = memref.load %captured_[%batch, %at] : memref<?x?xi32>
       %other = memref.load %captured_[%batch, %key] : memref<?x?xi32>
       %t = arith.cmpi eq, %own, %other : i32""", "causal = true"),
-    "prefix": (("captured", "memref<?xi32>", '["batch"]'), False, """\
+    "prefix": ((("captured", "memref<?xi32>", '["batch"]'),), False, """\
       %prefix = memref.load %captured_[%batch] : memref<?xi32>
       %end = arith.index_cast %prefix : i32 to index
       %first = arith.cmpi slt, %key, %end : index
       %before = arith.cmpi sle, %key, %position : index
       %t = arith.ori %first, %before : i1""", ""),
-    "window": (None, False, f"""\
+    "window": ((), False, f"""\
       %left = arith.constant {LEFT} : index
       %distance = arith.subi %position, %key : index
       %near = arith.cmpi sle, %distance, %left : index
       %before = arith.cmpi sle, %key, %position : index
       %t = arith.andi %near, %before : i1""", ""),
+    "blocks10": TRIANGLE, "blocks25": TRIANGLE, "blocks50": TRIANGLE,
 }
+#: The part of the blocks that functions with lists visit.
+VISIBLE = {"blocks10": 0.1, "blocks25": 0.25, "blocks50": 0.5}
 #: Plain kernels by the mask.
 PLAIN = {"": "plain", "causal = true": "plain-causal",
          f"causal = true, left = {LEFT}": "plain-window"}
@@ -91,24 +107,30 @@ def plain_of(name):
 
 def source(size, mask, function=None):
     """The program of a function, or of none."""
-    capture, scores, body = None, False, ""
+    capture, scores, body = (), False, ""
     if function:
         capture, scores, body, mask = FUNCTIONS[function]
     qo = f"memref<?x?x{HEADS}x{size}xbf16, strided<[?, ?, ?, 1]>>"
     kv = f"!kvbuffer.cache<dense, bf16, heads = {HEADS}, head_size = {size}>"
     argument = captured = inner = region = ""
+    for name, kind, shape in capture:
+        sizes = f", kvbuffer.shape = {shape}" if shape else ""
+        argument += f'%{name}: {kind} {{kvbuffer.name = "{name}"{sizes}}}, '
+        inner += f", %{name}_: {kind}"
     if capture:
-        name, kind, shape = capture
-        argument = (f'%{name}: {kind} {{kvbuffer.name = "{name}", '
-                    f"kvbuffer.shape = {shape}}}, ")
-        captured, inner = f"    captures(%{name} : {kind})\n", f", %{name}_: {kind}"
+        captured = (f"    captures({', '.join(f'%{name}' for name, _, _ in capture)} : "
+                    f"{', '.join(kind for _, kind, _ in capture)})\n")
     if function:
         first = "%s: f32, " if scores else ""
         region = (f"    {'score' if scores else 'visible'} {{\n    ^bb0({first}%batch: "
                   "index, %head: index, %row: index, %position: index, %key: index"
                   f"{inner}):\n{body}\n      kvbuffer.yield %t : "
                   f"{'f32' if scores else 'i1'}\n    }}\n")
-    attributes = f" {{mask = #kvbuffer.mask<{mask}>}}" if mask else ""
+    attributes = [f"mask = #kvbuffer.mask<{mask}>"] if mask else []
+    if capture == LISTS:
+        attributes.append(f"block_mask = #kvbuffer.block_mask<rows = {BLOCK}, keys = "
+                          f"{BLOCK}, lists = [0, 1, 2, 3]>")
+    attributes = f" {{{', '.join(attributes)}}}" if attributes else ""
     return (f"func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, {argument}%o: {qo}) {{\n"
             f"  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){attributes} : "
             f"{qo}, {kv}, {kv}, {qo}\n{captured}{region}  return\n}}\n")
@@ -125,8 +147,33 @@ def compile_all(folder, target, compiler, sizes):
                         str(folder / f"{name}.kvbuf")], check=True, input=text, text=True)
 
 
+def lists(torch, part, queries, keys):
+    """Lists that show a part of the blocks, chosen by chance; and all that is seen."""
+    tall, wide = -(-queries // BLOCK), -(-keys // BLOCK)
+    count = max(1, round(part * wide))
+    partly = -(-count // 8)
+    order = torch.rand(tall, wide, device="cuda").argsort()[None, None].int()
+    numbers = [torch.full((1, 1, tall), n, device="cuda", dtype=torch.int32)
+               for n in (partly, count - partly)]
+    which = [order[..., :partly].sort().values, order[..., partly:count].sort().values]
+    which = [torch.nn.functional.pad(x, (0, wide - x.shape[-1])).contiguous()
+             for x in which]
+    seen = torch.zeros(tall * BLOCK, wide * BLOCK, device="cuda", dtype=torch.bool)
+    if queries <= 1024:
+        triangle = torch.ones(BLOCK, BLOCK, device="cuda", dtype=torch.bool).tril()
+        tiles = seen.view(tall, BLOCK, wide, BLOCK)
+        for row in range(tall):
+            for n, column in enumerate(order[0, 0, row, :count].tolist()):
+                tiles[row, :, column] = triangle if n < partly else True
+    tensors = dict(zip((name for name, _, _ in LISTS),
+                       (numbers[0], which[0], numbers[1], which[1])))
+    return tensors, seen[:queries, :keys]
+
+
 def captures(torch, name, batch, queries, keys):
-    """The tensor that a function captures."""
+    """The tensor that a function captures; of lists all, and what is seen."""
+    if name in VISIBLE:
+        return lists(torch, VISIBLE[name], queries, keys)
     if name == "alibi":
         return torch.rand(HEADS, device="cuda") / 8
     if name == "relative":
@@ -161,11 +208,15 @@ def expected(torch, name, tensor, q, k, v):
         seen = seen & ((j < tensor[:, None, None]) | (j <= i))[:, None]
     elif name == "window":
         seen = seen & (j <= i) & (i - j <= LEFT)
+    elif name in VISIBLE:
+        seen = seen & tensor[1]
     if FUNCTIONS[name][3]:
         seen = seen & (j <= i)
     s = s.masked_fill(~seen, float("-inf"))
     weights = torch.exp(s - s.amax(-1, keepdim=True))
     total = weights.sum(-1, keepdim=True)
+    # Rows that see no key are 0.
+    weights, total = weights.nan_to_num(), total.nan_to_num().clamp(min=1e-300)
 
     def times_values(w):
         return torch.einsum("bhij,bjhd->bihd", w / total, v.double())
@@ -178,11 +229,18 @@ def inputs(torch, batch, queries, keys, size):
             for n in (queries, keys, keys)]
 
 
+def given(tensor):
+    """What a launch is given of what `captures` returns."""
+    if isinstance(tensor, tuple):
+        return tensor[0]
+    return {} if tensor is None else {"captured": tensor}
+
+
 def check(torch, kernel, name, size):
     q, k, v = inputs(torch, 2, 300, 700, size)
     tensor = captures(torch, name, 2, 300, 700)
     o = torch.full_like(q, float("nan"))
-    kernel(q=q, k=k, v=v, o=o, **({} if tensor is None else {"captured": tensor}))
+    kernel(q=q, k=k, v=v, o=o, **given(tensor))
     exact, usual = expected(torch, name, tensor, q, k, v)
     error, base = (o.double() - exact).abs(), (usual - exact).abs()
     return bool(error.max() <= LARGEST * base.max() and
@@ -209,7 +267,7 @@ def run_all(folder, sizes):
                 q, k, v = inputs(torch, batch, rows, rows, size)
                 tensor = captures(torch, name, batch, rows, rows)
                 o = torch.empty_like(q)
-                more = {} if tensor is None else {"captured": tensor}
+                more = given(tensor)
                 contestants = {"own": lambda: kernel(q=q, k=k, v=v, o=o, **more),
                                "plain": lambda: plain(q=q, k=k, v=v, o=o)}
                 times = {label: [] for label in contestants}
@@ -219,6 +277,8 @@ def run_all(folder, sizes):
                     times[label] += common.microseconds(
                         torch, contestants[label], LAUNCHES)
                 own, other = (statistics.median(times[x]) for x in ("own", "plain"))
+                blocks = rows // BLOCK
+                other *= round(VISIBLE.get(name, 1) * blocks) / blocks
                 cells += f"{own:>12.1f}{other / own:>10.3f}"
                 del q, k, v, o, tensor, more
             print(cells, flush=True)

@@ -34,7 +34,7 @@ HEADS, SIZE = 2, 32
 NAMES = ["kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices"]
 
 
-def source(lists, score=False):
+def source(lists, score=False, causal=False):
     """A program whose partly visible tiles hide keys of other documents."""
     kinds = ["!numbers", "!blocks"] * 2
     arguments = "".join(f', %l{i}: {kinds[i]} {{kvbuffer.name = "{NAMES[i]}"}}'
@@ -54,6 +54,7 @@ def source(lists, score=False):
       %t = arith.subf %s, %b : f32
       kvbuffer.yield %t : f32
     }}""" * score
+    mask = ", mask = #kvbuffer.mask<causal = true>" * causal
     return f"""
 !qo = memref<?x?x{HEADS}x{SIZE}xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<dense, bf16, heads = {HEADS}, head_size = {SIZE}>
@@ -62,7 +63,7 @@ def source(lists, score=False):
 func.func @f(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %lse: memref<?x{HEADS}x?xf32>,
              %doc: memref<?x?xi32> {{kvbuffer.name = "doc", kvbuffer.shape = ["batch", "seq_k"]}}{arguments}) {{
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse)
-    {{block_mask = #kvbuffer.block_mask<rows = {BLOCK}, keys = {BLOCK}, lists = [{", ".join(str(i + 1) for i in range(lists))}]>}}
+    {{block_mask = #kvbuffer.block_mask<rows = {BLOCK}, keys = {BLOCK}, lists = [{", ".join(str(i + 1) for i in range(lists))}]>{mask}}}
     : !qo, !kv, !kv, !qo, lse memref<?x{HEADS}x?xf32>
     captures(%doc{captured} : memref<?x?xi32>{types}){far}
     visible {{
@@ -128,17 +129,17 @@ class BlockLists(unittest.TestCase):
         seen[:, 1, :BLOCK, BLOCK:] = False
         return dict(q=q, k=k, v=v, doc=doc.astype(np.int32)), seen
 
-    def run_lists(self, tensors, *lists, score=False):
+    def run_lists(self, tensors, *lists, **more):
         o = np.full(tensors["q"].shape, 0x7FC0, np.uint16)
         lse = np.full((1, HEADS, o.shape[1]), np.nan, np.float32)
         arrays = dict(tensors, o=o, lse=lse, **dict(zip(NAMES, lists)))
-        key = len(lists), score
+        text = source(len(lists), **more)
         if FOLDER:
-            run_tiles(source(*key), arrays)
+            run_tiles(text, arrays)
             return from_bf16(arrays["o"]), arrays["lse"]
-        if key not in self.kernels:
-            self.kernels[key] = kvbuf.compile(source(*key), target=CHIP)
-        self.kernels[key](**arrays)
+        if text not in self.kernels:
+            self.kernels[text] = kvbuf.compile(text, target=CHIP)
+        self.kernels[text](**arrays)
         return from_bf16(o), lse
 
     def right(self, tensors, seen, result, score=False):
@@ -210,6 +211,20 @@ class BlockLists(unittest.TestCase):
         beyond[0, 0, 0, 1] = 77
         self.assertTrue(self.right(tensors, seen, self.run_lists(
             tensors, np.array([[[77, -3]]], np.int32), beyond)))
+
+
+    def test_lists_know_better(self):
+        """A mask hides keys of partly visible blocks alone, wherever the sequence ends."""
+        for keys in 2 * BLOCK, 2 * BLOCK - 9:
+            tensors, _ = self.problem(BLOCK, keys, [20])
+            doc = tensors["doc"][0]
+            partly = np.array([[[1]]], np.int32), np.array([[[[0, 9]]]], np.int32)
+            wholly = np.array([[[1]]], np.int32), np.array([[[[1, 9]]]], np.int32)
+            at = np.arange(BLOCK)[:, None] + keys - BLOCK
+            seen = (doc[:BLOCK, None] == doc) & (np.arange(keys) <= at)
+            seen[:, BLOCK:] = True
+            self.assertTrue(self.right(tensors, seen[None, None], self.run_lists(
+                tensors, *partly, *wholly, causal=True)))
 
 
 if __name__ == "__main__":

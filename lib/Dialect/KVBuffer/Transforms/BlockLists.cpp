@@ -66,7 +66,7 @@ BlockLists::BlockLists(ImplicitLocOpBuilder &b, AttentionOp op,
 
   Value parts = listConstant(b, blockKeys / tileKeys);
   partial = makeList(b, lists[0], lists[1]);
-  masked = count = arith::MulIOp::create(b, partial.count, parts);
+  masked = partly = count = arith::MulIOp::create(b, partial.count, parts);
   if (lists.size() == 2)
     return;
   whole = makeList(b, lists[2], lists[3]);
@@ -76,6 +76,12 @@ BlockLists::BlockLists(ImplicitLocOpBuilder &b, AttentionOp op,
   Value rest = arith::RemUIOp::create(b, at.keys, wide);
   Value isCut = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rest, zero);
   masked = arith::SelectOp::create(b, isCut, count, masked);
+}
+
+Value BlockLists::isWhole(ImplicitLocOpBuilder &b, Value i) const {
+  if (!whole.count)
+    return nullptr;
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, partly);
 }
 
 Value BlockLists::keyOf(ImplicitLocOpBuilder &b, Value i) const {

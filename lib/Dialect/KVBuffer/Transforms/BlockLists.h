@@ -31,6 +31,9 @@ public:
   /// The first key of tile `i`.
   mlir::Value keyOf(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
 
+  /// Whether tile `i` is wholly visible; null where no list names such.
+  mlir::Value isWhole(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
+
 private:
   /// A list of blocks, and its place for the block of queries.
   struct List {
@@ -50,7 +53,8 @@ private:
   mlir::Value lastBlock;
   /// The most entries of a list that may be read.
   mlir::Value room;
-  mlir::Value count, masked;
+  /// Tiles, those of partly visible blocks, and those that are masked.
+  mlir::Value count, partly, masked;
 };
 
 } // namespace kvbuf

@@ -174,6 +174,8 @@ private:
     Value count;
     EdgeTiles edges;
     std::function<Value(Value)> keyOf;
+    /// Whether lists say that it is wholly visible; null: there are none.
+    std::function<Value(Value)> isWhole;
     /// Whether none but the first may be cut by the end of the sequence or the
     /// left side of a window.
     bool wholeAfterFirst;
@@ -491,7 +493,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   };
   // From right to left the end of the sequence cuts the first tile only; a
   // window may cut the last one too.
-  return {count, edges, keyOf, !mask.boundsLeft()};
+  return {count, edges, keyOf, /*isWhole=*/{}, !mask.boundsLeft()};
 }
 
 TileProgram::KeyTiles TileProgram::tilesOfLists() {
@@ -501,6 +503,7 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
   keyLo = constant(0);
   return {lists.getCount(), EdgeTiles(lists.getMasked()),
           [=, this](Value i) { return lists.keyOf(b, i); },
+          [=, this](Value i) { return lists.isWhole(b, i); },
           /*wholeAfterFirst=*/false};
 }
 
@@ -599,8 +602,10 @@ void TileProgram::computeTile() {
         s = RescaleOp::create(b, s, kFactor);
       s = scales.multiplyByToken(scales.multiply(s, kScale),
                                  scales.ofTokens(k, scoreType, tokens));
-      s = shapeScores(b, op, args, s, {batch, head, row, key, queries, keys},
-                      tiles.edges, i);
+      ScoreTile at{batch, head, row, key, queries, keys};
+      if (tiles.isWhole)
+        at.wholly = tiles.isWhole(i);
+      s = shapeScores(b, op, args, s, at, tiles.edges, i);
       auto softmax = OnlineSoftmaxOp::create(
           b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
           l, b.getF32FloatAttr(softmaxScale),

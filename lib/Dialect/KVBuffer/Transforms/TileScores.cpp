@@ -87,13 +87,36 @@ static Operation *readerOfScore(Region &region) {
   return reader->getBlock() == &region.front() ? reader : nullptr;
 }
 
+/// Whether a mask shows a key to the row that stands at `position`; it hides
+/// some.
+static Value visibleByMask(ImplicitLocOpBuilder &b, MaskAttr mask,
+                           Value position, Value key) {
+  using Predicate = arith::CmpIPredicate;
+  Value visible;
+  auto require = [&](Predicate predicate, int64_t reach) {
+    Value last = arith::AddIOp::create(
+        b, position, arith::ConstantIndexOp::create(b, reach).getResult());
+    Value holds = arith::CmpIOp::create(b, predicate, key, last);
+    visible = visible ? arith::AndIOp::create(b, visible, holds) : holds;
+  };
+  if (mask.boundsRight())
+    require(Predicate::sle, mask.rightReach());
+  if (mask.boundsLeft())
+    require(Predicate::sge, -mask.getLeft());
+  return visible;
+}
+
 /// The problem's own functions of the scores of a tile, times `scale` before.
 /// `isEdge`: the tile may have keys beyond the last one, and, where lists say
 /// which tiles are visible, hidden ones.
 static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                           const IRMapping &args, Value scores,
                           const ScoreTile &tile, double scale, bool isEdge) {
-  bool hides = !op.getVisible().empty() && (isEdge || !op.getBlockMaskAttr());
+  bool listed = static_cast<bool>(op.getBlockMaskAttr());
+  MaskAttr mask = op.getMaskValue();
+  // Lists know better than a mask, which is a part of the function then.
+  bool masks = listed && (mask.boundsLeft() || mask.boundsRight());
+  bool hides = (!op.getVisible().empty() || masks) && (isEdge || !listed);
   if (op.getScore().empty() && !hides && scale == 1.0)
     return scores;
   auto constant = [&](int64_t value) -> Value {
@@ -160,7 +183,15 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   else
     score = inlined(op.getScore(), {score});
   if (hides) {
-    Value visible = inlined(op.getVisible(), {});
+    Value visible;
+    if (masks)
+      visible = visibleByMask(b, mask, position, ownKey);
+    if (!op.getVisible().empty()) {
+      Value own = inlined(op.getVisible(), {});
+      visible = visible ? arith::AndIOp::create(b, visible, own) : own;
+    }
+    if (tile.wholly)
+      visible = arith::OrIOp::create(b, visible, tile.wholly);
     Value hidden = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
     score = arith::SelectOp::create(b, visible, score, hidden);
@@ -185,7 +216,8 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                          const ScoreTile &tile, const EdgeTiles &edges,
                          Value i) {
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
-  bool own = op.hasOwnScores();
+  bool listed = static_cast<bool>(op.getBlockMaskAttr());
+  bool own = op.hasOwnScores() || listed;
   if (cap > 0)
     scores = SoftcapOp::create(b, scores, b.getF32FloatAttr(scale),
                                b.getF32FloatAttr(cap));
@@ -204,9 +236,11 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
     masked->setAttr(KVBufferDialect::kEdgeTilesAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(masked.thenBlock());
-  Value hidden =
-      MaskOp::create(b, shaped(/*isEdge=*/true), tile.query, tile.queries,
-                     tile.key, tile.keys, op.getMaskValue(), tile.group);
+  Value hidden = MaskOp::create(
+      b, shaped(/*isEdge=*/true), tile.query, tile.queries, tile.key, tile.keys,
+      listed ? MaskAttr::get(op.getContext(), false, -1, -1)
+             : op.getMaskValue(),
+      tile.group);
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
   scf::YieldOp::create(b, shaped(/*isEdge=*/false));

@@ -23,6 +23,9 @@ struct ScoreTile {
   mlir::Value queries, keys;
   /// Rows of one query: row r is query r / `group`, head r % `group`.
   int64_t group = 1;
+  /// Whether lists say that all rows see all keys of the tile, an i1; null
+  /// where there are no such lists.
+  mlir::Value wholly = {};
 };
 
 /// Which iterations of a loop over tiles of keys, from right to left, have
