@@ -174,4 +174,37 @@ def RaiseAttention : Pass<"kvbuf-raise-attention"> {
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def ConvertAttentionOps : Pass<"kvbuf-convert-attention-ops"> {
+  let summary = "Take attention of other compilers' dialects";
+  let description = [{
+    Ops that are attention by their names become `kvbuffer.attention` on tensors, in
+    the form that `kvbuf-raise-attention` makes of graphs: `tm_tensor.attention`,
+    `torch.aten.scaled_dot_product_attention`, `iree_linalg_ext.attention` and
+    `online_attention`, `stablehlo.custom_call` of `__cudnn$fmhaSoftmax` and
+    `__cudnn$fmhaScaleBiasSoftmax`, `stablehlo.composite` of
+    `odml.scaled_dot_product_attention`, and ONNX's `Attention` as torch-mlir
+    (`torch.operator`) and onnx-mlir (`onnx.Attention`, `onnx.Custom`) have it.
+
+    Nothing depends on their dialects: names, operands and attributes are read, of
+    registered ops and of unregistered ones in generic form. Masks, scales, causal
+    flags, windows, lengths, score regions and heads that share keys are taken; a
+    causal flag, which counts queries and keys from the first, is the mask attribute
+    where sizes are known. Tensors of torch's are cast to builtin ones by
+    `torch_c.to_builtin_tensor`, unless they come from one.
+
+    An op that cannot be taken stays, with a remark that says why.
+    docs/raising.md has what of each op is taken. `round` and `rows-see-keys` are
+    those of `kvbuf-raise-attention`.
+  }];
+  let options = [
+    Option<"round", "round", "std::string", /*default=*/"",
+           "Type to round operands and results to: bf16 or f16">,
+    Option<"rowsSeeKeys", "rows-see-keys", "bool", /*default=*/"false",
+           "No query is hidden from all keys: what masks hide by a finite "
+           "number is hidden as by -inf">];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 #endif // KVBUFFER_CONVERSION_PASSES_TD

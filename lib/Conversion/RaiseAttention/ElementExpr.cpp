@@ -180,14 +180,38 @@ Expr *ElementGraph::scalar(Value value) {
       op && isMemoryEffectFree(op) && !op->getNumRegions() &&
       op->getNumResults() == 1 && op->getNumOperands() > 0 &&
       isa<arith::ArithDialect, math::MathDialect>(op->getDialect())) {
-    Expr *e = makeOp(op->getName().getStringRef(), value.getType(), {});
-    e->attrs = getMeaning(op);
+    SmallVector<Expr *> operands;
     for (Value operand : op->getOperands())
-      e->operands.push_back(scalar(operand));
-    return e;
+      operands.push_back(scalar(operand));
+    return makeOpLike(op, operands);
   }
+  return opaque(value);
+}
+
+Expr *ElementGraph::opaque(Value value) {
   Expr *e = make(Expr::Kind::Scalar, value.getType());
   e->value = value;
+  return e;
+}
+
+Expr *ElementGraph::index(ArrayRef<Digit> coord) {
+  Expr *e = make(Expr::Kind::Index, IndexType::get(context));
+  e->coords.push_back(Coord(coord.begin(), coord.end()));
+  return e;
+}
+
+Expr *ElementGraph::makeOpLike(Operation *op, ArrayRef<Expr *> operands) {
+  Expr *e = makeOp(op->getName().getStringRef(), op->getResult(0).getType(),
+                   operands);
+  e->attrs = getMeaning(op);
+  return e;
+}
+
+Expr *ElementGraph::compare(arith::CmpIPredicate predicate, Expr *a, Expr *b) {
+  Builder builder(context);
+  Expr *e = makeOp("arith.cmpi", builder.getI1Type(), {a, b});
+  e->attrs = builder.getDictionaryAttr(builder.getNamedAttr(
+      "predicate", builder.getI64IntegerAttr(static_cast<int64_t>(predicate))));
   return e;
 }
 
@@ -331,9 +355,7 @@ Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
       const std::optional<Coord> &coord = loops[index.getDim()];
       if (!coord || isShifted(*coord))
         return makeUnknown(value.getType(), def, loops);
-      Expr *e = make(Expr::Kind::Index, value.getType());
-      e->coords.push_back(*coord);
-      return e;
+      return this->index(*coord);
     }
     if (auto extract = dyn_cast<tensor::ExtractOp>(def)) {
       SmallVector<Coord> coords;
@@ -353,11 +375,10 @@ Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
     if (def->getNumResults() != 1 || def->getNumRegions() ||
         !isMemoryEffectFree(def))
       return makeUnknown(value.getType(), def, loops);
-    Expr *e = makeOp(def->getName().getStringRef(), value.getType(), {});
-    e->attrs = getMeaning(def);
+    SmallVector<Expr *> operands;
     for (Value operand : def->getOperands())
-      e->operands.push_back(inRegion(operand, op, loops, memo));
-    return e;
+      operands.push_back(inRegion(operand, op, loops, memo));
+    return makeOpLike(def, operands);
   };
   Expr *result = compute();
   memo[value] = result;

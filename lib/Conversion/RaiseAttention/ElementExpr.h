@@ -19,6 +19,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H
 #define KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SetVector.h"
@@ -109,6 +110,20 @@ public:
 
   /// The element of a tensor.
   Expr *element(mlir::Value tensor, llvm::ArrayRef<Coord> coords);
+  /// The number that a coordinate is, of the type `index`.
+  Expr *index(llvm::ArrayRef<Digit> coord);
+  /// A value that is no tensor, as far as its ops are pure and of scalars.
+  Expr *scalar(mlir::Value value);
+  /// A value that stands for itself, whatever computes it.
+  Expr *opaque(mlir::Value value);
+  Expr *makeConstant(mlir::TypedAttr value);
+  Expr *makeOp(llvm::StringRef name, mlir::Type type,
+               llvm::ArrayRef<Expr *> operands);
+  /// What `op` computes, of these operands.
+  Expr *makeOpLike(mlir::Operation *op, llvm::ArrayRef<Expr *> operands);
+  /// Whether two numbers compare so.
+  Expr *compare(mlir::arith::CmpIPredicate predicate, Expr *a, Expr *b);
+
   /// What an element is computed by; null where the graph begins for us.
   Expr *define(Expr *element);
   /// The expression that `e` is after reshapes, transposes, broadcasts and
@@ -144,14 +159,9 @@ private:
     std::optional<Digit> base = std::nullopt;
   };
   Expr *make(Expr::Kind kind, mlir::Type type);
-  Expr *makeOp(llvm::StringRef name, mlir::Type type,
-               llvm::ArrayRef<Expr *> operands);
   /// What `op` makes where the loops around it have these coordinates.
   Expr *makeUnknown(mlir::Type type, mlir::Operation *op,
                     llvm::ArrayRef<std::optional<Coord>> loops);
-  Expr *makeConstant(mlir::TypedAttr value);
-  /// A value that is no tensor.
-  Expr *scalar(mlir::Value value);
   Expr *defineOnce(Expr *element);
   Expr *defineLinalg(Expr *element, mlir::linalg::LinalgOp op, unsigned result);
   Expr *defineSoftmax(Expr *element, mlir::linalg::SoftmaxOp op);

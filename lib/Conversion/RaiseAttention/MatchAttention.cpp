@@ -15,6 +15,18 @@
 using namespace mlir;
 using namespace kvbuf::raise;
 
+FailureOr<Type> kvbuf::raise::parseRound(MLIRContext *context, StringRef name) {
+  if (name.empty())
+    return Type();
+  if (name == "bf16")
+    return Type(BFloat16Type::get(context));
+  if (name == "f16")
+    return Type(Float16Type::get(context));
+  emitError(UnknownLoc::get(context))
+      << "expected 'round' to be bf16 or f16, got '" << name << "'";
+  return failure();
+}
+
 /// Divides by or multiplies with a number.
 static std::optional<std::pair<Expr *, double>>
 matchConstantFactor(ElementGraph &graph, Expr *e) {
@@ -88,6 +100,35 @@ bool AttentionMatcher::matchWeights(Expr *e, Weights &weights) {
   return true;
 }
 
+bool AttentionMatcher::isHiddenWhere(Expr *condition, bool where,
+                                     Expr *scores) {
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  for (Expr *e = graph.view(scores); e->isOp("arith.select");) {
+    Expr *next = nullptr;
+    for (bool hides : {true, false})
+      if (graph.constantOf(e->operands[hides ? 1 : 2]) == kLowest) {
+        if (hides == where && graph.equal(condition, e->operands[0]))
+          return true;
+        next = graph.view(e->operands[hides ? 2 : 1]);
+      }
+    if (!next)
+      return false;
+    e = next;
+  }
+  return false;
+}
+
+Expr *AttentionMatcher::peelHidden(Expr *e, Expr *scores) {
+  e = graph.view(e);
+  if (!e->isOp("arith.select"))
+    return e;
+  for (bool where : {true, false})
+    if (graph.constantOf(e->operands[where ? 1 : 2]) == 0.0 &&
+        isHiddenWhere(e->operands[0], where, scores))
+      return graph.view(e->operands[where ? 2 : 1]);
+  return e;
+}
+
 bool AttentionMatcher::checkSoftmax(const Weights &weights) {
   if (!weights.sum) {
     why = "the weights are not divided by their sum";
@@ -103,7 +144,8 @@ bool AttentionMatcher::checkSoftmax(const Weights &weights) {
       matchSink(weights, sum, graph.view(weights.max)))
     return true;
   if (!reducesKeys(sum, Combiner::Add) ||
-      !graph.equal(graph.body(sum, {keys}), weights.exp)) {
+      !graph.equal(peelHidden(graph.body(sum, {keys}), weights.scores),
+                   weights.exp)) {
     why = "the weights are divided by something else than the sum of "
           "themselves over the keys";
     return false;
@@ -259,6 +301,8 @@ bool AttentionMatcher::matchProduct(Expr *reduction, Score &result) {
 
 bool AttentionMatcher::matchScore(Expr *e, Score &result) {
   e = graph.view(e);
+  if (e == scoreBefore)
+    return true;
   if (e->kind == Expr::Kind::Reduction)
     return matchProduct(e, result);
   auto multiply = [&](double factor) {
@@ -384,14 +428,17 @@ bool AttentionMatcher::matchDimensions() {
           "another one";
     return false;
   }
-  // The queries: what masks tell apart, else the longest.
+  // The queries: what is given, what masks tell apart, else the longest.
+  Coord givenRows = std::exchange(rows, {});
   Set masked;
   for (const Hiding &hiding : score.hidings)
     graph.collectDigits(hiding.expr, masked);
   for (Digit digit : masked)
     if (llvm::is_contained(alone, digit))
       rows.push_back(digit);
-  if (rows.size() != 1 && !alone.empty()) {
+  if (rowsAreGiven)
+    rows = graph.resolve(givenRows);
+  else if (rows.size() != 1 && !alone.empty()) {
     auto length = [&](Digit digit) {
       int64_t extent = graph.getExtent(digit);
       return ShapedType::isDynamic(extent) ? std::numeric_limits<int64_t>::max()
@@ -537,7 +584,8 @@ Outcome AttentionMatcher::match() {
   }
   if (!checkSoftmax(weights))
     return Outcome::Refused;
-  if (weights.noKey && !matchNoKey(weights))
+  if (weights.noKey && !matchNoKey(weights) &&
+      !isHiddenWhere(weights.noKey, weights.noKeyWhere, weights.scores))
     return refuse("weights are replaced by 0 where more than rows without a "
                   "key are");
   if (!matchScore(weights.scores, score))
@@ -553,18 +601,59 @@ Outcome AttentionMatcher::match() {
   if (!found)
     return refuse("the values are no tensor of bf16 or f16");
   v = *found;
+  rootType = type;
+  emptyRowsAreZero = weights.noKey != nullptr;
+  if (!matchTypes() || !matchDimensions() || (sink && !checkSink()) ||
+      !matchMask() || !checkUsers())
+    return Outcome::Refused;
+  return Outcome::Found;
+}
+
+bool AttentionMatcher::matchTypes() {
   auto elementOf = [](const SourceTensor &operand) {
     return cast<RankedTensorType>(operand.tensor.getType()).getElementType();
   };
-  elementType = roundTo ? roundTo : elementOf(score.q);
+  elementType = outType = roundTo ? roundTo : elementOf(score.q);
   if (!roundTo &&
-      (elementOf(score.k) != elementType || elementOf(v) != elementType))
-    return refuse("queries, keys and values have several types of elements");
-  if (!roundTo && type.getElementType() != elementType)
-    return refuse("the result is not rounded to the type of queries, keys and "
-                  "values, as the op's is");
-  if (!matchDimensions() || (sink && !checkSink()) || !matchMask(weights) ||
-      !checkUsers())
+      (elementOf(score.k) != elementType || elementOf(v) != elementType)) {
+    why = "queries, keys and values have several types of elements";
+    return false;
+  }
+  if (rootType.getElementType().isF32() && !roundTo)
+    outType = rootType.getElementType();
+  if (!roundTo && rootType.getElementType() != outType) {
+    why = "the result is neither of the type of queries, keys and values nor "
+          "f32";
+    return false;
+  }
+  return true;
+}
+
+void AttentionMatcher::setScore(Expr *e) {
+  Score found;
+  if (!matchScore(e, found)) {
+    score.hidings = {{Hiding::Form::Computed, e, 0.0}};
+    return;
+  }
+  score.scale *= found.scale;
+  score.cap = std::fabs(found.cap);
+  score.hidings = found.hidings;
+}
+
+Outcome AttentionMatcher::matchGiven() {
+  emptyRowsAreZero = true;
+  auto peel = [&](SourceTensor &operand, bool scaled) {
+    std::optional<SourceTensor> found =
+        peelOperand(graph.element(operand.tensor, operand.coords), scaled);
+    if (found)
+      operand = *found;
+    return found.has_value();
+  };
+  if (!peel(score.q, /*scaled=*/true) || !peel(score.k, /*scaled=*/true) ||
+      !peel(v, /*scaled=*/false))
+    return refuse("queries, keys or values are no tensors of bf16 or f16");
+  score.scale *= score.q.factor * score.k.factor;
+  if (!matchTypes() || !matchDimensions() || !matchMask())
     return Outcome::Refused;
   return Outcome::Found;
 }

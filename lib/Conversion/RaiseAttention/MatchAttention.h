@@ -52,6 +52,13 @@ public:
         rowsSeeKeys(rowsSeeKeys) {}
 
   Outcome match();
+  /// Takes what is known of an op that is attention by its name: `anchor`, the
+  /// coordinates of queries, keys, values and result, the score and what hides
+  /// it, and `rootType`. Rows without a key are 0.
+  Outcome matchGiven();
+  /// The score is `e`, in which `scoreBefore` is the scaled product: masks and
+  /// caps as far as it is made of these, else a function.
+  void setScore(Expr *e);
   /// Whether an expression can be computed from a sequence, head, row and key,
   /// in few enough steps.
   bool canCompute(Expr *e, unsigned &steps);
@@ -70,8 +77,11 @@ public:
   SourceTensor v;
   /// A score of each head that has no value.
   std::optional<SourceTensor> sink;
-  /// The coordinates of the root's dimensions.
+  /// The coordinates of the root's dimensions, and its type as a tensor.
   llvm::SmallVector<Coord> rootCoords;
+  mlir::RankedTensorType rootType;
+  /// The coordinates of the log-sum-exp of scores, where it is asked for.
+  std::optional<llvm::SmallVector<Coord>> lseCoords;
   /// Queries, keys, columns of V; dimensions that all operands have, as
   /// sequences or as heads of K and V; dimensions of Q alone, heads that share
   /// keys.
@@ -81,8 +91,13 @@ public:
   /// Of the score's hidings, those that no window is: what hides keys from
   /// rows that see others, or from all; and what changes scores, in this order.
   llvm::SmallVector<Hiding, 2> unseen, changes;
-  /// The type of elements that the op has.
-  mlir::Type elementType;
+  /// The type of elements that the op's operands have, and its result.
+  mlir::Type elementType, outType;
+  /// What stands for the score in expressions that compute one from it.
+  Expr *scoreBefore = nullptr;
+  /// Whether `rows` are given, and whether rows that see no key are 0 in the
+  /// graph.
+  bool rowsAreGiven = false, emptyRowsAreZero = false;
 
 private:
   struct Weights {
@@ -107,6 +122,10 @@ private:
   bool matchSink(const Weights &weights, Expr *sum, Expr *max);
   bool checkSink();
   bool matchNoKey(const Weights &weights);
+  /// Whether scores are -inf where a condition is `where`.
+  bool isHiddenWhere(Expr *condition, bool where, Expr *scores);
+  /// Peels a 0 that is selected where scores are -inf, and weights 0 anyway.
+  Expr *peelHidden(Expr *e, Expr *scores);
   bool matchScore(Expr *e, Score &result);
   bool matchProduct(Expr *reduction, Score &result);
   /// The tensor that an operand of a product is, and the factor that stands
@@ -122,11 +141,11 @@ private:
     Hiding hiding;
     std::optional<Band> band;
   };
-  bool matchMask(const Weights &weights);
+  bool matchMask();
   /// Sets the mask of the op, or leaves it; false, and `why`, where the graph
   /// has no numbers.
-  bool matchWindow(const Weights &weights, llvm::ArrayRef<MaskPart> parts,
-                   bool &isWindow, bool &everyRowSees);
+  bool matchWindow(llvm::ArrayRef<MaskPart> parts, bool &isWindow,
+                   bool &everyRowSees);
   /// Whether a window may take the place of the bands.
   bool standsAlone(llvm::ArrayRef<MaskPart> parts);
   /// Whether there is a key that nothing hides from any row.
@@ -134,11 +153,18 @@ private:
   /// Whether a coordinate is made of these.
   bool isKnown(llvm::ArrayRef<Digit> coord);
   bool checkUsers();
+  /// Finds the types of operands and the result; false, and `why`.
+  bool matchTypes();
   bool contains(const SourceTensor &operand, llvm::ArrayRef<Digit> coord);
 
   mlir::Type roundTo;
   bool rowsSeeKeys;
 };
+
+/// The type that an option `round` of a pass names; none for no name. An error
+/// for other types.
+mlir::FailureOr<mlir::Type> parseRound(mlir::MLIRContext *context,
+                                       llvm::StringRef name);
 
 } // namespace kvbuf::raise
 

@@ -41,7 +41,7 @@ bool AttentionMatcher::canCompute(Expr *e, unsigned &steps) {
            });
   }
   case Expr::Kind::Scalar:
-    return e->type.isIndex() || isRead(e->type);
+    return e == scoreBefore || e->type.isIndex() || isRead(e->type);
   case Expr::Kind::Index:
     return isKnown(e->coords[0]);
   case Expr::Kind::Constant:
@@ -97,6 +97,11 @@ bool AttentionMatcher::standsAlone(ArrayRef<MaskPart> parts) {
     hasBand |= band.has_value();
     if (band)
       continue;
+    if (hiding.form == Hiding::Form::Computed) {
+      if (isInfinite && !hasBand)
+        continue;
+      return false;
+    }
     if (hiding.form != Hiding::Form::Added) {
       // A number that is selected after a mask takes the place of it.
       if (hasBand && !std::isinf(hiding.value))
@@ -133,14 +138,15 @@ bool AttentionMatcher::hasVisibleKey(ArrayRef<MaskPart> parts) {
         return hiding.value >= kSeen || (bounds && bounds->hi == 0);
       case Hiding::Form::WhereFalse:
         return hiding.value >= kSeen || (bounds && bounds->lo == 1);
+      case Hiding::Form::Computed:
+        return bounds && bounds->lo >= kSeen;
       }
       llvm_unreachable("all forms are handled");
     });
   });
 }
 
-bool AttentionMatcher::matchWindow(const Weights &weights,
-                                   ArrayRef<MaskPart> parts, bool &isWindow,
+bool AttentionMatcher::matchWindow(ArrayRef<MaskPart> parts, bool &isWindow,
                                    bool &everyRowSees) {
   Band band;
   for (const MaskPart &part : parts) {
@@ -179,7 +185,7 @@ bool AttentionMatcher::matchWindow(const Weights &weights,
         std::min(count - 1, row + band.highest.value_or(count)))
       continue;
     everyRowSees = false;
-    if ((weights.noKey || sink) && band.infinite)
+    if ((emptyRowsAreZero || sink) && band.infinite)
       continue;
     if (band.infinite) {
       why = llvm::formatv("query {0} sees no key, for which the graph has no "
@@ -196,21 +202,23 @@ bool AttentionMatcher::matchWindow(const Weights &weights,
   return true;
 }
 
-bool AttentionMatcher::matchMask(const Weights &weights) {
+bool AttentionMatcher::matchMask() {
   SmallVector<MaskPart> parts;
   for (const Hiding &hiding : score.hidings) {
     if (!(hiding.value < std::numeric_limits<double>::infinity())) {
       why = "hidden scores are no numbers";
       return false;
     }
-    bool hides = hiding.form == Hiding::Form::Added || hiding.value <= kHidden;
+    bool hides =
+        hiding.form == Hiding::Form::Added ||
+        (hiding.form != Hiding::Form::Computed && hiding.value <= kHidden);
     std::string ignored;
     MaskPart &part = parts.emplace_back(MaskPart{hiding, std::nullopt});
     if (hides)
       part.band = findBand(graph, hiding, rows, keys, ignored);
   }
   bool isWindow, everyRowSees;
-  if (!matchWindow(weights, parts, isWindow, everyRowSees))
+  if (!matchWindow(parts, isWindow, everyRowSees))
     return false;
   everyRowSees &= llvm::all_of(
       parts, [](const MaskPart &part) { return part.band.has_value(); });
@@ -220,8 +228,9 @@ bool AttentionMatcher::matchMask(const Weights &weights) {
   bool hasBand = false, overridden = false;
   for (const auto &[hiding, band] : parts) {
     hasBand |= band.has_value();
-    overridden |= hasBand && !band && hiding.form != Hiding::Form::Added &&
-                  hiding.value > kHidden;
+    overridden |=
+        hasBand && !band && hiding.form != Hiding::Form::Added &&
+        (hiding.form == Hiding::Form::Computed || hiding.value > kHidden);
   }
   if (isWindow && !alone && (overridden || !everyRowSees)) {
     rowsMaySeeNoKey = !overridden && (causal || left >= 0 || right >= 0);
@@ -246,7 +255,8 @@ bool AttentionMatcher::matchMask(const Weights &weights) {
     }
     // An infinite number hides from all rows, others from those that see a key.
     Hiding selected = asSelection(graph, hiding);
-    bool isSelected = selected.form != Hiding::Form::Added;
+    bool isSelected = selected.form == Hiding::Form::WhereTrue ||
+                      selected.form == Hiding::Form::WhereFalse;
     if (isSelected && mayHide &&
         (std::isinf(selected.value) ||
          (everyRowSees && selected.value <= kHidden))) {

@@ -6,20 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Finds what MatchAttention.h describes, and builds the op from it. Whatever
-// order the graph has its dimensions in, each operand is reshaped to one
-// dimension a digit, transposed, and reshaped to [batch, rows, heads,
-// head_size]; steps that change nothing are left out.
+// Finds what MatchAttention.h describes, and has AttentionBuilder.h build the
+// op from it.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ScoreEmitter.h"
+#include "AttentionBuilder.h"
 #include "Unraised.h"
 #include "kvbuffer/Conversion/Passes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -36,317 +32,6 @@ using namespace kvbuf::raise;
 
 namespace {
 
-/// Builds the op in place of a graph.
-class AttentionBuilder {
-public:
-  AttentionBuilder(AttentionMatcher &match)
-      : match(match), graph(match.graph),
-        b(match.root.getLoc(), match.root.getDefiningOp()) {}
-
-  Value build();
-
-private:
-  RankedTensorType typeOf(Value value) {
-    return cast<RankedTensorType>(value.getType());
-  }
-  OpFoldResult sizeOf(Value value, int64_t dim) {
-    if (!typeOf(value).isDynamicDim(dim))
-      return b.getIndexAttr(typeOf(value).getDimSize(dim));
-    return tensor::DimOp::create(b, value, dim).getResult();
-  }
-  /// An empty tensor of these sizes.
-  Value empty(ArrayRef<OpFoldResult> sizes, Type element) {
-    return tensor::EmptyOp::create(b, sizes, element);
-  }
-  /// `tensor`, whose dimensions have the digits `from`, with the digits `to`.
-  Value arrange(Value tensor, ArrayRef<Coord> from, ArrayRef<Coord> to);
-  /// One dimension a digit; those without a digit go.
-  Value expandToDigits(Value tensor, ArrayRef<Coord> coords);
-  /// The reverse.
-  Value collapseToCoords(Value tensor, ArrayRef<Coord> coords);
-  Value convert(Value tensor, Type element);
-  /// Fills the op's regions; the tensors that they read.
-  SmallVector<Value> buildRegions(Region &scores, Region &visible);
-  /// Lets a region read words of `type` where it reads fewer bits.
-  void readWords(BlockArgument arg, Type type);
-
-  AttentionMatcher &match;
-  ElementGraph &graph;
-  ImplicitLocOpBuilder b;
-};
-
-} // namespace
-
-Value AttentionBuilder::expandToDigits(Value tensor, ArrayRef<Coord> coords) {
-  // Digits of unknown extents get theirs from the tensor at hand.
-  SmallVector<ReassociationIndices> groups;
-  SmallVector<OpFoldResult> sizes;
-  SmallVector<int64_t> shape;
-  bool expands = false, hasUnits = false;
-  for (auto [dim, coord] : llvm::enumerate(coords)) {
-    ReassociationIndices &group = groups.emplace_back();
-    if (coord.size() <= 1) {
-      group.push_back(shape.size());
-      shape.push_back(typeOf(tensor).getDimSize(dim));
-      sizes.push_back(sizeOf(tensor, dim));
-      hasUnits |= coord.empty();
-      continue;
-    }
-    expands = true;
-    int64_t known = 1;
-    for (Digit digit : coord)
-      if (!ShapedType::isDynamic(graph.getExtent(digit)))
-        known *= graph.getExtent(digit);
-    for (Digit digit : coord) {
-      group.push_back(shape.size());
-      int64_t extent = graph.getExtent(digit);
-      if (ShapedType::isDynamic(extent) && !typeOf(tensor).isDynamicDim(dim))
-        extent = typeOf(tensor).getDimSize(dim) / known;
-      shape.push_back(extent);
-      if (!ShapedType::isDynamic(extent)) {
-        sizes.push_back(b.getIndexAttr(extent));
-        continue;
-      }
-      Value whole = tensor::DimOp::create(b, tensor, dim);
-      Value part = arith::ConstantIndexOp::create(b, known);
-      sizes.push_back(arith::DivUIOp::create(b, whole, part).getResult());
-    }
-  }
-  Type element = typeOf(tensor).getElementType();
-  if (expands)
-    tensor = tensor::ExpandShapeOp::create(
-        b, RankedTensorType::get(shape, element), tensor, groups, sizes);
-  if (!hasUnits)
-    return tensor;
-  // Dimensions without a digit join the one before, or the first after.
-  SmallVector<ReassociationIndices> joined;
-  int64_t dim = 0;
-  for (const Coord &coord : coords) {
-    if (coord.empty()) {
-      if (joined.empty())
-        joined.emplace_back();
-      joined.back().push_back(dim++);
-      continue;
-    }
-    for (size_t digit = 0; digit < coord.size(); ++digit) {
-      bool joinsUnits = joined.size() == 1 && digit == 0 &&
-                        llvm::all_of(coords.take_front(joined[0].size()),
-                                     [](const Coord &c) { return c.empty(); });
-      if (!joinsUnits)
-        joined.emplace_back();
-      joined.back().push_back(dim++);
-    }
-  }
-  return tensor::CollapseShapeOp::create(b, tensor, joined);
-}
-
-Value AttentionBuilder::collapseToCoords(Value tensor, ArrayRef<Coord> coords) {
-  SmallVector<ReassociationIndices> groups;
-  int64_t dim = 0;
-  bool collapses = false, hasUnits = false;
-  for (const Coord &coord : coords) {
-    collapses |= coord.size() > 1;
-    hasUnits |= coord.empty();
-    if (coord.empty())
-      continue;
-    ReassociationIndices &group = groups.emplace_back();
-    for (size_t digit = 0; digit < coord.size(); ++digit)
-      group.push_back(dim++);
-  }
-  if (collapses)
-    tensor = tensor::CollapseShapeOp::create(b, tensor, groups);
-  if (!hasUnits)
-    return tensor;
-  SmallVector<ReassociationIndices> spread(groups.size());
-  SmallVector<OpFoldResult> sizes;
-  SmallVector<int64_t> shape;
-  int64_t next = 0;
-  for (auto [i, coord] : llvm::enumerate(coords)) {
-    // Units go with the dimension before, those at the front with the first.
-    int64_t at = coord.empty() ? std::max<int64_t>(next - 1, 0) : next++;
-    spread[at].push_back(i);
-    shape.push_back(coord.empty() ? 1 : typeOf(tensor).getDimSize(next - 1));
-    sizes.push_back(coord.empty() ? OpFoldResult(b.getIndexAttr(1))
-                                  : sizeOf(tensor, next - 1));
-  }
-  return tensor::ExpandShapeOp::create(
-      b, RankedTensorType::get(shape, typeOf(tensor).getElementType()), tensor,
-      spread, sizes);
-}
-
-Value AttentionBuilder::arrange(Value tensor, ArrayRef<Coord> from,
-                                ArrayRef<Coord> to) {
-  auto resolve = [&](ArrayRef<Coord> coords) {
-    return llvm::map_to_vector(
-        coords, [&](const Coord &coord) { return graph.resolve(coord); });
-  };
-  SmallVector<Coord> source = resolve(from), target = resolve(to);
-  if (source == target)
-    return tensor;
-  auto flatten = [](ArrayRef<Coord> coords) {
-    Coord result;
-    for (const Coord &coord : coords)
-      llvm::append_range(result, coord);
-    return result;
-  };
-  Coord have = flatten(source), want = flatten(target);
-  tensor = expandToDigits(tensor, source);
-  if (have != want) {
-    SmallVector<int64_t> order;
-    SmallVector<OpFoldResult> sizes;
-    for (Digit digit : want) {
-      order.push_back(llvm::find(have, digit) - have.begin());
-      sizes.push_back(sizeOf(tensor, order.back()));
-    }
-    Value init = empty(sizes, typeOf(tensor).getElementType());
-    tensor = linalg::TransposeOp::create(b, tensor, init, order)->getResult(0);
-  }
-  return collapseToCoords(tensor, target);
-}
-
-Value AttentionBuilder::convert(Value tensor, Type element) {
-  RankedTensorType type = typeOf(tensor);
-  if (type.getElementType() == element)
-    return tensor;
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
-    sizes.push_back(sizeOf(tensor, dim));
-  AffineMap map = b.getMultiDimIdentityMap(type.getRank());
-  SmallVector<utils::IteratorType> loops(type.getRank(),
-                                         utils::IteratorType::parallel);
-  Value init = empty(sizes, element);
-  return linalg::GenericOp::create(
-             b, init.getType(), tensor, init, ArrayRef<AffineMap>{map, map},
-             loops,
-             [&](OpBuilder &inner, Location loc, ValueRange args) {
-               unsigned from = args[0].getType().getIntOrFloatBitWidth();
-               unsigned to = element.getIntOrFloatBitWidth();
-               Value x = args[0];
-               if (x.getType().isInteger()) {
-                 x = arith::ExtUIOp::create(inner, loc, element, x);
-                 linalg::YieldOp::create(inner, loc, x);
-                 return;
-               }
-               if (from == to) {
-                 x = arith::ExtFOp::create(inner, loc, inner.getF32Type(), x);
-                 from = 32;
-               }
-               if (from < to)
-                 x = arith::ExtFOp::create(inner, loc, element, x);
-               else
-                 x = arith::TruncFOp::create(inner, loc, element, x);
-               linalg::YieldOp::create(inner, loc, x);
-             })
-      .getResult(0);
-}
-
-SmallVector<Value> AttentionBuilder::buildRegions(Region &scores,
-                                                  Region &visible) {
-  SmallVector<Value> captures;
-  SmallVector<ScoreEmitter, 2> emitters;
-  SmallVector<Region *, 2> regions;
-  if (!match.unseen.empty()) {
-    regions.push_back(&visible);
-    emitters.emplace_back(match, b.getLoc(), &visible.emplaceBlock(), captures,
-                          /*scores=*/false);
-    for (const Hiding &hiding : match.unseen)
-      emitters.back().emitVisible(hiding);
-  }
-  if (!match.changes.empty()) {
-    regions.push_back(&scores);
-    emitters.emplace_back(match, b.getLoc(), &scores.emplaceBlock(), captures,
-                          /*scores=*/true);
-    for (const Hiding &hiding : match.changes)
-      emitters.back().emit(hiding);
-  }
-  for (ScoreEmitter &emitter : emitters)
-    emitter.finish();
-  // Kernels read tensors, and of them none of few bits.
-  for (auto [i, tensor] : llvm::enumerate(captures)) {
-    if (RankedTensorType type = ScoreEmitter::tensorTypeOf(tensor);
-        type != tensor.getType()) {
-      if (tensor.getType().isIndex())
-        tensor = arith::IndexCastOp::create(b, type.getElementType(), tensor);
-      tensor = tensor::FromElementsOp::create(b, type, tensor);
-    }
-    Type element = typeOf(tensor).getElementType();
-    if (!element.isInteger() || element.getIntOrFloatBitWidth() >= 32)
-      continue;
-    tensor = convert(tensor, b.getI32Type());
-    for (Region *region : regions)
-      readWords(region->getArguments().take_back(captures.size())[i],
-                tensor.getType());
-  }
-  return captures;
-}
-
-void AttentionBuilder::readWords(BlockArgument arg, Type type) {
-  Type element = typeOf(arg).getElementType();
-  arg.setType(type);
-  for (Operation *user : llvm::make_early_inc_range(arg.getUsers())) {
-    auto extract = cast<tensor::ExtractOp>(user);
-    OpBuilder inner(extract);
-    inner.setInsertionPointAfter(extract);
-    extract.getResult().setType(b.getI32Type());
-    auto narrow = arith::TruncIOp::create(inner, extract.getLoc(), element,
-                                          extract.getResult());
-    extract.getResult().replaceAllUsesExcept(narrow.getResult(), narrow);
-  }
-}
-
-Value AttentionBuilder::build() {
-  auto join = [](std::initializer_list<ArrayRef<Digit>> parts) {
-    Coord coord;
-    for (ArrayRef<Digit> part : parts)
-      llvm::append_range(coord, part);
-    return coord;
-  };
-  Coord heads = join({match.kvHeads, match.group});
-  SmallVector<Coord> qShape{match.batch, match.rows, heads, match.score.depth};
-  SmallVector<Coord> kShape{match.batch, match.keys, match.kvHeads,
-                            match.score.depth};
-  SmallVector<Coord> vShape{match.batch, match.keys, match.kvHeads,
-                            match.columns};
-  SmallVector<Coord> oShape{match.batch, match.rows, heads, match.columns};
-  auto prepare = [&](const SourceTensor &operand, ArrayRef<Coord> shape) {
-    return convert(arrange(operand.tensor, operand.coords, shape),
-                   match.elementType);
-  };
-  Value q = prepare(match.score.q, qShape);
-  Value k = prepare(match.score.k, kShape);
-  Value v = prepare(match.v, vShape);
-  Value sink;
-  if (match.sink)
-    sink = convert(arrange(match.sink->tensor, match.sink->coords, {heads}),
-                   b.getF32Type());
-  SmallVector<OpFoldResult> sizes;
-  for (int64_t dim = 0; dim < 3; ++dim)
-    sizes.push_back(sizeOf(q, dim));
-  sizes.push_back(sizeOf(v, 3));
-  Value init = empty(sizes, match.elementType);
-  MaskAttr mask;
-  if (match.causal || match.left >= 0 || match.right >= 0)
-    mask = MaskAttr::get(b.getContext(), match.causal, match.left, match.right);
-  Region scores, visible;
-  SmallVector<Value> captures = buildRegions(scores, visible);
-  auto op = AttentionOp::create(
-      b, TypeRange{init.getType()}, q, k, v, /*offsets=*/Value(), sink,
-      captures, init, /*lse=*/Value(), mask,
-      /*block_mask=*/BlockMaskAttr(), b.getF32FloatAttr(match.score.scale),
-      match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
-      /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
-  op.getScore().takeBody(scores);
-  op.getVisible().takeBody(visible);
-  RankedTensorType type = typeOf(match.root);
-  Value out = convert(op->getResult(0), type.getElementType());
-  out = arrange(out, oShape, match.rootCoords);
-  if (out.getType() != type)
-    out = tensor::CastOp::create(b, type, out);
-  return out;
-}
-
-namespace {
-
 struct RaiseAttentionPass
     : kvbuf::impl::RaiseAttentionBase<RaiseAttentionPass> {
   using Base::Base;
@@ -354,13 +39,10 @@ struct RaiseAttentionPass
   Type roundTo;
 
   LogicalResult initialize(MLIRContext *context) override {
-    if (round == "bf16")
-      roundTo = BFloat16Type::get(context);
-    else if (round == "f16")
-      roundTo = Float16Type::get(context);
-    else if (!round.empty())
-      return emitError(UnknownLoc::get(context))
-             << "expected 'round' to be bf16 or f16, got '" << round << "'";
+    FailureOr<Type> type = parseRound(context, round);
+    if (failed(type))
+      return failure();
+    roundTo = *type;
     return success();
   }
 
@@ -385,7 +67,8 @@ struct RaiseAttentionPass
       if (outcome != Outcome::Found)
         continue;
       Location loc = matcher.anchor->getLoc();
-      Value raised = AttentionBuilder(matcher).build();
+      Value raised =
+          AttentionBuilder(matcher, root.getDefiningOp()).build().out;
       std::string what = "attention is kvbuffer.attention now";
       if (matcher.rowsMaySeeNoKey)
         what += "; its window is a change of scores, as other masks or biases "

@@ -103,7 +103,13 @@ Value ScoreEmitter::computeOnce(Expr *e) {
 }
 
 void ScoreEmitter::emit(const Hiding &hiding) {
+  if (hiding.form == Hiding::Form::Computed)
+    computed[match.scoreBefore] = result;
   Value x = compute(hiding.expr);
+  if (hiding.form == Hiding::Form::Computed) {
+    result = x;
+    return;
+  }
   auto number = [&](double value) -> Value {
     // What is finite in the graph is finite in f32.
     constexpr double kMost = std::numeric_limits<float>::max();

@@ -17,8 +17,9 @@ namespace kvbuf::raise {
 /// Part of a score that hides keys.
 struct Hiding {
   /// What decides: `expr` hides where it is true, hides where it is false, or
-  /// is added to the score and hides where it is very negative.
-  enum class Form { WhereTrue, WhereFalse, Added };
+  /// is added to the score and hides where it is very negative. Or it is the
+  /// score from here on, computed from the one before; the first alone may be.
+  enum class Form { WhereTrue, WhereFalse, Added, Computed };
   Form form;
   Expr *expr;
   /// A hidden score, or what an added number is multiplied with.

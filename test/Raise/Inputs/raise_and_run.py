@@ -2,6 +2,7 @@
 
     raise_and_run.py FILE [--attentions=N] [--pass-options=OPTIONS]
                      [--target=CHIP] [--schedule=LIST] [--plant=OLD=>NEW]
+                     [--range=N=LOW:HIGH]...
 
 FILE is a module with one function, @main, from tensors to one tensor. It runs on
 the host, through upstream's passes and mlir-runner, with fresh random inputs.
@@ -10,7 +11,8 @@ problem runs on the host, the problem itself is a kernel on the emulator, and wh
 stands after it runs on the host again. The two results may differ by what
 rounding weights and results to 16 bits does.
 
-Inputs of 16 bits are standard normal; of i1, mostly true.
+Inputs of floats are standard normal; of i1, mostly true; integers of argument N lie
+between LOW and HIGH.
 """
 
 import argparse
@@ -31,15 +33,24 @@ PROBLEM = re.compile(
     r"(?: captures\((.*?) : (.*?)\))?((?: (?:score|visible) \{.*?^    \})*)$", re.M | re.S)
 
 
+def operand_types(types):
+    """Q, K, V and O of a kernel that takes caches."""
+    tq, tk, tv, to = types
+    def cache(t):
+        return (f"!kvbuffer.cache<dense, {t.kind}, heads = {t.shape[2]}, "
+                f"head_size = {t.shape[3]}>")
+    def tensor(t):
+        return f"memref<?x?x{t.shape[2]}x{t.shape[3]}x{t.kind}>"
+    return tensor(tq), cache(tk), cache(tv), tensor(to)
+
+
 def run_kernel(attrs, q, k, v, types, target, schedule):
     """The problem on the emulator."""
     tq, tk, tv, to = types
-    cache = (f"!kvbuffer.cache<dense, {tk.kind}, heads = {tk.shape[2]}, "
-             f"head_size = {tk.shape[3]}>")
-    qo = f"memref<?x?x{tq.shape[2]}x{tq.shape[3]}x{tq.kind}>"
-    text = (f"func.func @attention(%q: {qo}, %k: {cache}, %v: {cache}, "
-            f"%o: {qo}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) "
-            f"{attrs} : {qo}, {cache}, {cache}, {qo}\n  return\n}}\n")
+    q_type, k_type, v_type, o_type = operand_types(types)
+    text = (f"func.func @attention(%q: {q_type}, %k: {k_type}, %v: {v_type}, "
+            f"%o: {o_type}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) "
+            f"{attrs} : {q_type}, {k_type}, {v_type}, {o_type}\n  return\n}}\n")
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder)
         (path / "p.mlir").write_text(text)
@@ -53,16 +64,14 @@ def run_kernel(attrs, q, k, v, types, target, schedule):
         if schedule:
             command.append(f"--schedule={schedule}")
         tool(*command, text="")
-        return from_bits(np.load(path / "o.npy"), tq.kind)
+        return from_bits(np.load(path / "o.npy"), to.kind)
 
 
 def run_program(attrs, q, k, v, sink, types, captures, score, target):
     """The problem with a sink, or functions that read tensors, likewise."""
     import kvbuf
     tq, tk, tv, to = types
-    cache = (f"!kvbuffer.cache<dense, {tk.kind}, heads = {tk.shape[2]}, "
-             f"head_size = {tk.shape[3]}>")
-    qo = f"memref<?x?x{tq.shape[2]}x{tq.shape[3]}x{tq.kind}>"
+    q_type, k_type, v_type, o_type = operand_types(types)
     score = re.sub(r"tensor\.extract (.*?) : tensor<", r"memref.load \1 : memref<",
                    score).replace(": tensor<", ": memref<")
     memrefs = [t.text.replace("tensor<", "memref<") for _, t in captures]
@@ -74,16 +83,17 @@ def run_program(attrs, q, k, v, sink, types, captures, score, target):
     if sink is not None:
         args += f", %sink: memref<{sink.size}xf32>"
         more, more_type = " sink(%sink)", f", sink memref<{sink.size}xf32>"
-    text = (f"func.func @attention(%q: {qo}, %k: {cache}, %v: {cache}{args}, "
-            f"%o: {qo}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){more} "
-            f"{attrs} : {qo}, {cache}, {cache}, {qo}{more_type}{given}{score}\n  return\n}}\n")
+    text = (f"func.func @attention(%q: {q_type}, %k: {k_type}, %v: {v_type}{args}, "
+            f"%o: {o_type}) {{\n  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){more} "
+            f"{attrs} : {q_type}, {k_type}, {v_type}, {o_type}{more_type}{given}{score}\n"
+            "  return\n}\n")
     bits = [to_bits(x, tq.kind) for x in (q, k, v)]
-    out = np.full(tq.shape, 0x7FFF, np.uint16).view(bits[0].dtype)
+    out = to_bits(np.full(to.shape, np.nan), to.kind)
     kvbuf.compile(text, target=target)(
         q=bits[0], k=bits[1], v=bits[2], o=out,
-        **{f"x{i}": to_bits(x, t.kind) for i, (x, t) in enumerate(captures)},
+        **{f"x{i}": np.atleast_1d(to_bits(x, t.kind)) for i, (x, t) in enumerate(captures)},
         **({} if sink is None else {"sink": sink.astype(np.float32)}))
-    return from_bits(out, tq.kind)
+    return from_bits(out, to.kind)
 
 
 def run_raised(raised, inputs, result, options):
@@ -125,7 +135,10 @@ def main():
     parser.add_argument("--schedule", default="")
     parser.add_argument("--plant", default="",
                         help="OLD=NEW: damage the raised module")
+    parser.add_argument("--range", action="append", default=[])
     options = parser.parse_args()
+    ranges = {int(n): [int(x) for x in bounds.split(":")]
+              for n, bounds in (text.split("=") for text in options.range)}
     seed = secrets.randbits(32)
     print("seed", seed)
     rng = np.random.default_rng(seed)
@@ -136,6 +149,9 @@ def main():
     for type in types:
         if type.kind == "i1":
             array = rng.random(type.shape) < 0.8
+        elif type.kind[0] == "i":
+            low, high = ranges[len(inputs)]
+            array = rng.integers(low, high, type.shape, endpoint=True)
         else:
             array = from_bits(to_bits(rng.standard_normal(type.shape),
                                       type.kind), type.kind)
@@ -168,4 +184,5 @@ def main():
         sys.exit("the raised graph computes something else")
 
 
-main()
+if __name__ == "__main__":
+    main()
