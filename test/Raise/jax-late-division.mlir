@@ -1,0 +1,132 @@
+//   def late_division(q,k,v):
+//       x=scores(q,k); e=jnp.exp(x-x.max(-1,keepdims=True))
+//       return (mixf(e,v)/jnp.swapaxes(e.sum(-1,keepdims=True),1,2)).astype(bf)
+// Made by jax 0.10.2: `jax.jit(f).lower(...).as_text()`, without the attribute `algorithm`
+// of dot_general, which iree-compile refuses; iree-base-compiler 3.13.0: `iree-compile
+// --iree-input-type=stablehlo --compile-to=input`; util.func renamed to func's.
+// dpa is jax.nn.dot_product_attention; scores(q, k, scale): einsum('bthd,bshd->bhts', q, k,
+// preferred_element_type=f32) * scale, by default D**-0.5; mix(p, v): einsum(
+// 'bhts,bshd->bthd', p.astype(v.dtype), v), and mixf with preferred_element_type=f32; rep:
+// repeat(x, g, axis=2).
+// RUN: %python %S/Inputs/raise_and_run.py %s
+// REQUIRES: mlir-runner
+
+#map = affine_map<(d0, d1, d2, d3) -> (d0, d2, d1, d3)>
+#map1 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
+#map2 = affine_map<(d0, d1, d2, d3) -> (d0, d3, d1, d2)>
+#map3 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2)>
+#map4 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d3, d2)>
+#map5 = affine_map<(d0, d1, d2, d3) -> (d0, d2, d3, d1)>
+#map6 = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, 0)>
+module @jit_late_division {
+  func.func @main(%arg0: tensor<2x24x4x32xbf16>, %arg1: tensor<2x40x4x32xbf16>, %arg2: tensor<2x40x4x32xbf16>) -> tensor<2x24x4x32xbf16> {
+    %cst = arith.constant 0xFF800000 : f32
+    %cst_0 = arith.constant 0.176776692 : f32
+    %cst_1 = arith.constant 0.000000e+00 : f32
+    %0 = tensor.empty() : tensor<2x4x24x32xbf16>
+    %1 = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%arg0 : tensor<2x24x4x32xbf16>) outs(%0 : tensor<2x4x24x32xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      linalg.yield %in : bf16
+    } -> tensor<2x4x24x32xbf16>
+    %2 = tensor.empty() : tensor<2x4x32x40xbf16>
+    %3 = linalg.generic {indexing_maps = [#map2, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%arg1 : tensor<2x40x4x32xbf16>) outs(%2 : tensor<2x4x32x40xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      linalg.yield %in : bf16
+    } -> tensor<2x4x32x40xbf16>
+    %collapsed = tensor.collapse_shape %1 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
+    %collapsed_2 = tensor.collapse_shape %3 [[0, 1], [2], [3]] : tensor<2x4x32x40xbf16> into tensor<8x32x40xbf16>
+    %4 = tensor.empty() : tensor<8x24x40xf32>
+    %5 = linalg.fill ins(%cst_1 : f32) outs(%4 : tensor<8x24x40xf32>) -> tensor<8x24x40xf32>
+    %6 = linalg.batch_matmul ins(%collapsed, %collapsed_2 : tensor<8x24x32xbf16>, tensor<8x32x40xbf16>) outs(%5 : tensor<8x24x40xf32>) -> tensor<8x24x40xf32>
+    %expanded = tensor.expand_shape %6 [[0, 1], [2], [3]] output_shape [2, 4, 24, 40] : tensor<8x24x40xf32> into tensor<2x4x24x40xf32>
+    %7 = tensor.empty() : tensor<2x4x24x40xf32>
+    %8 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%expanded : tensor<2x4x24x40xf32>) outs(%7 : tensor<2x4x24x40xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %40 = arith.mulf %in, %cst_0 : f32
+      linalg.yield %40 : f32
+    } -> tensor<2x4x24x40xf32>
+    %9 = tensor.empty() : tensor<2x4x24xf32>
+    %10 = linalg.fill ins(%cst : f32) outs(%9 : tensor<2x4x24xf32>) -> tensor<2x4x24xf32>
+    %11 = linalg.generic {indexing_maps = [#map1, #map3], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%8 : tensor<2x4x24x40xf32>) outs(%10 : tensor<2x4x24xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %40 = arith.maximumf %out, %in : f32
+      linalg.yield %40 : f32
+    } -> tensor<2x4x24xf32>
+    %12 = tensor.empty() : tensor<2x4x24x40xf32>
+    %13 = linalg.generic {indexing_maps = [#map3, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%11 : tensor<2x4x24xf32>) outs(%12 : tensor<2x4x24x40xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<2x4x24x40xf32>
+    %14 = tensor.empty() : tensor<2x4x24x40xf32>
+    %15 = linalg.generic {indexing_maps = [#map1, #map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%8, %13 : tensor<2x4x24x40xf32>, tensor<2x4x24x40xf32>) outs(%14 : tensor<2x4x24x40xf32>) {
+    ^bb0(%in: f32, %in_7: f32, %out: f32):
+      %40 = arith.subf %in, %in_7 : f32
+      linalg.yield %40 : f32
+    } -> tensor<2x4x24x40xf32>
+    %16 = tensor.empty() : tensor<2x4x24x40xf32>
+    %17 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%15 : tensor<2x4x24x40xf32>) outs(%16 : tensor<2x4x24x40xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %40 = math.exp %in : f32
+      linalg.yield %40 : f32
+    } -> tensor<2x4x24x40xf32>
+    %18 = tensor.empty() : tensor<2x4x24x40xbf16>
+    %19 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%17 : tensor<2x4x24x40xf32>) outs(%18 : tensor<2x4x24x40xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %40 = arith.truncf %in : f32 to bf16
+      linalg.yield %40 : bf16
+    } -> tensor<2x4x24x40xbf16>
+    %20 = tensor.empty() : tensor<2x4x32x40xbf16>
+    %21 = linalg.generic {indexing_maps = [#map2, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%arg2 : tensor<2x40x4x32xbf16>) outs(%20 : tensor<2x4x32x40xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      linalg.yield %in : bf16
+    } -> tensor<2x4x32x40xbf16>
+    %22 = tensor.empty() : tensor<2x4x40x24xbf16>
+    %23 = linalg.generic {indexing_maps = [#map4, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%19 : tensor<2x4x24x40xbf16>) outs(%22 : tensor<2x4x40x24xbf16>) {
+    ^bb0(%in: bf16, %out: bf16):
+      linalg.yield %in : bf16
+    } -> tensor<2x4x40x24xbf16>
+    %collapsed_3 = tensor.collapse_shape %21 [[0, 1], [2], [3]] : tensor<2x4x32x40xbf16> into tensor<8x32x40xbf16>
+    %collapsed_4 = tensor.collapse_shape %23 [[0, 1], [2], [3]] : tensor<2x4x40x24xbf16> into tensor<8x40x24xbf16>
+    %24 = tensor.empty() : tensor<8x32x24xf32>
+    %25 = linalg.fill ins(%cst_1 : f32) outs(%24 : tensor<8x32x24xf32>) -> tensor<8x32x24xf32>
+    %26 = linalg.batch_matmul ins(%collapsed_3, %collapsed_4 : tensor<8x32x40xbf16>, tensor<8x40x24xbf16>) outs(%25 : tensor<8x32x24xf32>) -> tensor<8x32x24xf32>
+    %expanded_5 = tensor.expand_shape %26 [[0, 1], [2], [3]] output_shape [2, 4, 32, 24] : tensor<8x32x24xf32> into tensor<2x4x32x24xf32>
+    %27 = tensor.empty() : tensor<2x24x4x32xf32>
+    %28 = linalg.generic {indexing_maps = [#map5, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%expanded_5 : tensor<2x4x32x24xf32>) outs(%27 : tensor<2x24x4x32xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<2x24x4x32xf32>
+    %29 = tensor.empty() : tensor<2x4x24xf32>
+    %30 = linalg.fill ins(%cst_1 : f32) outs(%29 : tensor<2x4x24xf32>) -> tensor<2x4x24xf32>
+    %31 = linalg.generic {indexing_maps = [#map1, #map3], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%17 : tensor<2x4x24x40xf32>) outs(%30 : tensor<2x4x24xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      %40 = arith.addf %out, %in : f32
+      linalg.yield %40 : f32
+    } -> tensor<2x4x24xf32>
+    %expanded_6 = tensor.expand_shape %31 [[0], [1], [2, 3]] output_shape [2, 4, 24, 1] : tensor<2x4x24xf32> into tensor<2x4x24x1xf32>
+    %32 = tensor.empty() : tensor<2x24x4x1xf32>
+    %33 = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%expanded_6 : tensor<2x4x24x1xf32>) outs(%32 : tensor<2x24x4x1xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<2x24x4x1xf32>
+    %34 = tensor.empty() : tensor<2x24x4x32xf32>
+    %35 = linalg.generic {indexing_maps = [#map6, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%33 : tensor<2x24x4x1xf32>) outs(%34 : tensor<2x24x4x32xf32>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    } -> tensor<2x24x4x32xf32>
+    %36 = tensor.empty() : tensor<2x24x4x32xf32>
+    %37 = linalg.generic {indexing_maps = [#map1, #map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%28, %35 : tensor<2x24x4x32xf32>, tensor<2x24x4x32xf32>) outs(%36 : tensor<2x24x4x32xf32>) {
+    ^bb0(%in: f32, %in_7: f32, %out: f32):
+      %40 = arith.divf %in, %in_7 : f32
+      linalg.yield %40 : f32
+    } -> tensor<2x24x4x32xf32>
+    %38 = tensor.empty() : tensor<2x24x4x32xbf16>
+    %39 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%37 : tensor<2x24x4x32xf32>) outs(%38 : tensor<2x24x4x32xbf16>) {
+    ^bb0(%in: f32, %out: bf16):
+      %40 = arith.truncf %in : f32 to bf16
+      linalg.yield %40 : bf16
+    } -> tensor<2x24x4x32xbf16>
+    return %39 : tensor<2x24x4x32xbf16>
+  }
+}
+
