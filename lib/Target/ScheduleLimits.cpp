@@ -97,10 +97,14 @@ Reason ScheduleLimits::whyNotTeams(const MovingTeam &mover) const {
   int64_t group = target.warpsPerMatrixGroup;
   if (!group)
     return whyNotWithoutGroups(schedule, mover, target);
+  // Teams of as many registers may be a group together.
+  bool joined = mover.widens.warps && mover.widens.warps < group &&
+                mover.widens.registers == mover.registers &&
+                (mover.widens.warps + mover.warps) % group == 0;
   for (auto [name, warps] :
        {std::pair<const char *, int64_t>{"warps", schedule.warps},
-        {"producers", mover.warps},
-        {"wideners", mover.widens.warps}})
+        {"producers", joined ? group : mover.warps},
+        {"wideners", joined ? group : mover.widens.warps}})
     if (warps % group)
       return (Twine(name) + " = " + Twine(warps) +
               " is no whole number of groups of " + Twine(group) + "; " + name +
@@ -219,14 +223,16 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   const SeveralTiles *several = schedule.severalTiles();
   int64_t qStages = several ? several->qStages : 1;
   int64_t output = mover.stagesOutput ? valueDepth * schedule.BM : 0;
-  // What is widened has slots of its own.
-  auto rowBytes = [&](int64_t narrow, int64_t cols) {
-    bool widens = mover.widens.warps && narrow < operands.bytes;
-    return (narrow + (widens ? operands.bytes : 0)) * cols;
+  // What is widened, or turned, has slots of its own.
+  auto rowBytes = [&](int64_t narrow, int64_t cols, bool turns) {
+    bool again = mover.widens.warps && (narrow < operands.bytes || turns);
+    return (narrow + (again ? operands.bytes : 0)) * cols;
   };
-  return operands.bytes * (depth * schedule.BM * qStages + output) +
-         (rowBytes(operands.keyBytes, depth) +
-          rowBytes(operands.valueBytes, valueDepth)) *
+  // What is staged has 16 bits.
+  constexpr int64_t outputBytes = 2;
+  return operands.bytes * depth * schedule.BM * qStages + outputBytes * output +
+         (rowBytes(operands.keyBytes, depth, false) +
+          rowBytes(operands.valueBytes, valueDepth, operands.bytes == 1)) *
              schedule.stages * schedule.BN +
          kBarrierBytes;
 }
@@ -331,13 +337,17 @@ int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
 int64_t ScheduleLimits::registers(const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
   if (schedule.movingTeam()) {
-    // O and S in fp32, P and, where it stays in registers, Q.
-    int64_t elements =
-        4 * (valueDepth + schedule.BN) + operands.bytes * schedule.BN;
+    // O and S in fp32, P and, where it stays in registers, Q; of bytes the
+    // product of a tile, which is added to O, too.
+    bool isApart = operands.bytes == 1 && target.float8SumBits &&
+                   schedule.accumulate == Accumulation::TwoLevel;
+    int64_t elements = 4 * (valueDepth * (isApart ? 2 : 1) + schedule.BN) +
+                       operands.bytes * schedule.BN;
     if (schedule.qInRegs)
       elements += operands.bytes * depth;
     return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
-           target.workingRegisters;
+           (operands.bytes == 1 ? target.workingRegistersOfBytes
+                                : target.workingRegisters);
   }
   int64_t rows =
       schedule.warpsByThemselves() ? schedule.BM : schedule.BM / schedule.warps;
@@ -410,9 +420,11 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
               Twine(schedule.mma[2]) + ", got " + Twine(size) +
               "; expected producers = 0")
           .str();
-  if (schedule.BK % schedule.mma[2] || schedule.BK > 64)
+  constexpr int64_t widestRow = 128;
+  if (schedule.BK % schedule.mma[2] || schedule.BK * operands.bytes > widestRow)
     return ("BK = " + Twine(schedule.BK) +
-            " does not fit the copies of producers; expected 16, 32 or 64")
+            " does not fit the copies of producers; expected " +
+            (operands.bytes == 1 ? "32, 64 or 128" : "16, 32 or 64"))
         .str();
   // The assembler wants what one product takes beside its accumulators of the
   // registers that all lanes start with (ptxas, C7602), whatever they get
@@ -431,7 +443,8 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
             " on " + target.chip + "; expected fewer warps")
         .str();
   // A swizzle repeats after 8 rows.
-  if (int64_t unit = 8 * mover.widens.warps; unit && schedule.BN % unit)
+  if (int64_t unit = 8 * mover.widens.warps;
+      unit && operands.bytes > 1 && schedule.BN % unit)
     return ("BN = " + Twine(schedule.BN) +
             " is not 8 rows or more for each of " + Twine(mover.widens.warps) +
             " wideners; expected a multiple of " + Twine(unit))

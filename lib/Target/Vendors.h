@@ -43,6 +43,9 @@ bool chooseMovingTeam(const TargetInfo &target, const ScheduleRequest &request,
 /// The same for quantized caches, whose elements one more team widens.
 bool chooseWideningTeam(const TargetInfo &target,
                         const ScheduleRequest &request, ScheduleChoice &choice);
+/// The same for products of bytes, whose values one more team turns.
+bool chooseTurningTeam(const TargetInfo &target, const ScheduleRequest &request,
+                       ScheduleChoice &choice);
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 

@@ -236,6 +236,11 @@ struct TargetInfo {
   /// Warps that multiply together, asynchronously and with operands read from
   /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
   unsigned warpsPerMatrixGroup = 0;
+  /// Whether they multiply bytes, too, that lie along the contraction in LDS on
+  /// both sides: values are turned on their way there.
+  bool turnsBytesForGroups() const {
+    return warpsPerMatrixGroup && !float8Instructions.empty();
+  }
   /// Rows of such a product, and the most columns.
   unsigned matrixGroupRows = 64, matrixGroupCols = 256;
   /// Whether a copy engine moves boxes of tensors, by maps that the host makes;
@@ -339,6 +344,9 @@ struct TargetInfo {
   /// schedules with 208 for accumulators and operands compile without spills,
   /// with 216 they do not.
   int64_t workingRegisters = 28;
+  /// The same where products are of bytes, whose weights take few: with 232 a
+  /// lane, 208 for accumulators and operands compile without spills.
+  int64_t workingRegistersOfBytes = 24;
   /// Registers beside accumulators and operands from which on a row is added up
   /// in two chains, whose latencies overlap, and not in one. Head size 128:
   /// with 80 (BN = 128) two chains took 1 % fewer cycles a tile of keys than

@@ -82,8 +82,15 @@ static std::string elementOfSchedule(Operation *op, ScheduleAttr schedule,
   if (!kernel)
     kernel = op->getParentOfType<gpu::GPUFuncOp>();
   std::string first, exact;
-  kernel.walk([&](MmaOp product) {
-    std::string name = elementName(product.getA().getType().getElementType());
+  kernel.walk([&](Operation *op) {
+    Type element;
+    if (auto product = dyn_cast<MmaOp>(op))
+      element = product.getA().getType().getElementType();
+    else if (auto start = dyn_cast<MmaStartOp>(op))
+      element = start.getB().getType().getParams().getElementType();
+    else
+      return;
+    std::string name = elementName(element);
     if (first.empty())
       first = name;
     if (exact.empty() && target.findMatrix(schedule.getMmaShape(), name))
@@ -303,7 +310,10 @@ static LogicalResult checkSharedCols(Operation *op, FragmentType type,
     return op->emitOpError()
            << "has a fragment whose columns " << cols << " warps share";
   };
-  if (findRings(op->getParentOfType<gpu::GPUFuncOp>()))
+  // What is put into a ring as it lies turned is read so, and not multiplied.
+  bool isPut = type.getRole() == Role::B && isa<FragmentLoadOp>(op) &&
+               llvm::all_of(op->getUsers(), llvm::IsaPred<RingPutOp>);
+  if (!isPut && findRings(op->getParentOfType<gpu::GPUFuncOp>()))
     return fault() << " beside kvbuffer.ring, where groups of warps multiply "
                       "together; expected warps = ["
                    << rows * cols << ", 1]";
@@ -422,6 +432,19 @@ static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
            << "has the policy " << stringifyPolicy(params.getPolicy())
            << ", but its slots are filled by warps of their own; expected "
               "double_buffered";
+  // What a matrix unit reads of bytes a team turns.
+  if (params.getOrder() == Dimension::Cols && target.turnsBytesForGroups() &&
+      params.getElementType().getIntOrFloatBitWidth() == 8) {
+    for (Operation *user : op->getResult(0).getUsers())
+      if (isa<RingLoadOp, DramLoadOp>(user)) {
+        InFlightDiagnostic diag =
+            op->emitOpError() << "has a buffer with order = cols, which copies "
+                                 "cannot turn; expected kvbuffer.ring_put";
+        diag.attachNote(user->getLoc()) << "it is filled here";
+        return diag;
+      }
+    return success();
+  }
   if (params.getOrder() == Dimension::Cols && !target.copiesByWave)
     return op->emitOpError()
            << "has a buffer with order = cols, which " << target.chip

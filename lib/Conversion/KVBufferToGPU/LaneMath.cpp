@@ -419,20 +419,31 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
     // stays, and no weight is counted under two offsets.
     rescale[r] = exp2(b, subf(b, offset[r], before));
   }
+  // A power of two for all weights of a row is a number beside its exponent.
+  float gain = op.gainOfWeights();
+  Values exponentOf(offset);
+  if (gain != 1 && !capped)
+    for (Value &x : exponentOf)
+      x = addf(b, x, lower.f32(std::log2(gain)));
   SmallVector<Values> probabilities(rows);
   Values p = lower.mapElements(
       capped ? exponents : scores, [&](Value s, unsigned index, int64_t reg) {
         int64_t r = index / cols * parts + atom.rowPart(reg);
-        Value value = exp2(b, capped ? s : fma(b, s, scales[r], offset[r]));
+        if (capped && gain != 1)
+          s = addf(b, s, lower.f32(std::log2(gain)));
+        Value value = exp2(b, capped ? s : fma(b, s, scales[r], exponentOf[r]));
         probabilities[r].push_back(value);
         return value;
       });
   // The sum stays this lane's part of it until the end; adding the old sum last
   // keeps it off the critical path.
   Values sum = lower.rowValues(op.getSum());
-  for (int64_t r = 0; r < rows; ++r)
-    newSum[r] =
-        fma(b, sum[r], rescale[r], fold(chains, probabilities[r], sumOf));
+  for (int64_t r = 0; r < rows; ++r) {
+    Value total = fold(chains, probabilities[r], sumOf);
+    if (gain != 1)
+      total = mulf(b, total, lower.f32(1 / gain));
+    newSum[r] = fma(b, sum[r], rescale[r], total);
+  }
   return {p, newMax, newSum, rescale};
 }
 
@@ -466,6 +477,15 @@ void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
   unsigned parts = atom.rowParts().size();
   // Copies: new values move those that are kept.
   const Values factor = lanes.get(op.getFactor()), acc = lanes.get(op.getAcc());
+  if (op.getAddend()) {
+    const Values addend = lanes.get(op.getAddend());
+    return lanes.set(
+        op.getResult(),
+        lanes.mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
+          int64_t row = index / cols * parts + atom.rowPart(reg);
+          return fma(b, x, factor[row], lanes.element(addend[index], reg));
+        }));
+  }
   bool branches = lanes.target.branchedRescaleAccumulators &&
                   int64_t(acc.size()) * atom.registers() >=
                       lanes.target.branchedRescaleAccumulators;

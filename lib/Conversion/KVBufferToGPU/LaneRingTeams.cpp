@@ -24,6 +24,29 @@ int64_t kvbuf::registerShare(const Lanes &lower) {
                                   lower.target.registerStep);
 }
 
+bool kvbuf::partOfRegisterGroup(TeamOp op, int64_t group) {
+  int64_t registers = op.getRegisters(), warps = 0;
+  if (!registers || !group)
+    return false;
+  auto warpsOf = [](TeamOp team) {
+    return int64_t(team.getWarps() * team.getCopies());
+  };
+  // From the team that the group's first warp is of to that of its last one.
+  TeamOp first = op;
+  while (first.getFirstWarp() % group)
+    if (first = dyn_cast_or_null<TeamOp>(first->getPrevNode()); !first)
+      return false;
+  bool found = false;
+  for (TeamOp team = first; warps < group;
+       team = dyn_cast_or_null<TeamOp>(team->getNextNode())) {
+    if (!team || int64_t(team.getRegisters()) != registers)
+      return false;
+    found |= team == op;
+    warps += warpsOf(team);
+  }
+  return found && warps == group && warpsOf(op) < group;
+}
+
 /// Whether the block has the registers that teams ask for, and what follows can
 /// do without them.
 static LogicalResult checkRegisters(Lanes &lower, TeamsOp op) {
@@ -33,7 +56,8 @@ static LogicalResult checkRegisters(Lanes &lower, TeamsOp op) {
   for (auto member : op.getBody().getOps<TeamOp>()) {
     int64_t registers = member.getRegisters();
     int64_t warps = int64_t(member.getWarps() * member.getCopies());
-    if (registers && (first % group || warps % group))
+    if (registers && (first % group || warps % group) &&
+        !partOfRegisterGroup(member, group))
       return member.emitOpError()
              << "has registers(" << registers << ") for " << warps
              << " warps, from warp " << first << " on; " << lower.target.chip

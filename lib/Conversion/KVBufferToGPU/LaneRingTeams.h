@@ -73,6 +73,9 @@ mlir::LogicalResult startRings(LaneLowering &lower, TeamsOp op);
 mlir::LogicalResult lowerRingTeam(LaneLowering &lower, TeamOp op);
 /// The registers that each lane has when the kernel starts.
 int64_t registerShare(const Lanes &lower);
+/// Whether a team has a part of a group of warps that gets registers together,
+/// as do the teams of the others: all take as many, at one instruction.
+bool partOfRegisterGroup(TeamOp op, int64_t group);
 /// How many threads of a team that moves have code.
 int64_t moverThreads(Lanes &lower, TeamOp op);
 /// Every lane that gets here arrives at the barrier at this place in each block

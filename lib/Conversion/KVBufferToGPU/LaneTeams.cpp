@@ -20,6 +20,15 @@
 using namespace mlir;
 using namespace kvbuf;
 
+/// Gives the warps that run here the registers that a team asks for. What they
+/// have when the kernel starts is an equal share of all.
+static void emitRegisters(LaneLowering &lower, TeamOp op) {
+  if (int64_t registers = op.getRegisters();
+      registers && registers != registerShare(lower))
+    lower.machine.teamRegisters()->emitSetRegisters(lower, registers,
+                                                    registerShare(lower));
+}
+
 static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
                                int64_t firstWarp) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -34,11 +43,9 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
     lower.team = nullptr;
   });
   b.setLoc(op.getLoc());
-  // The registers of a lane when the kernel starts: an equal share of all.
-  if (int64_t registers = op.getRegisters();
-      rings && registers && registers != registerShare(lower))
-    lower.machine.teamRegisters()->emitSetRegisters(lower, registers,
-                                                    registerShare(lower));
+  // Teams that are a group of warps together have got theirs.
+  if (rings && !partOfRegisterGroup(op, lower.target.warpsPerRegisterGroup))
+    emitRegisters(lower, op);
   LaneTeam own{op, lower.i32(0), Value(), warps};
   bool isBlock = warps * lower.target.waveSize == lower.blockThreads();
   // Beside rings a lane's number is that in the block, less what is before the
@@ -107,6 +114,16 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, TeamsOp op) {
   auto ip = b.saveInsertionPoint();
   for (auto member : op.getBody().getOps<TeamOp>()) {
     int64_t end = first + int64_t(member.getWarps() * member.getCopies());
+    // All warps of a group meet at one instruction, before teams part.
+    int64_t group = lower.target.warpsPerRegisterGroup;
+    if (rings && partOfRegisterGroup(member, group) && first % group == 0) {
+      if (first + group < warps)
+        return member.emitOpError()
+               << "has a part of a group of " << group
+               << " warps that get registers together, and other teams come "
+                  "after it; expected that group to be the last";
+      emitRegisters(lower, member);
+    }
     if (end < warps) {
       Value mine = arith::CmpIOp::create(b, less, lower.warp, lower.i32(end));
       auto branch = scf::IfOp::create(b, mine, /*withElseRegion=*/true);

@@ -15,6 +15,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lanes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -51,8 +53,16 @@ private:
     return atom.turned != crossed ? std::pair(col, row) : std::pair(row, col);
   }
 
+  /// The place of an element of the slot, bytes.
+  int64_t byteOffset(int64_t row, int64_t col) const {
+    return turned ? turned->apply({{"row", row}, {"col", col}}, "byte")
+                  : tile.byteOffset(row, col);
+  }
+
   Lanes &lower;
   SharedTile tile;
+  /// Of a slot whose columns lie side by side.
+  std::optional<LinearLayout> turned;
   const FragmentLayout &atom;
   FragmentType type;
   bool crossed, known = true;
@@ -69,11 +79,15 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
       bytes(tile.elementBytes), align(slotAlignment(params) / bytes),
       first(slot) {
   ImplicitLocOpBuilder &b = lower.b;
+  if (params.getOrder() == Dimension::Cols)
+    turned = lower.machine.turnedTile(lower, params)->layout();
   LinearLayout block = tile.block();
   // Places of elements of the fragment, in the product's coordinates. Where a
   // block begins is no bit of an address if its rows are no power of two.
   auto image = [&](int64_t row, int64_t col) -> int64_t {
     auto [r, c] = inSlot(row, col);
+    if (turned)
+      return byteOffset(r, c);
     if (c < tile.blockCols)
       return block.apply({{"row", r}, {"col", c}}, "byte");
     known &= llvm::isPowerOf2_64(tile.rows);
@@ -109,7 +123,8 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
     int64_t own = atom.turned ? atom.warpRows(type) : atom.warpCols(type);
     unsigned bits = llvm::Log2_64(atom.gridCols), inside = 0;
     SmallVector<int64_t> parts;
-    for (; inside < bits && (atom.turned || own << inside < tile.blockCols);
+    for (; inside < bits &&
+           (atom.turned || turned || own << inside < tile.blockCols);
          ++inside)
       parts.push_back(image(0, own << inside));
     Value part = lower.gridCol(atom);
@@ -162,12 +177,12 @@ void SlotPlaces::forEachRun(llvm::function_ref<void(Value)> fn) const {
         col += firstCol;
         // Where a block begins is no XOR of bits if its rows are no power of
         // two.
-        int64_t before = llvm::isPowerOf2_64(tile.rows)
+        int64_t before = turned || llvm::isPowerOf2_64(tile.rows)
                              ? 0
                              : col / tile.blockCols * tile.blockBytes();
         before /= bytes;
         Value place = address.emit(b, first, align,
-                                   tile.byteOffset(row, col) / bytes - before);
+                                   byteOffset(row, col) / bytes - before);
         if (before)
           place = arith::AddIOp::create(b, place, lower.index(before));
         fn(place);
@@ -240,16 +255,21 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
 /// Moves what makes values of what was loaded to where they are stored, if
 /// nothing else needs it: until then a lane holds the elements as they were
 /// loaded, of which more fit a register, and their conversions stand beside the
-/// stores.
-static void sinkConversions(ImplicitLocOpBuilder &b, ArrayRef<Value> values) {
+/// stores. With `loads` what loads them comes along: the slot is still theirs.
+static void sinkConversions(ImplicitLocOpBuilder &b, ArrayRef<Value> values,
+                            bool loads) {
   SmallVector<Operation *> chain;
   SmallVector<Value> work(values);
   llvm::SmallPtrSet<Operation *, 8> seen;
   while (!work.empty()) {
     Operation *op = work.pop_back_val().getDefiningOp();
-    if (!op || op->getBlock() != b.getInsertionBlock() || !isPure(op) ||
-        !isa<vector::ShuffleOp, arith::ExtFOp, arith::BitcastOp,
-             vector::FromElementsOp>(op) ||
+    bool moves =
+        op &&
+        ((isPure(op) && isa<vector::ShuffleOp, arith::ExtFOp, arith::BitcastOp,
+                            vector::FromElementsOp>(op)) ||
+         (loads && isa<vector::BitCastOp, vector::ExtractOp, NVVM::PermuteOp,
+                       nvgpu::LdMatrixOp>(op)));
+    if (!moves || op->getBlock() != b.getInsertionBlock() ||
         !llvm::all_of(op->getUsers(),
                       [&](Operation *user) { return seen.contains(user); }) ||
         !seen.insert(op).second)
@@ -268,16 +288,41 @@ static void sinkConversions(ImplicitLocOpBuilder &b, ArrayRef<Value> values) {
   }
 }
 
+/// Whether what is put is read from a slot that is given back after the put
+/// alone, in the same block.
+static bool isReadLate(RingPutOp put) {
+  auto load = put.getFragment().getDefiningOp<FragmentLoadOp>();
+  return load && load->getNextNode() == put && load.getFragment().hasOneUse();
+}
+
+/// Whether warps share the columns of a product's operand b, which they put as
+/// they lie turned; an error if each has others or all of them.
+static LogicalResult checkTurnedPut(Lanes &lower, RingPutOp op,
+                                    const FragmentLayout &atom) {
+  int64_t warps = lower.schedule.getWarps();
+  FragmentType type = op.getFragment().getType();
+  if (type.getRole() == Role::B && atom.gridCols == warps && !atom.turned)
+    return success();
+  return op.emitOpError()
+         << "turns " << type.getRows() << "x" << type.getCols()
+         << " elements of " << type.getElementType() << " by " << warps
+         << " warps; expected operand b of a product of bytes, whose columns "
+            "they share";
+}
+
 LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
                                      ArrayRef<Value> words, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   FragmentType type = op.getFragment().getType();
   const FragmentLayout &atom = lower.layouts.of(type);
-  if (params.getOrder() == Dimension::Cols)
+  bool isTurned = params.getOrder() == Dimension::Cols;
+  if (isTurned && !lower.target.turnsBytesForGroups())
     return op.emitOpError() << "puts into a slot whose columns lie side by "
                                "side; expected a buffer with order = rows";
-  if (atom.colWarps > 1 || atom.sharesCols())
+  if (isTurned && failed(checkTurnedPut(lower, op, atom)))
+    return failure();
+  if (!isTurned && (atom.colWarps > 1 || atom.sharesCols()))
     return op.emitOpError() << "puts a fragment whose columns several warps "
                                "share; expected warp_cols = 1";
   SlotPlaces places(lower, params, type, slot, 0, 0, op.getTranspose());
@@ -289,22 +334,39 @@ LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
            << " columns";
   int64_t run = places.run(), element = 0;
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  Value shared = lower.shared(params.getElementType());
-  auto runType = VectorType::get({run}, params.getElementType());
+  // LLVM has no 8-bit floats.
+  Type own = params.getElementType(),
+       stored = bytes == 1 ? Type(b.getI8Type()) : own;
+  Value shared = lower.shared(stored);
+  auto runType = VectorType::get({run}, stored);
+  // One read of a slot feeds all words of an atom.
+  bool late = isReadLate(op);
+  int64_t together = late ? std::max<int64_t>(atom.registers(), run) : run;
   int64_t width = cast<VectorType>(words.front().getType()).getNumElements();
   places.forEachRun([&](Value place) {
     Values elements;
     int64_t firstWord = element / width;
-    sinkConversions(
-        b, words.slice(firstWord,
-                       llvm::divideCeil(element + run, width) - firstWord));
-    for (int64_t i = 0; i < run; ++i, ++element)
-      elements.push_back(
-          lower.element(words[element / width], element % width));
-    vector::StoreOp::create(
-        b, vector::FromElementsOp::create(b, runType, elements), shared,
-        ValueRange{place},
-        /*nontemporal=*/false, llvm::Align(run * bytes));
+    if (element % together == 0)
+      sinkConversions(
+          b,
+          words.slice(firstWord,
+                      llvm::divideCeil(element + together, width) - firstWord),
+          late);
+    Value vector;
+    if (run == width) {
+      vector = words[firstWord];
+      element += run;
+    } else {
+      for (int64_t i = 0; i < run; ++i, ++element)
+        elements.push_back(
+            lower.element(words[element / width], element % width));
+      vector = vector::FromElementsOp::create(b, VectorType::get({run}, own),
+                                              elements);
+    }
+    if (stored != own)
+      vector = arith::BitcastOp::create(b, runType, vector);
+    vector::StoreOp::create(b, vector, shared, ValueRange{place},
+                            /*nontemporal=*/false, llvm::Align(run * bytes));
   });
   return success();
 }

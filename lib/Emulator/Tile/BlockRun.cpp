@@ -596,7 +596,8 @@ LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
                     op.getRowMax() ? &matrix(op.getRowMax()) : nullptr,
                     op.getScale().convertToFloat(), op.getUnbounded());
   Type element = op.getP().getType().getElementType();
-  set(op.getP(), map(step.p, element, [](float x) { return x; }));
+  float gain = op.gainOfWeights();
+  set(op.getP(), map(step.p, element, [&](float x) { return gain * x; }));
   set(op.getNewMax(), std::move(step.max));
   set(op.getNewSum(), std::move(step.sum));
   set(op.getRescale(), std::move(step.rescale));
@@ -734,7 +735,10 @@ LogicalResult BlockRun::runFragmentOp(Operation *op) {
             const Matrix &factor = matrix(op.getFactor());
             for (int64_t r = 0; r < scaled.rows; ++r)
               for (int64_t c = 0; c < scaled.cols; ++c)
-                scaled.at(r, c) *= factor.at(r, 0);
+                scaled.at(r, c) =
+                    op.getAddend() ? std::fma(scaled.at(r, c), factor.at(r, 0),
+                                              matrix(op.getAddend()).at(r, c))
+                                   : scaled.at(r, c) * factor.at(r, 0);
             return scaled;
           });
   set(op->getResult(0), std::move(result));

@@ -330,8 +330,8 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
     return choice;
   }
   if (request.multipliesBytes()) {
-    if (request.movingTeam && target.warpsPerMatrixGroup)
-      choice.note = "no products of warp groups are made of 8-bit floats yet";
+    if (request.movingTeam && chooseTurningTeam(target, request, choice))
+      return choice;
     float8NVIDIA(target, request, choice);
     return choice;
   }

@@ -183,6 +183,76 @@ bool detail::chooseWideningTeam(const TargetInfo &target,
   return true;
 }
 
+namespace {
+/// Teams of products of bytes: groups of consumers, warps that turn V and such
+/// that move tiles. Head sizes up to `size`, the same of values.
+struct TurningEntry {
+  int64_t size, BN, warps, stages;
+  int64_t otherRegisters, consumerRegisters;
+  bool qInRegs, stageOutput;
+};
+} // namespace
+
+static constexpr TurningEntry kTurningTable[] = {
+    {64, 128, 8, 2, 40, 232, false, true},
+    {128, 128, 8, 2, 40, 232, false, true}};
+
+bool detail::chooseTurningTeam(const TargetInfo &target,
+                               const ScheduleRequest &request,
+                               ScheduleChoice &choice) {
+  if (!target.turnsBytesForGroups())
+    return false;
+  int64_t widest = std::max(request.headSize, request.valueHeadSize);
+  const auto *entry = llvm::find_if(
+      kTurningTable, [&](const auto &entry) { return widest <= entry.size; });
+  if (entry == std::end(kTurningTable)) {
+    choice.note = "head size " + std::to_string(widest) + " is more than " +
+                  std::to_string(std::end(kTurningTable)[-1].size) +
+                  ", whose sums of tiles fill a lane's registers";
+    return false;
+  }
+  // Warps that turn share the columns by instructions.
+  constexpr int64_t turners = 2, columns = 16 * turners;
+  for (int64_t size : {request.headSize, request.valueHeadSize})
+    if (size % columns ||
+        (size == request.valueHeadSize && !llvm::isPowerOf2_64(size))) {
+      choice.note = "head size " + std::to_string(size) +
+                    " of elements of a byte is not a power of two from " +
+                    std::to_string(columns) + " on";
+      return false;
+    }
+  // Accumulators lie as columns of 8 do.
+  auto narrow = llvm::find_if(target.float8Instructions,
+                              [](const auto &mma) { return mma.n == 8; });
+  choice.mma = {narrow->m, narrow->n, narrow->k};
+  choice.warps = entry->warps;
+  choice.BM = entry->warps / target.warpsPerMatrixGroup *
+              int64_t(target.matrixGroupRows);
+  choice.BN = entry->BN;
+  choice.stages = entry->stages;
+  choice.producerRegisters = entry->otherRegisters;
+  choice.consumerRegisters = entry->consumerRegisters;
+  // Who looks up pages, or copies tiles, needs more registers.
+  if (request.cutTiles) {
+    constexpr int64_t keys = 64, producers = 56, consumers = 224;
+    choice.BN = std::min(choice.BN, keys);
+    choice.producerRegisters = producers;
+    choice.consumerRegisters = consumers;
+  }
+  choice.widenerRegisters = choice.producerRegisters;
+  // Whole pages, or pages of whole tiles.
+  while (choice.BN > 32 && llvm::isPowerOf2_64(request.pageSize) &&
+         choice.BN % request.pageSize && request.pageSize % choice.BN)
+    choice.BN /= 2;
+  choice.wideners = turners;
+  choice.producers = target.warpsPerMatrixGroup - turners;
+  choice.overlapProducts = true;
+  choice.qInRegs = entry->qInRegs;
+  choice.stageOutput = entry->stageOutput && request.outBytes == 2;
+  choice.tiles = TileOrder::Dynamic;
+  return true;
+}
+
 bool detail::chooseMovingTeam(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {

@@ -3,7 +3,11 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=CDNA
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=accumulate=fast" | FileCheck %s --check-prefix=FAST
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=accumulate=fast" 2>&1 | FileCheck %s --check-prefix=SUMS
-// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=producers=4" 2>&1 | FileCheck %s --check-prefix=ROLES
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=producers=4,wideners=0" 2>&1 | FileCheck %s --check-prefix=ROLES
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=TEAM
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=BN=96" 2>&1 | FileCheck %s --check-prefix=NARROW
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=wideners=8,producers=4" 2>&1 | FileCheck %s --check-prefix=TURNERS
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90 schedule=producers=4,swap_a_b=false" 2>&1 | FileCheck %s --check-prefix=SM90
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=true" 2>&1 | FileCheck %s --check-prefix=LAZY
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=warp_cols=2" 2>&1 | FileCheck %s --check-prefix=COLUMNS
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_89 schedule=mma_shape=16x8x16" 2>&1 | FileCheck %s --check-prefix=SHAPE
@@ -15,7 +19,11 @@
 // CDNA: BK = 64, {{.*}} mma_shape = [32, 32, 64], swap_a_b = true
 // FAST: accumulate = fast>
 // SUMS: error: 'kvbuffer.attention' op accumulate = fast leaves nothing out on gfx950, whose matrix unit adds 8-bit products up in f32; expected accumulate = two_level
-// ROLES: error: 'kvbuffer.attention' op multiplies f8E4M3FN, for which no warp roles are built yet; expected producers = 0
+// ROLES: error: 'kvbuffer.attention' op multiplies 'f8E4M3FN', of which warp groups read V turned; expected wideners > 0, which turn it, or producers = 0
+// TEAM: BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 32], producers = 2, producer_registers = 40, consumer_registers = 232, wideners = 2, widener_registers = 40, overlap_products = true, tiles = dynamic, stage_output = true>
+// NARROW: error: 'kvbuffer.attention' op turns tiles of BN = 96 keys for warp groups; expected BN = 32, 64 or 128
+// TURNERS: error: 'kvbuffer.attention' op has values of 64 columns, which 8 wideners turn; expected a power of two of 128 and more
+// SM90: error: 'kvbuffer.attention' op multiplies f8E4M3FN, which no groups of warps multiply on sm_90; expected producers = 0
 // LAZY: error: 'kvbuffer.attention' op multiplies weights of f8E4M3FN, which lazy_rescale would let exceed the largest number; expected lazy_rescale = false
 // COLUMNS: error: 'kvbuffer.attention' op multiplies f8E4M3FN, and warp_cols = 2, whose warps hand each other weights of 16 bits; expected warp_cols = 1
 // SHAPE: error: 'kvbuffer.attention' op sm_89 has no matrix instruction of shape 16x8x16 for f8E4M3FN; it has 16x16x32, 16x8x32

@@ -794,6 +794,16 @@ func.func @softmax_scale(%s: !s, %m: !r) {
 
 !s = !kvbuffer.fragment<64x64xf32, acc>
 !r = !kvbuffer.fragment<64x1xf32, row>
+func.func @softmax_gain(%s: !s, %m: !r) {
+  // expected-error @below {{expected a gain that is a power of two, got 3}}
+  %p:4 = kvbuffer.online_softmax %s, %m, %m {scale = 1.0 : f32, gain = 3.0 : f32} : !s, !r -> !kvbuffer.fragment<64x64xbf16, a>
+  return
+}
+
+// -----
+
+!s = !kvbuffer.fragment<64x64xf32, acc>
+!r = !kvbuffer.fragment<64x1xf32, row>
 func.func @softmax_roles(%s: !s, %m: !r) {
   // expected-error @below {{expected roles acc, row and a}}
   %p:4 = kvbuffer.online_softmax %s, %m, %m {scale = 1.0 : f32} : !s, !r -> !kvbuffer.fragment<64x64xbf16, b>

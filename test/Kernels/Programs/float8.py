@@ -50,6 +50,13 @@ class Float8(unittest.TestCase):
         # Sums of f32 need no second level.
         self.assertLess(self.uniform(schedule=SMALL + ",accumulate=fast"), 2e-3)
 
+    def test_sums_of_groups(self):
+        """So do products of warp groups, whose second level is the rescaling."""
+        cut, groups = {"cut_sums": True}, "BM=64,warps=4,wideners=2"
+        self.assertLess(self.uniform(options=cut, target="sm_90a", schedule=groups), 2e-3)
+        self.assertGreater(self.uniform(options=cut, target="sm_90a",
+                                        schedule=groups + ",accumulate=fast"), 1 / 32)
+
     def test_one_key(self):
         """One key of many has all of the weight."""
         keys, at = 1000, 777

@@ -22,8 +22,14 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
-/// The contracted elements of one instruction, for 16-bit operands.
+/// Contracted bytes of one instruction: 16 elements of 16 bits, 32 of 8.
+static constexpr int64_t kStepBytes = 32;
+/// Rows and columns of what `stmatrix` takes at a time, of 16 bits.
 static constexpr int64_t kStep = 16;
+/// Where the four keys that a lane has of 16 in accumulators of scores, the
+/// next one of a pair and two 8 further on, stand in a row of turned values:
+/// side by side, those of the next lane after them. By the bits of a key.
+static constexpr unsigned kKeyBits[] = {0, 2, 3, 1};
 /// The widest n of one instruction.
 static constexpr int64_t kMaxColumns = 256;
 /// Descriptors count 16 bytes.
@@ -77,6 +83,64 @@ Value HopperMachine::descriptor(LaneLowering &lower, Value offset,
   return arith::AddIOp::create(b, origin, units(offset));
 }
 
+/// Swizzled as the matrix unit knows it: the 16-byte vectors of a row change
+/// places by the bits of its number that repeat every 8 rows, of which rows
+/// shorter than 128 bytes fill a part.
+std::optional<TransposedTile> HopperMachine::turnedTile(Lanes &lower,
+                                                        KVBufferAttr params) {
+  if (params.getOrder() != Dimension::Cols)
+    return std::nullopt;
+  TransposedTile tile;
+  tile.keys = params.getBN();
+  tile.depth = params.getSmemCols();
+  tile.banks = lower.target.banks;
+  tile.elementBytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  tile.keyBits.assign(std::begin(kKeyBits), std::end(kKeyBits));
+  int64_t row = tile.keys * tile.elementBytes, repeat = 128;
+  for (int64_t n = 1; n < kSwizzleRows; n *= 2)
+    tile.folds.push_back(n * row < repeat ? 0
+                                          : n * row / repeat * kDescriptorUnit);
+  return tile;
+}
+
+/// Whether what a group multiplies by lies as wgmma reads it; an error if not.
+static LogicalResult checkOperandB(MmaStartOp op) {
+  StagedType staged = op.getB().getType();
+  KVBufferAttr params = staged.getParams();
+  Type element = params.getElementType();
+  bool isTurned = params.getOrder() == Dimension::Cols;
+  if (!isTurned) {
+    if (element.getIntOrFloatBitWidth() == 8 && !op.getTransposeB())
+      return op.emitOpError()
+             << "contracts rows of " << element
+             << ", which wgmma reads where they lie side by side alone; "
+                "expected a buffer with order = cols, which a team puts into";
+    return checkSwizzle(op, params);
+  }
+  int64_t keys = params.getBN();
+  if (keys != 32 && keys != 64 && keys != 128)
+    return op.emitOpError()
+           << "reads rows of " << keys << " keys; expected 32, 64 or 128";
+  if (op.getTransposeB() || staged.getRows() != keys ||
+      staged.getCol() % kSwizzleRows)
+    return op.emitOpError()
+           << "multiplies by a part of keys that lie side by side; expected "
+              "all "
+           << keys << " of them, and columns from a multiple of "
+           << kSwizzleRows << " on";
+  auto fragment = dyn_cast<FragmentType>(op.getA().getType());
+  auto a = fragment ? dyn_cast_or_null<MmaLayoutAttr>(fragment.getLayout())
+                    : MmaLayoutAttr();
+  SmallVector<int64_t> order(std::size(kKeyBits));
+  for (auto [bit, place] : llvm::enumerate(kKeyBits))
+    order[place] = int64_t(1) << bit;
+  order.push_back(int64_t(1) << order.size());
+  if (a && a.getOrder() == ArrayRef<int64_t>(order))
+    return success();
+  return op.emitOpError() << "multiplies by keys in the order of accumulators; "
+                             "expected an operand a that comes from some";
+}
+
 LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
                                           ArrayRef<Value> a, Value slot,
                                           ArrayRef<Value> acc,
@@ -85,10 +149,18 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   StagedType bStaged = op.getB().getType();
   KVBufferAttr bParams = bStaged.getParams();
   auto aStaged = dyn_cast<StagedType>(op.getA().getType());
-  bool turned = !op.getTransposeB();
+  Type bElement = bParams.getElementType(),
+       aElement =
+           aStaged ? aStaged.getParams().getElementType()
+                   : cast<FragmentType>(op.getA().getType()).getElementType();
+  bool byColumns = bParams.getOrder() == Dimension::Cols;
+  bool turned = !op.getTransposeB() && !byColumns;
+  int64_t elementBytes = bElement.getIntOrFloatBitWidth() / 8;
+  int64_t step = kStepBytes / elementBytes;
   PendingType result = op.getResult().getType();
   int64_t n = result.getCols();
-  int64_t contracted = turned ? bStaged.getRows() : bStaged.getCols();
+  int64_t contracted =
+      op.getTransposeB() ? bStaged.getCols() : bStaged.getRows();
   FragmentType fragment = result.getFragment();
   int64_t warpRows = lower.layouts.of(fragment).warpRows(fragment);
   if (warpRows * lower.target.warpsPerMatrixGroup != kGroupRows)
@@ -100,16 +172,16 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
                             << " columns; one wgmma has a multiple of 8, at "
                                "most "
                             << kMaxColumns;
-  if (contracted % kStep)
+  if (contracted % step)
     return op.emitOpError() << "contracts " << contracted
-                            << " elements; expected a multiple of " << kStep;
-  if (failed(checkSwizzle(op, bParams)) ||
+                            << " elements; expected a multiple of " << step;
+  if (failed(checkOperandB(op)) ||
       (aStaged && failed(checkSwizzle(op, aStaged.getParams()))))
     return failure();
   // Where a view may begin: rows repeat every 8, contracted elements are taken
   // by steps, other columns by blocks.
   auto checkView = [&](StagedType view, bool byBlocks) -> LogicalResult {
-    int64_t unit = byBlocks ? view.getParams().getBK() : kStep;
+    int64_t unit = byBlocks ? view.getParams().getBK() : step;
     if (view.getRow() % kSwizzleRows == 0 && view.getCol() % unit == 0)
       return success();
     return op.emitOpError()
@@ -117,7 +189,7 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
            << "]; expected a row and a column that are multiples of "
            << kSwizzleRows << " and " << unit;
   };
-  if (failed(checkView(bStaged, turned)) ||
+  if ((!byColumns && failed(checkView(bStaged, turned))) ||
       (aStaged && failed(checkView(aStaged, false))))
     return failure();
 
@@ -132,10 +204,17 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
             view.getRow() * bytes) /
            kDescriptorUnit;
   };
+  int64_t bRowBytes =
+      byColumns ? bParams.getBN() * elementBytes : rowBytes(bParams);
   SmallVector<int64_t> aSteps, bSteps;
-  for (int64_t k = 0; k < contracted; k += kStep) {
+  for (int64_t k = 0; k < contracted; k += step) {
     if (aStaged)
       aSteps.push_back(alongRows(aStaged, k));
+    if (byColumns) {
+      bSteps.push_back((bStaged.getCol() * bRowBytes + k * elementBytes) /
+                       kDescriptorUnit);
+      continue;
+    }
     // MN-major: a step is 16 rows further down.
     bSteps.push_back(alongRows(bStaged, turned ? 0 : k) +
                      (turned ? k * rowBytes(bParams) / kDescriptorUnit : 0));
@@ -145,7 +224,7 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
   // rows.
   Value bDesc =
       descriptor(lower, slot, turned ? blockBytes(bParams) : kDescriptorUnit,
-                 kSwizzleRows * rowBytes(bParams), rowBytes(bParams));
+                 kSwizzleRows * bRowBytes, bRowBytes);
   Value aDesc;
   if (aStaged) {
     KVBufferAttr params = aStaged.getParams();
@@ -156,9 +235,18 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
                        rowBytes(params));
   }
   SmallVector<Type> types(n / 8, VectorType::get({4}, b.getF32Type()));
+  Values words;
+  if (!aStaged)
+    llvm::append_range(words, a);
+  // LLVM has no 8-bit floats.
+  if (elementBytes == 1)
+    for (Value &word : words)
+      word = arith::BitcastOp::create(
+          b, cast<VectorType>(word.getType()).clone(b.getI8Type()), word);
   auto wgmma = WgmmaOp::create(
-      b, types, /*c=*/acc, /*a=*/aStaged ? ArrayRef<Value>() : a, aDesc, bDesc,
-      aSteps, bSteps, bParams.getElementType(), n, /*transpose_b=*/turned);
+      b, types, /*c=*/acc, /*a=*/words, aDesc, bDesc, aSteps, bSteps, bElement,
+      aElement == bElement ? TypeAttr() : TypeAttr::get(aElement), n,
+      /*transpose_b=*/turned);
   llvm::append_range(results, wgmma.getResults());
   return success();
 }

@@ -196,6 +196,10 @@ public:
                                    llvm::ArrayRef<mlir::Value> acc,
                                    Values &results) override;
   void emitMmaWait(Lanes &lower, Values &values, int64_t younger) override;
+  /// Bytes that a product contracts by rows of a slot lie by its columns, put
+  /// there by a team.
+  std::optional<TransposedTile> turnedTile(Lanes &lower,
+                                           KVBufferAttr params) override;
   mlir::LogicalResult emitStoreVia(LaneLowering &lower, FragmentStoreOp op,
                                    const TileCoordinates &at,
                                    llvm::ArrayRef<mlir::Value> values,

@@ -64,7 +64,11 @@ LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
   const FragmentLayout &atom = lower.layouts.of(type);
   unsigned pair = findPairBit(atom);
   auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
-  if (!pair || type.getRole() != Role::B || !mma || mma.getWarpCols() > 1)
+  // Columns that warps share are a power of two for each.
+  bool shares = atom.sharesCols();
+  int64_t own = atom.warpCols(type);
+  if (!pair || type.getRole() != Role::B || !mma ||
+      (shares && !llvm::isPowerOf2_64(own)))
     return emitNarrowFragment(lower, op, slot, words);
 
   SharedTile layout = sharedTile(params);
@@ -106,6 +110,21 @@ LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
   Type unit = b.getF16Type();
   Value shared = lower.shared(unit);
   Value start = arith::DivUIOp::create(b, slot, lower.i32(kPairBytes));
+  // What of a warp's place is within a block is a term; blocks are added up.
+  SmallVector<int64_t> parts;
+  if (shares) {
+    unsigned bits = llvm::Log2_64(atom.gridCols);
+    while (parts.size() < bits && own << parts.size() < layout.blockCols)
+      parts.push_back(image(0, own << parts.size()));
+    if (unsigned inside = parts.size(); inside < bits)
+      start = arith::AddIOp::create(
+          b, start,
+          arith::MulIOp::create(
+              b,
+              arith::ShRUIOp::create(b, lower.gridCol(atom), lower.i32(inside)),
+              lower.i32((own << inside) / layout.blockCols *
+                        layout.blockBytes() / kPairBytes)));
+  }
   int64_t align = slotAlignment(params) / kPairBytes;
   auto single = VectorType::get({1}, b.getI32Type());
   auto wordOf = [&](Value pairs) -> Value {
@@ -126,6 +145,8 @@ LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
       basis.push_back(
           image(all[i + bit].row ^ zero.row, all[i + bit].col ^ zero.col));
     address.terms.push_back({lower.lane, basis});
+    if (!parts.empty())
+      address.terms.push_back({lower.gridCol(atom), parts});
     // Where a block begins is no XOR of bits if its rows are no power of two.
     int64_t before =
         llvm::isPowerOf2_64(layout.rows)

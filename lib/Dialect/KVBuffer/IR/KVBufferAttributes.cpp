@@ -417,6 +417,7 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
           cacheDepth = 0, headDimOffset = 0, regChunk = 0, smemDepth = 0,
           stages = 1, warpSize = 32;
   bool fullKV = true;
+  Dimension order = Dimension::Rows;
   SmallVector<int64_t> mma, swizzle;
   Parameter parameters[] = {{"mma_shape", mma, /*required=*/true},
                             {"swizzle", swizzle},
@@ -432,7 +433,8 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
                             {"reg_chunk_depth", regChunk},
                             {"smem_depth", smemDepth},
                             {"stages", stages},
-                            {"warp_size", warpSize}};
+                            {"warp_size", warpSize},
+                            {"order", order}};
   if (parseParameters(parser, parameters, /*leadingComma=*/true))
     return {};
   // The seed's defaults: everything about depth follows `depth`.
@@ -445,7 +447,7 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<KVBufferAttr>(
       parser.getContext(), operand, elementType, policy, mma, swizzle, BN, WN,
       BK, numThreads, depth, heads, fullKV, cacheDepth, headDimOffset, regChunk,
-      smemDepth, stages, warpSize, Dimension::Rows, /*open=*/0);
+      smemDepth, stages, warpSize, order, /*open=*/0);
 }
 
 void KVBufferAttr::print(AsmPrinter &printer) const {
@@ -496,6 +498,8 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
   printer << ", stages = " << getStages();
   if (getWarpSize() != 32)
     printer << ", warp_size = " << getWarpSize();
+  if (getOrder() != Dimension::Rows)
+    printer << ", order = " << stringifyDimension(getOrder());
   printer << '>';
 }
 
@@ -615,7 +619,11 @@ LogicalResult KVBufferAttr::verify(
   if (regChunk <= 0 || regChunk > smemDepth)
     return emitError() << "reg_chunk_depth must be in 1.." << smemDepth
                        << ", got " << regChunk;
-  if (order == Dimension::Cols && policy == Policy::DoubleBuffered)
+  // What lanes put into a ring they turn themselves; a matrix unit that reads
+  // LDS wants it of bytes alone.
+  bool areBytes =
+      elementType.isIntOrFloat() && elementType.getIntOrFloatBitWidth() == 8;
+  if (order == Dimension::Cols && policy == Policy::DoubleBuffered && !areBytes)
     return emitError()
            << "order = cols needs policy = register_staged: elements "
               "are turned in registers on their way";

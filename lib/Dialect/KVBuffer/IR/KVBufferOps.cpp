@@ -12,6 +12,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/PatternMatch.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -671,6 +672,12 @@ LogicalResult OnlineSoftmaxOp::verify() {
     return emitOpError()
            << "expected scores and p of one shape and a row value "
               "for each of their rows";
+  // What a power of two multiplies keeps its bits.
+  if (float gain = gainOfWeights(); !(gain >= 0x1p-64f && gain <= 0x1p64f) ||
+                                    std::ilogb(gain) < -64 ||
+                                    gain != std::ldexp(1.0f, std::ilogb(gain)))
+    return emitOpError() << "expected a gain that is a power of two, got "
+                         << gain;
   return success();
 }
 

@@ -40,8 +40,8 @@ struct Channel {
   AllocOp buffer;
   /// The ring or the mailbox.
   Value value;
-  /// Where the ring's slots hold elements that a team has widened: the ring of
-  /// what producers load; else null.
+  /// Where the ring's slots hold elements that a team has widened or turned:
+  /// the ring of what producers load; else null.
   Value narrow;
 };
 
@@ -106,7 +106,7 @@ private:
   /// Whether the producers, too, read a number from the mailbox: it is not
   /// theirs alone.
   bool takesPosted(Operation *op);
-  /// Hands a filling on with wider elements, if the channel's are.
+  /// Hands a filling on with wider elements, or turned, if the channel's are.
   void widen(const Channel &channel, Value fill);
   /// Asks for a number and posts it.
   void post(NextTileOp op);
@@ -170,6 +170,16 @@ void TeamWriter::widen(const Channel &channel, Value fill) {
       FragmentType::get(b.getContext(), wide.getBN(), wide.getSmemCols(),
                         wide.getElementType(), Role::A);
   auto wait = RingWaitOp::create(b, channel.narrow, fill);
+  if (wide.getOrder() == Dimension::Cols) {
+    // Words of rows that are contracted: the slot is read as it is put.
+    type = FragmentType::get(b.getContext(), wide.getBN(), wide.getSmemCols(),
+                             wide.getElementType(), Role::B);
+    auto turned = FragmentLoadOp::create(b, type, wait.getStaged(), /*row=*/0,
+                                         /*col=*/0);
+    RingPutOp::create(b, turned, channel.value, fill, /*transpose=*/false);
+    RingReleaseOp::create(b, channel.narrow, fill);
+    return;
+  }
   // The rows of any tile are dealt to the team's warps.
   auto load = FragmentLoadOp::create(
       b, type, wait.getStaged(), /*row=*/0, /*col=*/0,
@@ -638,10 +648,25 @@ static Type widerElement(AllocOp buffer) {
   return nullptr;
 }
 
+/// Whether products contract rows of a buffer whose elements are bytes, which a
+/// group of warps reads turned.
+static bool isTurnedForProducts(AllocOp buffer, const TargetInfo &target) {
+  Type element = buffer.getBuffer().getType().getParams().getElementType();
+  return target.turnsBytesForGroups() && element.getIntOrFloatBitWidth() == 8 &&
+         llvm::any_of(loadsFrom(buffer), [](FragmentLoadOp load) {
+           return llvm::any_of(load->getUsers(), [&](Operation *user) {
+             auto product = dyn_cast<MmaOp>(user);
+             return product && product.getB() == load.getFragment() &&
+                    !product.getTransposeB();
+           });
+         });
+}
+
 /// The parameters of a buffer that so many warps read, perhaps with other
 /// elements; they lie as a chip's matrix unit reads them.
 static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
-                           const TargetInfo &target) {
+                           const TargetInfo &target,
+                           Dimension order = Dimension::Rows) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   Swizzle swizzle = target.swizzle(
       *target.instructionFor(params.getMmaShape(), elementName(element)),
@@ -650,12 +675,14 @@ static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
   return KVBufferAttr::get(
       params.getContext(), params.getOperand(), element, params.getPolicy(),
       params.getMmaShape(),
-      swizzle.movesVectors() ? swizzleList(swizzle) : SmallVector<int64_t>(),
+      swizzle.movesVectors() && order == Dimension::Rows
+          ? swizzleList(swizzle)
+          : SmallVector<int64_t>(),
       params.getBN(), params.getWN(), params.getBK(), warps * target.waveSize,
       params.getDepth(), params.getKvNumHeads(), params.getFullKv(),
       params.getCacheDepth(), params.getHeadDimOffset(),
       params.getRegChunkDepth(), params.getSmemDepth(), params.getStages(),
-      params.getWarpSize(), params.getOrder(), params.getOpen());
+      params.getWarpSize(), order, params.getOpen());
 }
 
 struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
@@ -717,6 +744,12 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
       TypedValue<BufferType> buffer = channel.buffer.getBuffer();
       KVBufferAttr params = buffer.getType().getParams();
       Type wide = widens.warps ? widerElement(channel.buffer) : Type();
+      Dimension order = Dimension::Rows;
+      if (widens.warps && !wide &&
+          isTurnedForProducts(channel.buffer, *target)) {
+        wide = params.getElementType();
+        order = Dimension::Cols;
+      }
       if (!wide) {
         channel.value = RingOp::create(b, buffer, from, to, /*shared=*/false);
         continue;
@@ -728,7 +761,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                                       /*shared=*/false);
       auto alloc = AllocOp::create(
           b, BufferType::get(b.getContext(), readBy(params, schedule.getWarps(),
-                                                    wide, *target)));
+                                                    wide, *target, order)));
       channel.value = RingOp::create(b, alloc.getBuffer(), wideners, to,
                                      /*shared=*/false);
     }

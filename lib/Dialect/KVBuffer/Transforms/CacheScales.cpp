@@ -175,6 +175,9 @@ Value CacheScales::multiplyByToken(Value x, Value tokenScales) {
 SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
                                            FragmentType type, AttentionOp op) {
   Type element = type.getElementType();
+  // Where the softmax has multiplied them, they are operands already.
+  if (cast<FragmentType>(p.getType()) == type)
+    return {p};
   if (isFloat8(element)) {
     Value gain =
         arith::ConstantOp::create(b, b.getF32FloatAttr(weightGain(element)));

@@ -719,6 +719,30 @@ LogicalResult Distribution::assignPartials() {
   return success();
 }
 
+/// The layout in which lanes read bytes of rows that are contracted, and put
+/// them as they lie turned: words of four rows, in the order in which
+/// accumulators of scores hold them. Warps share the columns. Null where no
+/// instruction's operand lies so.
+static MmaLayoutAttr turnedPut(const TargetInfo &target, FragmentType type,
+                               int64_t warps) {
+  for (const MatrixInstruction &mma : target.float8Instructions) {
+    MmaLayouts layouts = target.layouts(mma);
+    std::optional<LinearLayout> order = contractionOrder(layouts.a, layouts.c);
+    // Reads are of pairs of columns.
+    SmallVector<int64_t> columns = ownElementsFirst(layouts.b, "col");
+    int64_t own = type.getCols() / warps;
+    if (!order || columns.empty() || type.getCols() % warps ||
+        !llvm::isPowerOf2_64(own) || own % mma.n || type.getRows() % mma.k)
+      continue;
+    return MmaLayoutAttr::get(type.getContext(), target.matrixUnit(), Role::B,
+                              {mma.m, mma.n, mma.k}, /*group=*/1,
+                              /*warpRows=*/1, /*warpCols=*/warps,
+                              /*transposeB=*/false, /*swapped=*/false,
+                              bitsOf(*order), columns);
+  }
+  return {};
+}
+
 void Distribution::assignPuts() {
   /// Bytes of a lane's widest store.
   constexpr int64_t kStoreBytes = 16;
@@ -726,11 +750,16 @@ void Distribution::assignPuts() {
     TypedValue<FragmentType> value = put.getFragment();
     FragmentType type = value.getType();
     const Class &own = classOf(value);
+    KVBufferAttr params = put.getRing().getType().getParams();
+    int64_t warps = scheduleOf(put, schedule).getWarps();
+    if (type.getRole() == Role::B && !own.layout) {
+      if (MmaLayoutAttr turned = turnedPut(target, type, warps))
+        classOf(value).layout = turned;
+      return;
+    }
     if (put.getTranspose() || own.layout || !own.fromMemory ||
         !own.weights.empty())
       return;
-    KVBufferAttr params = put.getRing().getType().getParams();
-    int64_t warps = scheduleOf(put, schedule).getWarps();
     int64_t width =
         kStoreBytes * 8 / type.getElementType().getIntOrFloatBitWidth();
     // Lanes beside each other have a row of a block, whose vectors the swizzle

@@ -122,6 +122,9 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     if (!movable)
       return missed("the factor is not of one accumulator that is there before "
                     "the softmax");
+    if (op.getGain() || rescale.getAddend())
+      return missed("weights are multiplied by a gain, or what is rescaled is "
+                    "added to");
     if (op.getUnbounded())
       return missed(
           "scores may be of any size, and a maximum that stays behind "

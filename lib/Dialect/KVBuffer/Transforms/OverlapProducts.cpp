@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <algorithm>
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPPRODUCTS
@@ -27,10 +28,12 @@ using namespace kvbuf;
 namespace {
 
 /// An accumulator of a loop: its rescaling, and the product of the weights that
-/// is added to it.
+/// is added to it: by the matrix unit, or, where it begins from zero, by the
+/// rescaling.
 struct Output {
   RescaleOp rescale;
   MmaOp product;
+  bool addsApart() { return bool(rescale.getAddend()); }
 };
 
 /// The parts of a loop over tiles of keys: scores, an optional mask on them,
@@ -53,7 +56,8 @@ struct TileLoop {
   SmallVector<Value> handed() {
     SmallVector<Value> values{softmax.getP()};
     for (Output &output : outputs)
-      values.push_back(output.rescale.getResult());
+      values.push_back(output.addsApart() ? softmax.getRescale()
+                                          : output.rescale.getResult());
     values.append({softmax.getNewMax(), softmax.getNewSum()});
     return values;
   }
@@ -95,6 +99,17 @@ bool matchOutputs(TileLoop &t) {
     if (!rescale || rescale->getBlock() != t.loop.getBody() ||
         !rescale.getResult().hasOneUse())
       return false;
+    if (Value addend = rescale.getAddend()) {
+      auto product = addend.getDefiningOp<MmaOp>();
+      auto acc = t.carried(rescale.getAcc());
+      if (!acc || !product || product->getBlock() != t.loop.getBody() ||
+          !product.getResult().hasOneUse() ||
+          product.getA() != softmax.getP() ||
+          yielded[*acc] != rescale.getResult())
+        return false;
+      t.outputs.push_back({rescale, product});
+      continue;
+    }
     auto product = dyn_cast<MmaOp>(*rescale.getResult().user_begin());
     auto acc = t.carried(rescale.getAcc());
     if (!acc || !product || product.getAcc() != rescale.getResult() ||
@@ -161,7 +176,9 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   }
   t.ahead = t.scoreSlice;
   for (Output &output : t.outputs)
-    (void)collectSlice(output.rescale.getResult(), t.loop, t.ahead);
+    (void)collectSlice(output.addsApart() ? softmax.getRescale()
+                                          : output.rescale.getResult(),
+                       t.loop, t.ahead);
   if (!canTakeApart(t.loop, t.ahead, t.handed()))
     return std::nullopt;
   // The second tile's load follows the first scores without a barrier.
@@ -231,6 +248,11 @@ struct OverlapProductsPass
       return t.ahead.contains(op) && !t.scoreSlice.contains(op);
     });
 
+    // What is added apart awaits its product behind the softmax.
+    std::stable_partition(order.begin(), order.end(), [&](const auto &entry) {
+      auto rescale = dyn_cast<RescaleOp>(entry.first);
+      return !rescale || !rescale.getAddend();
+    });
     // Only the first scores are of the first tile.
     constexpr StringLiteral isWhole = "kvbuffer.whole_in_loop";
     if (loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))

@@ -160,8 +160,6 @@ static LogicalResult checkBlocks(AttentionOp op, ScheduleAttr s) {
 }
 
 StringRef kvbuf::whyNotWidened(AttentionOp op) {
-  if (bytesOf(op.getElementType()) == 1)
-    return "queries of 8 bits, which are multiplied by elements of 8 bits";
   if (isScaledByGroup(op.getK().getType()) ||
       isScaledByGroup(op.getV().getType()))
     return "scales for groups of columns, whose products no team widens for";
@@ -175,7 +173,7 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
   const MovingTeam *mover = schedule.getMovingTeam();
   int64_t wideners = mover ? mover->widens.warps : 0;
   bool bytes = bytesOf(op.getElementType()) == 1;
-  if (wideners && (bytes || !op.isQuantized()))
+  if (wideners && !bytes && !op.isQuantized())
     return op.emitOpError()
            << "has nothing to widen for wideners = " << wideners
            << ": its caches are of " << op.getElementType()
@@ -183,6 +181,11 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
   if (!op.isQuantized() && !bytes)
     return success();
   // Elements are widened by a team on their way, or on theirs into registers.
+  if (mover && !wideners && bytes)
+    return op.emitOpError()
+           << "multiplies " << op.getElementType()
+           << ", of which warp groups read V turned; expected wideners > 0, "
+              "which turn it, or producers = 0";
   if (mover && !wideners)
     return op.emitOpError()
            << "has quantized caches, whose elements products cannot read from "
@@ -244,6 +247,27 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
   return success();
 }
 
+/// Checks that a team can turn values for warp groups: keys of a tile lie in a
+/// row that a swizzle spans, and its warps share the columns by instructions.
+static LogicalResult checkTurned(AttentionOp op, ScheduleAttr schedule,
+                                 const MovingTeam &mover) {
+  int64_t BN = schedule.getBN(), columns = op.getValueHeadSize();
+  if (BN != 32 && BN != 64 && BN != 128)
+    return op.emitOpError() << "turns tiles of BN = " << BN
+                            << " keys for warp groups; expected BN = 32, 64 or "
+                               "128";
+  // Columns of a warp: instructions side by side, and a power of two.
+  constexpr int64_t unit = 16;
+  int64_t wideners = mover.widens.warps;
+  if (!wideners ||
+      (columns % (unit * wideners) == 0 && llvm::isPowerOf2_64(columns)))
+    return success();
+  return op.emitOpError() << "has values of " << columns << " columns, which "
+                          << wideners
+                          << " wideners turn; expected a power of two of "
+                          << unit * wideners << " and more";
+}
+
 /// Checks what products of 8-bit floats ask of a problem and its schedule, and
 /// that others ask for nothing that is theirs.
 static LogicalResult checkFloat8(AttentionOp op, ScheduleAttr schedule,
@@ -264,10 +288,13 @@ static LogicalResult checkFloat8(AttentionOp op, ScheduleAttr schedule,
            << "accumulate = fast leaves nothing out on " << target.chip
            << ", whose matrix unit adds 8-bit products up in f32; expected "
               "accumulate = two_level";
-  if (schedule.getMovingTeam())
-    return op.emitOpError()
-           << "multiplies " << element
-           << ", for which no warp roles are built yet; expected producers = 0";
+  if (schedule.getMovingTeam() && !target.turnsBytesForGroups())
+    return op.emitOpError() << "multiplies " << element
+                            << ", which no groups of warps multiply on "
+                            << target.chip << "; expected producers = 0";
+  if (const MovingTeam *mover = schedule.getMovingTeam())
+    if (failed(checkTurned(op, schedule, *mover)))
+      return failure();
   if (schedule.getLazyRescale())
     return op.emitOpError()
            << "multiplies weights of " << elementName(weightsOf(op))

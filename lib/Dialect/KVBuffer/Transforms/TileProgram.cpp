@@ -35,9 +35,15 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                                        : op.getElementType();
   bool ofValues = which == Operand::V || which == Operand::O;
   int64_t headSize = ofValues ? op.getValueHeadSize() : op.getHeadSize();
-  int64_t depth = llvm::alignTo(headSize, schedule.getBK());
   int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
-  int64_t rowBytes = schedule.getBK() * elementBytes;
+  // A result may have wider elements than what is multiplied; rows of a block
+  // are what a copy engine swizzles.
+  constexpr int64_t widestRow = 128;
+  int64_t BK = schedule.getBK();
+  if (which == Operand::O)
+    BK = std::min(BK, widestRow / elementBytes);
+  int64_t depth = llvm::alignTo(headSize, BK);
+  int64_t rowBytes = BK * elementBytes;
   // What is narrower than Q is widened on its way into a product.
   const MatrixInstruction &mma = *target.instructionFor(
       schedule.getMmaShape(), elementName(op.getElementType()));
@@ -78,7 +84,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   auto params = KVBufferAttr::get(
       b.getContext(), which, element, policy, schedule.getMmaShape(),
       swizzleParams, rows,
-      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, schedule.getBK(),
+      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, BK,
       schedule.getWarps() * target.waveSize, headSize, heads,
       /*full_kv=*/!byColumns,
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
@@ -570,8 +576,9 @@ void TileProgram::computeTile() {
   if (kFactor)
     products = b.getF16Type();
   // Weights that are multiplied by something before they are rounded.
-  bool scalesWeights =
-      isScaledByToken(op.getV().getType()) || weightGain(weights) != 1;
+  float gain = weightGain(weights);
+  bool scalesWeights = isScaledByToken(op.getV().getType()) ||
+                       (gain != 1 && !schedule.getMovingTeam());
   bool apart = addsTilesApart(op, target);
   double softmaxScale = softmaxScaleOf(op);
 
@@ -610,7 +617,10 @@ void TileProgram::computeTile() {
           b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
           l, b.getF32FloatAttr(softmaxScale),
           /*masked=*/b.getUnitAttr(), unboundedScoresOf(op));
-      Value scaled = RescaleOp::create(b, acc, softmax.getRescale());
+      if (gain != 1 && !scalesWeights)
+        softmax.setGainAttr(b.getF32FloatAttr(gain));
+      Value scaled =
+          apart ? acc : RescaleOp::create(b, acc, softmax.getRescale());
 
       SmallVector<Weighted> weighted;
       Value vScales = scales.ofTokens(v, scoreType, tokens);
@@ -622,7 +632,8 @@ void TileProgram::computeTile() {
       Value newAcc = multiplyValues(weighted, v, vbuf, key,
                                     apart ? fill(accType, 0.0f) : scaled);
       if (apart)
-        newAcc = scales.add(scaled, newAcc);
+        newAcc =
+            RescaleOp::create(b, accType, scaled, softmax.getRescale(), newAcc);
       scf::YieldOp::create(
           b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
     }

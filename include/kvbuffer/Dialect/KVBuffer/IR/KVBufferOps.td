@@ -899,6 +899,10 @@ def KVBuffer_OnlineSoftmaxOp
     numbers that are not negative have the order of their bits, and negative ones
     are negative integers (`kvbuf-integer-maxima`).
 
+    p is multiplied by `gain`, a power of two that is 1 where nothing else is said,
+    so that an operand of few exponents has small weights, too; l' is the sum
+    without it.
+
     Base 2 rounds scale * m', and past some 4e9 by more than an exponent bears.
     `unbounded` says that scores may be of any size, like those that a function has
     made (f32's lowest number for keys to be ignored): a row whose scale * m' is
@@ -924,7 +928,8 @@ def KVBuffer_OnlineSoftmaxOp
       Arg<Optional<KVBuffer_FragmentType>,
           "the largest score of each row">:$row_max,
       Arg<UnitAttr, "no row's maximum has its sign bit set">:$not_negative,
-      Arg<UnitAttr, "scores may be of any size">:$unbounded);
+      Arg<UnitAttr, "scores may be of any size">:$unbounded,
+      Arg<OptionalAttr<F32Attr>, "what weights are multiplied by">:$gain);
   let results = (outs
       Res<KVBuffer_FragmentType, "weights, in the type of the operand that they become">:$p,
       Res<KVBuffer_FragmentType, "each row's largest score, these included">:$newMax,
@@ -940,8 +945,15 @@ def KVBuffer_OnlineSoftmaxOp
                 [{
       build($_builder, $_state, p, newMax, newSum, rescale, scores, max, sum,
             scale, masked, /*row_max=*/::mlir::Value(),
-            /*not_negative=*/::mlir::UnitAttr(), unbounded);
+            /*not_negative=*/::mlir::UnitAttr(), unbounded,
+            /*gain=*/::mlir::FloatAttr());
     }]>];
+  let extraClassDeclaration = [{
+    /// What weights are multiplied by.
+    float gainOfWeights() {
+      return getGain() ? getGain()->convertToFloat() : 1.0f;
+    }
+  }];
   let assemblyFormat = [{
     $scores `,` $max `,` $sum (`row_max` `(` $row_max^ `)`)? attr-dict
     `:` type($scores) `,` type($max) `->` type($p)
@@ -951,21 +963,36 @@ def KVBuffer_OnlineSoftmaxOp
 }
 
 def KVBuffer_RescaleOp : KVBuffer_Op<"rescale", [KVBuffer_NamedResults,
-    Pure, AllTypesMatch<["acc", "result"]>]> {
+    Pure, AllTypesMatch<["acc", "result"]>,
+    OptionalTypesMatchWith<"addend and acc have the same type", "acc", "addend",
+                           "$_self">]> {
   let summary = "Multiplies each row of an accumulator by a value";
   let description = [{
+    With `plus` an accumulator is added to the product, which is not rounded
+    before.
+
     Example:
 
     ```mlir
     %a1 = kvbuffer.rescale %a, %r
       : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+    %a2 = kvbuffer.rescale %a, %r plus %t
+      : !kvbuffer.fragment<128x128xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
     ```
   }];
   let arguments = (ins
       Arg<KVBuffer_FragmentType, "an accumulator">:$acc,
-      Arg<KVBuffer_FragmentType, "a value for each row">:$factor);
+      Arg<KVBuffer_FragmentType, "a value for each row">:$factor,
+      Arg<Optional<KVBuffer_FragmentType>, "what is added">:$addend);
   let results = (outs Res<KVBuffer_FragmentType, "the product">:$result);
-  let assemblyFormat = "$acc `,` $factor attr-dict `:` type($acc) `,` type($factor)";
+  let builders = [
+      OpBuilder<(ins "::mlir::Value":$acc, "::mlir::Value":$factor), [{
+      build($_builder, $_state, acc.getType(), acc, factor, ::mlir::Value());
+    }]>];
+  let assemblyFormat = [{
+    $acc `,` $factor (`plus` $addend^)? attr-dict `:` type($acc) `,`
+    type($factor)
+  }];
   let hasVerifier = 1;
 }
 
