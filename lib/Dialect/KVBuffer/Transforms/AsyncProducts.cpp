@@ -13,6 +13,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_ASYNCPRODUCTS
@@ -35,6 +36,17 @@ FragmentLoadOp loadOf(Value fragment) {
           load.getFragment().getType().getElementType())
     return nullptr;
   return load;
+}
+
+/// Whether a group of warps can multiply by what lies in a slot: elements of 8
+/// bits that are contracted lie side by side.
+bool isReadByGroups(MmaOp op) {
+  FragmentLoadOp load = loadOf(op.getB());
+  if (!load)
+    return false;
+  KVBufferAttr params = load.getStaged().getType().getParams();
+  return params.getElementType().getIntOrFloatBitWidth() > 8 ||
+         op.getTransposeB() || params.getOrder() == Dimension::Cols;
 }
 
 /// The slot of a ring that a fragment is loaded from, or the view of it that
@@ -117,6 +129,33 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
           release->moveAfter(wait);
   }
 
+  /// Gives the slots of scores back behind the softmax, right before the wait
+  /// for a product that is added apart: such a release knows the maxima, which
+  /// keeps the wait from running ahead of them (`kvbuf::lowerOp` of
+  /// RingReleaseOp).
+  static void releaseBehindMaxima(OnlineSoftmaxOp softmax) {
+    Operation *point = softmax->getNextNode();
+    while (point && !isa<MmaWaitOp, MmaStartOp>(point))
+      point = point->getNextNode();
+    auto wait = dyn_cast_or_null<MmaWaitOp>(point);
+    if (!wait || wait.getYounger() ||
+        !llvm::any_of(wait.getAcc().getUsers(), [&](Operation *user) {
+          auto rescale = dyn_cast<RescaleOp>(user);
+          return rescale && rescale.getAddend() == wait.getAcc();
+        }))
+      return;
+    SmallVector<RingReleaseOp> releases;
+    for (Operation *op = softmax->getPrevNode(); op && !isa<MmaWaitOp>(op);
+         op = op->getPrevNode()) {
+      if (op->getNumRegions() && !isMemoryEffectFree(op))
+        return;
+      if (auto release = dyn_cast<RingReleaseOp>(op))
+        releases.push_back(release);
+    }
+    for (RingReleaseOp release : releases)
+      release->moveBefore(wait);
+  }
+
   /// Groups take turns from the first start of a loop's body to the second, if
   /// the first product is still in flight then.
   static bool takeTurns(scf::ForOp loop) {
@@ -168,7 +207,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     for (TeamOp team : found) {
       SmallVector<std::pair<MmaOp, MmaStartOp>> products;
       team.getBody().walk([&](MmaOp op) {
-        if (loadOf(op.getB()))
+        if (isReadByGroups(op))
           products.push_back({op, start(op, schedule.getQInRegs())});
         else
           remark::missed(
@@ -185,6 +224,8 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
         for (Value operand : {started.getA(), Value(started.getB())})
           releaseBehind(operand, wait);
       }
+      team.getBody().walk(
+          [](OnlineSoftmaxOp softmax) { releaseBehindMaxima(softmax); });
       SmallVector<FragmentLoadOp> loads;
       team.getBody().walk([&](FragmentLoadOp op) { loads.push_back(op); });
       for (FragmentLoadOp op : loads)
