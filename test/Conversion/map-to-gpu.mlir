@@ -81,5 +81,40 @@ module attributes {kvbuffer.target = "sm_80"} {
       kvbuffer.fragment_store %r, %tile : !kvbuffer.fragment<16x8xbf16, acc>, !kvbuffer.tile<16x8xbf16>
       gpu.return
     }
+
+    // A half of 16 bits is widened by a shift. What is a sum of a register and a number
+    // is multiplied in one instruction for each element; the register once.
+    // CHECK-LABEL: gpu.func @numbers
+    // CHECK:         %[[HALF:.*]] = arith.bitcast %{{.*}} : bf16 to i16
+    // CHECK-NEXT:    %[[WORD:.*]] = arith.extui %[[HALF]] : i16 to i32
+    // CHECK-NEXT:    %[[BITS:.*]] = arith.shli %[[WORD]], %c16_i32
+    // CHECK-NEXT:    arith.bitcast %[[BITS]] : i32 to f32
+    // CHECK:         %[[PRODUCT:.*]] = arith.mulf %{{.*}}, %[[SLOPE:.*]] : f32
+    // CHECK:         math.fma %cst{{.*}}, %[[SLOPE]], %[[PRODUCT]]
+    // CHECK-NOT:     arith.mulf
+    gpu.func @numbers(%bias: memref<?x?xbf16> {kvbuffer.name = "bias", kvbuffer.shape = ["rows", "bias.1"]},
+                      %slopes: memref<?xf32> {kvbuffer.name = "slopes", kvbuffer.shape = ["slopes"]},
+                      %out: memref<?x?x1x8xbf16> {kvbuffer.name = "out"})
+        kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %s = kvbuffer.fragment_fill 1.0 : !acc
+      %t = kvbuffer.map %s at(%c0, %c16) : !acc -> !acc {
+      ^bb0(%x: f32, %i: index, %j: index):
+        %b = memref.load %bias[%i, %j] : memref<?x?xbf16>
+        %w = arith.extf %b : bf16 to f32
+        %z = arith.constant 0 : index
+        %slope = memref.load %slopes[%z] : memref<?xf32>
+        %n = arith.index_cast %j : index to i32
+        %f = arith.sitofp %n : i32 to f32
+        %far = arith.mulf %f, %slope : f32
+        %y = arith.addf %w, %far : f32
+        kvbuffer.yield %y : f32
+      }
+      %r = kvbuffer.fragment_convert %t : !acc -> !kvbuffer.fragment<16x8xbf16, acc>
+      %tile = kvbuffer.dram_tile %out[%c0, %c0, %c0] valid(%c16) : memref<?x?x1x8xbf16> -> !kvbuffer.tile<16x8xbf16>
+      kvbuffer.fragment_store %r, %tile : !kvbuffer.fragment<16x8xbf16, acc>, !kvbuffer.tile<16x8xbf16>
+      gpu.return
+    }
   }
 }

@@ -18,6 +18,7 @@
 
 #include "LaneMap.h"
 #include "LaneLowering.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -64,6 +65,10 @@ struct Term {
 struct Known {
   std::optional<Term> term;
   Value value;
+  /// Of a term as an f32: what is the same for many elements, and the number
+  /// that tells them apart, whose sum the value is; null: no such sum.
+  Value base = {};
+  int64_t offset = 0;
 };
 
 class MapLowering {
@@ -96,6 +101,10 @@ private:
   /// An op on two registers whose result is in `range`.
   template <typename OpTy>
   std::optional<Term> combine(const Term &x, const Term &y, Range range);
+  /// A product with a sum of a number, and a half that becomes wider; false
+  /// where an op is none.
+  bool multiplySum(Operation &inner);
+  bool widen(Operation &inner);
   /// A comparison of two terms.
   Value compare(arith::CmpIOp cmp, Term x, Term y);
   /// `wide` as far as a comparison with `other` can tell.
@@ -173,6 +182,9 @@ Known MapLowering::lookup(Value value) {
     if (Value single = lower.findSingle(value))
       made.term =
           Term{lower.toI32(single), 0, {-kCoordinates, kCoordinates - 1}};
+  } else if (value.getType().isInteger(32)) {
+    if (Value single = lower.findSingle(value))
+      made.term = Term{single, 0, kAnyI32};
   }
   return outer[value] = made;
 }
@@ -344,6 +356,39 @@ static bool isSigned(arith::CmpIPredicate predicate) {
                             predicate);
 }
 
+bool MapLowering::multiplySum(Operation &inner) {
+  if (!isa<arith::MulFOp>(inner))
+    return false;
+  Value sum = inner.getOperand(0), factor = inner.getOperand(1);
+  if (!lookup(sum).base)
+    std::swap(sum, factor);
+  Known known = lookup(sum);
+  if (!known.base)
+    return false;
+  // One instruction for an element, where the sum would be one more.
+  Value by = materialize(factor);
+  now[inner.getResult(0)] = {
+      std::nullopt, math::FmaOp::create(b, lower.f32(known.offset), by,
+                                        once<arith::MulFOp>(known.base, by))};
+  return true;
+}
+
+bool MapLowering::widen(Operation &inner) {
+  auto extend = dyn_cast<arith::ExtFOp>(inner);
+  if (!extend || !extend.getIn().getType().isBF16() ||
+      !extend.getType().isF32())
+    return false;
+  // The upper half of the wide number. (NVIDIA's conversion is one of the slow
+  // instructions, as exponentials are.)
+  Value half =
+      arith::BitcastOp::create(b, b.getI16Type(), materialize(extend.getIn()));
+  Value word = arith::ExtUIOp::create(b, b.getI32Type(), half);
+  Value bits = arith::ShLIOp::create(b, word, lower.i32(16));
+  now[extend.getResult()] = {std::nullopt,
+                             arith::BitcastOp::create(b, b.getF32Type(), bits)};
+  return true;
+}
+
 LogicalResult MapLowering::evaluate(Operation &inner) {
   b.setLoc(inner.getLoc());
   if (std::optional<Term> term = makeTerm(inner)) {
@@ -367,9 +412,12 @@ LogicalResult MapLowering::evaluate(Operation &inner) {
       if (!base)
         base = arith::SIToFPOp::create(b, convert.getType(), x->base);
       now[convert.getResult()] = {
-          std::nullopt, arith::AddFOp::create(b, base, lower.f32(x->offset))};
+          std::nullopt, arith::AddFOp::create(b, base, lower.f32(x->offset)),
+          base, x->offset};
       return success();
     }
+  if (multiplySum(inner) || widen(inner))
+    return success();
   inner.walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
       if (now.contains(operand))

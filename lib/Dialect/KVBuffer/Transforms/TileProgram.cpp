@@ -610,6 +610,7 @@ void TileProgram::computeTile() {
       s = scales.multiplyByToken(scales.multiply(s, kScale),
                                  scales.ofTokens(k, scoreType, tokens));
       ScoreTile at{batch, head, row, key, queries, keys};
+      at.loop = loop;
       if (tiles.isWhole)
         at.wholly = tiles.isWhole(i);
       s = shapeScores(b, op, args, s, at, tiles.edges, i);

@@ -8,8 +8,10 @@
 
 #include "TileScores.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <limits>
 
 using namespace mlir;
@@ -87,6 +89,65 @@ static Operation *readerOfScore(Region &region) {
   return reader->getBlock() == &region.front() ? reader : nullptr;
 }
 
+/// Whether an op of a region of the problem computes the same for all rows and
+/// keys of a sequence's head, so that it may stand before the loop over tiles,
+/// which may have none: what it reads is there in any case. `same`: the values
+/// that are the same.
+static bool isOfHead(Operation &op, const llvm::DenseSet<Value> &same) {
+  if (op.getNumRegions() || !llvm::all_of(op.getOperands(), [&](Value value) {
+        return same.contains(value);
+      }))
+    return false;
+  auto load = dyn_cast<memref::LoadOp>(op);
+  if (!load)
+    return isPure(&op);
+  // A tensor of keys may be empty: a number by itself says nothing of its size.
+  return llvm::all_of(llvm::enumerate(load.getIndices()), [&](auto index) {
+    return !load.getMemRefType().isDynamicDim(index.index()) ||
+           !matchPattern(index.value(), m_Constant());
+  });
+}
+
+/// Puts what the problem's functions read, and numbers that they compute, for
+/// the sequence and the head alone before the loop over tiles. Such a load in
+/// the loop is all that scores wait for, behind the product of which they come.
+/// Integers that follow from one stay, where it is known how large they are.
+static void hoistOfHead(ImplicitLocOpBuilder &b, AttentionOp op,
+                        const IRMapping &args, const ScoreTile &tile,
+                        IRMapping &hoisted) {
+  if (!tile.loop || tile.group > 1)
+    return;
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(tile.loop);
+  for (Region *region : {&op.getScore(), &op.getVisible()}) {
+    if (region->empty())
+      continue;
+    unsigned first = region == &op.getScore();
+    IRMapping outside;
+    llvm::DenseSet<Value> same;
+    auto note = [&](Value inside, Value value) {
+      same.insert(inside);
+      outside.map(inside, value);
+    };
+    note(region->getArgument(first), tile.batch);
+    note(region->getArgument(first + 1), tile.head);
+    for (auto [inside, capture] : llvm::zip_equal(
+             region->getArguments().take_back(op.getCaptures().size()),
+             op.getCaptures()))
+      note(inside, args.lookup(capture));
+    for (Operation &inner : region->front().without_terminator()) {
+      if (!isOfHead(inner, same))
+        continue;
+      Operation *copy = b.clone(inner, outside);
+      same.insert_range(inner.getResults());
+      bool isNumber =
+          llvm::all_of(inner.getResultTypes(), llvm::IsaPred<FloatType>);
+      if (isa<memref::LoadOp>(inner) || isNumber)
+        hoisted.map(inner.getResults(), copy->getResults());
+    }
+  }
+}
+
 /// Whether a mask shows a key to the row that stands at `position`; it hides
 /// some.
 static Value visibleByMask(ImplicitLocOpBuilder &b, MaskAttr mask,
@@ -106,12 +167,14 @@ static Value visibleByMask(ImplicitLocOpBuilder &b, MaskAttr mask,
   return visible;
 }
 
-/// The problem's own functions of the scores of a tile, times `scale` before.
+/// The problem's own functions of the scores of a tile, times `scale` before;
+/// `hoisted` has what is computed already.
 /// `isEdge`: the tile may have keys beyond the last one, and, where lists say
 /// which tiles are visible, hidden ones.
 static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                           const IRMapping &args, Value scores,
-                          const ScoreTile &tile, double scale, bool isEdge) {
+                          const ScoreTile &tile, const IRMapping &hoisted,
+                          double scale, bool isEdge) {
   bool listed = static_cast<bool>(op.getBlockMaskAttr());
   MaskAttr mask = op.getMaskValue();
   // Lists know better than a mask, which is a part of the function then.
@@ -160,7 +223,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
         b, value, arith::ConstantOp::create(b, b.getF32FloatAttr(scale)));
   };
   auto inlined = [&](Region &region, ArrayRef<Value> first) {
-    IRMapping values;
+    IRMapping values(hoisted);
     SmallVector<Value> arguments(first);
     arguments.append({tile.batch, head, ownRow, position, ownKey});
     for (Value capture : op.getCaptures())
@@ -171,7 +234,9 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     if (!first.empty() && !(reader && foldsScale(*reader)))
       values.map(region.getArgument(0), scaled(first[0]));
     for (Operation &inner : region.front().without_terminator())
-      if (&inner == reader && foldsScale(inner))
+      if (inner.getNumResults() && hoisted.contains(inner.getResult(0)))
+        continue;
+      else if (&inner == reader && foldsScale(inner))
         values.map(inner.getResult(0), foldScale(b, inner, values, scale));
       else
         b.clone(inner, values);
@@ -225,8 +290,11 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
     scores = FragmentScaleOp::create(b, scores, b.getF32FloatAttr(scale));
   // What is left of the scale to the functions.
   double rest = cap > 0 || softmaxScaleOf(op) == scale ? 1.0 : scale;
+  IRMapping hoisted;
+  hoistOfHead(b, op, args, tile, hoisted);
   auto shaped = [&](bool isEdge) {
-    return own ? mapOwnScores(b, op, args, scores, tile, rest, isEdge) : scores;
+    return own ? mapOwnScores(b, op, args, scores, tile, hoisted, rest, isEdge)
+               : scores;
   };
 
   auto masked =

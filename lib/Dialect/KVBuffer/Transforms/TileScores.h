@@ -26,6 +26,9 @@ struct ScoreTile {
   /// Whether lists say that all rows see all keys of the tile, an i1; null
   /// where there are no such lists.
   mlir::Value wholly = {};
+  /// The loop over tiles: what functions read for the sequence or the head
+  /// alone stands before it. Null: where they are.
+  mlir::Operation *loop = nullptr;
 };
 
 /// Which iterations of a loop over tiles of keys, from right to left, have
