@@ -135,7 +135,8 @@ static void nameWave(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 /// A floating-point literal as this LLVM reads it: "f0x3F800000", of as many
-/// bits as there are digits, and infinities by name are LLVM 23's.
+/// bits as there are digits, infinities by name, and decimals that the type has
+/// no number for are LLVM 23's.
 static std::string olderLiteral(StringRef token, StringRef type) {
   const llvm::fltSemantics &semantics =
       type == "half"     ? llvm::APFloat::IEEEhalf()
@@ -151,10 +152,31 @@ static std::string olderLiteral(StringRef token, StringRef type) {
     if (digits.size() * 4 != bits)
       return token.str();
     value = llvm::APFloat(semantics, llvm::APInt(bits, digits, 16));
+  } else if (token.contains('.')) {
+    // Decimals are the nearest number of the type, not only where they are one.
+    llvm::Expected<llvm::APFloat::opStatus> status =
+        value.convertFromString(token, llvm::APFloat::rmNearestTiesToEven);
+    if (!status) {
+      llvm::consumeError(status.takeError());
+      return token.str();
+    }
   } else if (token.ends_with("inf")) {
     value = llvm::APFloat::getInf(semantics, isNegative);
   } else {
-    value = llvm::APFloat::getQNaN(semantics, isNegative);
+    // "+nan(0x3F0000)", "-snan(0x1)", "+qnan": with these bits below the one
+    // that tells whether it is quiet.
+    StringRef payload = token.split('(').second;
+    payload.consume_back(")");
+    payload.consume_front("0x");
+    llvm::APInt bits(llvm::APFloat::getSizeInBits(semantics), 0);
+    if (!payload.empty() &&
+        (payload.getAsInteger(16, bits) ||
+         bits.getActiveBits() > llvm::APFloat::getSizeInBits(semantics)))
+      return token.str();
+    bits = bits.zextOrTrunc(llvm::APFloat::getSizeInBits(semantics));
+    value = token.contains("snan")
+                ? llvm::APFloat::getSNaN(semantics, isNegative, &bits)
+                : llvm::APFloat::getQNaN(semantics, isNegative, &bits);
   }
   if (type == "half" || type == "bfloat")
     return "0x" + std::string(type == "half" ? "H" : "R") +
@@ -164,6 +186,13 @@ static std::string olderLiteral(StringRef token, StringRef type) {
                 &loses);
   return "0x" +
          llvm::utohexstr(value.bitcastToAPInt().getZExtValue(), false, 16);
+}
+
+/// "2.5", "-1.0e-03".
+static bool isDecimal(StringRef word) {
+  word.consume_front("-");
+  return !word.empty() && llvm::isDigit(word.front()) && word.contains('.') &&
+         word.find_first_not_of("0123456789.e+-") == StringRef::npos;
 }
 
 /// Textual IR with the literals that this LLVM reads. Strings, names and
@@ -189,9 +218,14 @@ static std::string withOlderLiterals(StringRef text) {
           word == "bfloat") {
         type = word;
       } else if (!type.empty() &&
-                 (word.starts_with("f0x") || word == "+inf" || word == "-inf" ||
-                  word == "+nan" || word == "-nan" || word == "+qnan" ||
-                  word == "-qnan")) {
+                 (isDecimal(word) || word.starts_with("f0x") ||
+                  word == "+inf" || word == "-inf" || word == "+nan" ||
+                  word == "-nan" || word == "+qnan" || word == "-qnan" ||
+                  word == "+snan" || word == "-snan")) {
+        // What a NaN holds beside its sign.
+        if (word.ends_with("nan") && end < text.size() && text[end] == '(')
+          end = std::min(text.find(')', end), text.size() - 1) + 1;
+        word = text.slice(i, end);
         result += olderLiteral(word, type);
         i = end;
         continue;
@@ -231,7 +265,13 @@ OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
   std::unique_ptr<llvm::Module> module =
       llvm::parseIR(buffer->getMemBufferRef(), problem, llvmContext);
   if (!module) {
-    emitError(loc, "not LLVM IR: ") << problem.getMessage();
+    // Of bitcode there are no lines.
+    bool isText = problem.getLineNo() > 0;
+    emitError(isText ? FileLineColLoc::get(&context, name, problem.getLineNo(),
+                                           problem.getColumnNo() + 1)
+                     : loc,
+              "not LLVM IR: ")
+        << problem.getMessage();
     return nullptr;
   }
   renameArchitecture(*module);
