@@ -289,6 +289,7 @@ static Fields fieldsOf(const Inst &i) {
   case Code::Trap:
   case Code::AmdCountVm:
   case Code::AmdWait:
+  case Code::AmdMark:
     return {""};
   default:
     // Conversions have one operand, everything else two.
@@ -365,6 +366,8 @@ static std::string whyUnsafe(const Program &p, const Inst &i) {
   case Code::Branch:
     return number(0) && number(1) ? "" : "no block";
   case Code::Wgmma:
+    if (i.c != noSlot && !isSlot(i.c))
+      return "no register that says whether results are added";
     for (uint64_t k = 0, n = i.listSize - 2 * wgmmaSteps(i.imm); k < n; ++k)
       if (!isSlot(entry(k)))
         return "a list of what are no registers";

@@ -29,6 +29,20 @@ void Run::vmCount(Warp &w) {
     ++w.committed[l];
 }
 
+void Run::vmMark(Warp &w, const Inst &inst) {
+  uint32_t now = w.committed[0];
+  if (inst.imm < 0) {
+    w.marks.push_back(now);
+    return;
+  }
+  if (w.marks.size() <= static_cast<uint64_t>(inst.imm))
+    return;
+  // Older groups are over as well.
+  w.marks.erase(w.marks.begin(), w.marks.end() - inst.imm - 1);
+  asyncWait(w, inst, now - w.marks.front(), ~0ull);
+  w.marks.erase(w.marks.begin());
+}
+
 void Run::ldsIssue(Warp &w, const Inst &inst, const uint32_t *address,
                    uint64_t mask, bool store) {
   w.ldsLast[inst.stat] = ++w.ldsIssued;

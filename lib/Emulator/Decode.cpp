@@ -120,6 +120,13 @@ Comp Decoder::constant(uint64_t value, bool wide) {
   return it->second;
 }
 
+Comp Decoder::hidden(Hidden what) {
+  uint32_t &slot = program.hidden[static_cast<unsigned>(what)];
+  if (slot == noSlot)
+    slot = allocate(true).slot;
+  return Comp{slot, true};
+}
+
 //===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//

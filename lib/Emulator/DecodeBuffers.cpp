@@ -164,15 +164,20 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
         op, x.getLdsPtr(), source, space == 7 ? source.back() : Comp{},
         space == 7 ? constant(0) : Comp{}, x.getSize(), x.getOffset());
   }
-  if (auto x = dyn_cast<ROCDL::ds_read_tr16_b64>(op)) {
+  if (isa<ROCDL::ds_read_tr16_b64, ROCDL::ds_read_tr8_b64>(op)) {
+    bool isByte = isa<ROCDL::ds_read_tr8_b64>(op);
     if (!program.chip.hasTransposeReads)
       return unsupported(op, program.chip.describe() +
                                  " has no transposed LDS reads");
-    Comps result = allocate(x.getRes().getType());
-    if (result.size() != 2 || result.front().wide ||
-        bitsOf(elementOf(x.getRes().getType())) != 16)
-      return unsupported(op, "results other than four elements of 16 bits");
-    auto [base, offset] = getAddress(x.getPtr());
+    Type type = op->getResult(0).getType();
+    Comps result = allocate(type);
+    // Bytes lie in words or by themselves.
+    bool fits = isByte || bitsOf(elementOf(type)) == 16;
+    if (result.size() != 2 || result.front().wide || !fits)
+      return unsupported(op, isByte ? "results other than two words"
+                                    : "results other than four elements of 16 "
+                                      "bits");
+    auto [base, offset] = getAddress(op->getOperand(0));
     if (base.wide)
       return unsupported(op, "an address outside of LDS");
     Inst &inst = emit(Code::AmdReadTr16);
@@ -180,9 +185,10 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
     inst.offset = offset;
     inst.imm = 8;
     inst.align = 8;
+    inst.flags = isByte;
     inst.stat = program.numStats++;
     list(inst, result);
-    set(x.getRes(), result);
+    set(op->getResult(0), result);
     return success();
   }
   return decodeFatPointer(op, known);

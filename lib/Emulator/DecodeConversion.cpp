@@ -185,11 +185,56 @@ LogicalResult Decoder::decodeBitcast(LLVM::BitcastOp op) {
   return success();
 }
 
+// "cvt.scalef32.pk.fp8.f32" (CDNA4): of numbers over a scale, of which the
+// exponent counts, or times it.
+LogicalResult Decoder::decodeScaledFloat8(Operation *op, bool pair, bool to8,
+                                          unsigned flags, int64_t place) {
+  OperandRange in = op->getOperands();
+  if (!pair || place > 1)
+    return unsupported(op, "other than pairs");
+  auto shifted = [&](Code code, Comp x, int64_t bits) {
+    return emitFree(code, false, x, constant(bits));
+  };
+  Comp scale = emitFree(Code::And32, false, getNarrow(in[to8 ? 3 : 1]),
+                        constant(0x7F800000));
+  int64_t begin = 16 * place;
+  Comps results;
+  if (!to8) {
+    for (int64_t i = 0; i < 2; ++i) {
+      Comp byte =
+          emitFree(Code::And32, false,
+                   shifted(Code::LShr32, getNarrow(in[0]), begin + 8 * i),
+                   constant(0xFF));
+      results.push_back(emit(Code::MulF32, false,
+                             laneCall("f32.from.f8", {byte}, flags), scale));
+    }
+    set(op->getResult(0), results);
+    return success();
+  }
+  flags |= clampsFloat8 ? 4 : 0;
+  Comp bytes[2];
+  for (unsigned i = 0; i < 2; ++i)
+    bytes[i] = laneCall(
+        "f8.from.f32", {emit(Code::DivF32, false, getNarrow(in[1 + i]), scale)},
+        flags);
+  Comp both =
+      emitFree(Code::Or32, false, bytes[0], shifted(Code::Shl32, bytes[1], 8));
+  Comps old = get(in[0]);
+  if (old.size() != 1 || old[0].wide)
+    return unsupported(op, "this type");
+  Comp kept = emitFree(Code::And32, false, old[0],
+                       constant(begin ? 0xFFFF : 0xFFFF0000u));
+  set(op->getResult(0),
+      {emitFree(Code::Or32, false, kept, shifted(Code::Shl32, both, begin))});
+  return success();
+}
+
 LogicalResult Decoder::decodeAmdFloat8(Operation *op, StringRef name,
                                        bool &known) {
   // "cvt.pk.fp8.f32", "cvt.f32.bf8", "cvt.pk.f32.fp8".
   StringRef rest = name;
   rest.consume_front("cvt.");
+  bool scaled = rest.consume_front("scalef32.");
   bool pair = rest.consume_front("pk.");
   auto [first, second] = rest.split('.');
   StringRef to8 = second == "f32" && pair ? first : "",
@@ -207,13 +252,16 @@ LogicalResult Decoder::decodeAmdFloat8(Operation *op, StringRef name,
   auto shifted = [&](Code code, Comp x, int64_t bits) {
     return emitFree(code, false, x, constant(bits));
   };
-  std::optional<int64_t> place =
-      immediate(op, pair ? "wordSel" : "byteSel", to8.empty() ? 1 : 3);
+  std::optional<int64_t> place = immediate(op, pair ? "wordSel" : "byteSel",
+                                           (to8.empty() ? 1 : 3) + scaled);
   if (!place || op->getNumOperands() < (to8.empty() ? 1u : 3u))
     return unsupported(op, "a place that is no constant");
+  if (scaled)
+    return decodeScaledFloat8(op, pair, !to8.empty(), flags, *place & 3);
   int64_t begin = *place % 4 * (pair ? 16 : 8) % 32;
   if (!to8.empty()) {
     // Two numbers, rounded, into one half of a word.
+    flags |= clampsFloat8 ? 4 : 0;
     Comp low = laneCall("f8.from.f32", {getNarrow(op->getOperand(0))}, flags),
          high = laneCall("f8.from.f32", {getNarrow(op->getOperand(1))}, flags);
     Comp both = emitFree(Code::Or32, false, low, shifted(Code::Shl32, high, 8));

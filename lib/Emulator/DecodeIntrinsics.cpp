@@ -98,6 +98,8 @@ LogicalResult Decoder::decodeNvvmIntrinsic(LLVM::CallIntrinsicOp op,
     name = front;
   if (decodeRounded(op, name))
     return success();
+  if (name.starts_with("wgmma."))
+    return decodeWgmma(op, known);
   if (name.starts_with("mma.") || name.starts_with("wmma."))
     return decodeMatrixIntrinsic(op, name, known);
   if (name.starts_with("redux.sync.")) {

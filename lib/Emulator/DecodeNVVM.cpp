@@ -82,6 +82,22 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     set(op->getResult(0), {constant(32)});
     return success();
   }
+  // Of the driver's registers the second and third have the address of the
+  // grid's barrier (CUDA's cooperative groups, driver_abi.h).
+  if (StringRef name = op->getName().getStringRef();
+      name.consume_front("nvvm.read.ptx.sreg.envreg")) {
+    bool high = name == "1";
+    set(op->getResult(0),
+        {high || name == "2" ? emitFree(high ? Code::Hi64 : Code::Lo64, false,
+                                        hidden(Hidden::GridBarrier))
+                             : constant(0)});
+    return success();
+  }
+  if (isa<NVVM::GlobalTimerOp>(op)) {
+    set(op->getResult(0),
+        {emitFree(Code::ZExt64, true, emit(Code::Clock, false, {}))});
+    return success();
+  }
   if (isa<NVVM::ClockOp, NVVM::Clock64Op>(op)) {
     Comp c = emit(Code::Clock, false, {});
     if (bitsOf(op->getResult(0).getType()) == 64)

@@ -283,7 +283,7 @@ static StringRef signatureOf(StringRef name) {
       .Case("ds.swizzle", "w=wi")
       .Case("update.dpp", "x=xx*")
       .Case("mov.dpp", "x=x*")
-      .Cases({"permlane16", "permlanex16"}, "w=wwii*")
+      .Cases({"permlane16", "permlanex16"}, "x=xxii*")
       .Cases({"permlane16.swap", "permlane32.swap"}, "v=ww*")
       .Case("ballot", "s=b")
       .Cases({"mbcnt.lo", "mbcnt.hi"}, "i=ii")
@@ -291,6 +291,31 @@ static StringRef signatureOf(StringRef name) {
       .Cases({"fdot2", "fdot2.f32.bf16"}, "f=wwf*")
       .Case("cvt.pkrtz", "w=ff")
       .Default("");
+}
+
+// "AMD Instinct CDNA4 ISA", "MODE register": bits 0-3 round, 4-7 keep
+// denormals, 8 clamps quietly, 23 lets conversions overflow to the largest
+// number.
+LogicalResult Decoder::decodeSetRegister(Operation *op) {
+  std::optional<int64_t> place = immediate(op, "", 0),
+                         value = immediate(op, "", 1);
+  if (!place || !value)
+    return unsupported(op, "a value that is no constant");
+  int64_t number = *place & 63, begin = *place >> 6 & 31,
+          bits = (*place >> 11 & 31) + 1;
+  // To the nearest, with denormals, is how everything here is computed.
+  if (number == 1 && begin + bits <= 8) {
+    int64_t field = 0xF0 >> begin & ((int64_t(1) << bits) - 1);
+    if (*value == field)
+      return success();
+  }
+  if (number == 1 && begin == 23 && bits == 1) {
+    clampsFloat8 = *value & 1;
+    return success();
+  }
+  return unsupported(op, "bits " + Twine(begin) + " to " +
+                             Twine(begin + bits - 1) + " of register " +
+                             Twine(number));
 }
 
 LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
@@ -319,6 +344,12 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
     return decodePermLane16(op, name == "permlanex16");
   if (name == "wavefrontsize")
     return result(constant(program.chip.lanes));
+  if (name == "implicitarg.ptr")
+    return result(hidden(Hidden::Arguments));
+  if (name == "dispatch.ptr")
+    return result(hidden(Hidden::Packet));
+  if (name == "s.setreg")
+    return decodeSetRegister(op);
 
   // What only guides the scheduler.
   if (llvm::is_contained({"sched.barrier", "sched.group.barrier", "iglp.opt",
@@ -344,6 +375,14 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
     int64_t vector = (*bits & 15) | (*bits >> 14 & 3) << 4,
             lds = *bits >> 8 & 15;
     wait(vector == 63 ? noWait : vector, lds == 15 ? noWait : lds);
+    return success();
+  }
+  // Groups of copies (LLVM 23): a mark ends one.
+  if (name == "asyncmark" || name == "wait.asyncmark") {
+    std::optional<int64_t> n = name == "asyncmark" ? -1 : immediate(op, "", 0);
+    if (!n || (name != "asyncmark" && *n < 0))
+      return unsupported(op, "a number that is no constant");
+    emit(Code::AmdMark).imm = *n;
     return success();
   }
   // gfx12 has a barrier in two halves, and counters of their own.

@@ -161,6 +161,18 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
     emitAsync(Code::WgmmaWait).imm = pendingGroups(x.getGroup());
     return success();
   }
+  if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op)) {
+    StringRef name = call.getIntrin();
+    known = name.consume_front("llvm.nvvm.wgmma.");
+    if (!known)
+      return success();
+    if (failed(needMatrixGroups(op)))
+      return failure();
+    if (name == "wait_group")
+      return decodeGroupWait(call);
+    if (name.consume_front("mma_async."))
+      return decodeWgmmaCall(call, name);
+  }
   auto x = dyn_cast<NVVM::WgmmaMmaAsyncOp>(op);
   if (!x) {
     known = false;
@@ -204,6 +216,75 @@ LogicalResult Decoder::decodeWgmma(Operation *op, bool &known) {
                (x.getLayoutB() == NVVM::MMALayout::row ? wgmmaTransposeB : 0) |
                (x.getScaleA() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateA : 0) |
                (x.getScaleB() == NVVM::WGMMAScaleIn::neg ? wgmmaNegateB : 0);
+  list(inst, parts);
+  set(op->getResult(0), results);
+  return success();
+}
+
+// What "wgmma.wait_group" in assembly hands out: the operands behind the number
+// of groups.
+LogicalResult Decoder::decodeGroupWait(LLVM::CallIntrinsicOp op) {
+  std::optional<int64_t> n = constantOf(op.getArgs()[0]);
+  if (!n || op->getNumResults() != 1)
+    return unsupported(op, "a number that is no constant");
+  Comps values;
+  for (Value v : llvm::drop_begin(op.getArgs()))
+    llvm::append_range(values, get(v));
+  // Products have registers of 32 bits.
+  Comps from, to, results;
+  for (Comp c : values) {
+    results.push_back(c.wide ? c : allocate(false));
+    if (c.wide)
+      continue;
+    from.push_back(c);
+    to.push_back(results.back());
+  }
+  llvm::append_range(from, to);
+  Inst &inst = emitAsync(Code::WgmmaWait);
+  inst.imm = pendingGroups(*n);
+  list(inst, from);
+  set(op->getResult(0), results);
+  return success();
+}
+
+// "m64n64k16.f32.f16.f16" of accumulators, a descriptor or four words of A, a
+// descriptor of B, and whether the accumulators are added.
+LogicalResult Decoder::decodeWgmmaCall(LLVM::CallIntrinsicOp op,
+                                       StringRef name) {
+  SmallVector<StringRef> words;
+  name.split(words, '.');
+  uint32_t n = 0;
+  StringRef shape = words[0];
+  OperandRange args = op.getArgs();
+  bool registers = args.size() == 7;
+  auto flags = op->getAttrOfType<IntegerAttr>("flags");
+  if (words.size() != 4 || !shape.consume_front("m64n") ||
+      shape.consumeInteger(10, n) || shape != "k16" || words[1] != "f32" ||
+      (words[2] != "f16" && words[2] != "bf16") || words[3] != words[2] ||
+      n == 0 || n > 256 || n % 8 || !flags || op->getNumResults() != 1 ||
+      (args.size() != 4 && !registers))
+    return unsupported(op, "products other than m64nNk16 of f16 or bf16 with "
+                           "fp32 accumulators");
+  Comps results = allocate(op->getResult(0).getType()), parts = results,
+        c = get(args[0]);
+  if (results.size() != n / 2 || c.size() != n / 2 || anyWide(results) ||
+      anyWide(c))
+    return unsupported(op, "these types");
+  llvm::append_range(parts, c);
+  if (registers)
+    for (Value v : args.slice(1, 4))
+      parts.push_back(getNarrow(v));
+  parts.append(2, Comp{0}); // steps added to the descriptors
+  Comp a = registers ? Comp{} : getWide(args[1]),
+       b = getWide(args[args.size() - 2]), adds = getNarrow(args.back());
+  Inst &inst = emitAsync(Code::Wgmma);
+  inst.a = a.slot;
+  inst.b = b.slot;
+  inst.c = adds.slot;
+  inst.imm = n | 1 << 16;
+  inst.flags = static_cast<uint8_t>(flags.getInt()) | wgmmaAccumulate |
+               (words[2] == "bf16" ? wgmmaBF16 : 0) |
+               (registers ? wgmmaRegisterA : 0);
   list(inst, parts);
   set(op->getResult(0), results);
   return success();

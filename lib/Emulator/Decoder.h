@@ -209,12 +209,16 @@ private:
   /// Conversions of AMD's 8-bit floats (DecodeConversion.cpp).
   mlir::LogicalResult decodeAmdFloat8(mlir::Operation *op, llvm::StringRef name,
                                       bool &known);
+  mlir::LogicalResult decodeScaledFloat8(mlir::Operation *op, bool pair,
+                                         bool to8, unsigned flags,
+                                         int64_t place);
   mlir::LogicalResult decodeLaneMap(mlir::Operation *op, mlir::Value old,
                                     mlir::Value source, bool zero,
                                     llvm::function_ref<uint32_t(uint32_t)> map);
   mlir::LogicalResult decodeDPP(mlir::Operation *op, mlir::Value old,
                                 mlir::Value source, uint32_t control,
                                 uint32_t rows, uint32_t banks, bool zero);
+  mlir::LogicalResult decodeSetRegister(mlir::Operation *op);
   mlir::LogicalResult decodePermLane16(mlir::Operation *op, bool other);
   mlir::LogicalResult decodeSwizzle(mlir::Operation *op);
   mlir::LogicalResult decodeMfma(mlir::Operation *op, llvm::StringRef shape);
@@ -242,6 +246,9 @@ private:
   Inst &emitAsync(Code code);
   mlir::LogicalResult decodeKVBuffer(mlir::Operation *op);
   mlir::LogicalResult decodeWgmma(mlir::Operation *op, bool &known);
+  mlir::LogicalResult decodeWgmmaCall(mlir::LLVM::CallIntrinsicOp op,
+                                      llvm::StringRef name);
+  mlir::LogicalResult decodeGroupWait(mlir::LLVM::CallIntrinsicOp op);
   mlir::LogicalResult needMatrixGroups(mlir::Operation *op);
   void checkProducts();
 
@@ -262,6 +269,8 @@ private:
   /// Gives a value its parts, which have to be those of its type.
   void set(mlir::Value v, Comps comps);
   Comp constant(uint64_t value, bool wide = false);
+  /// The address of memory of the launch that no argument names.
+  Comp hidden(Hidden what);
   /// The elements of a vector (or the one scalar), one part each.
   Comps unpack(mlir::Value v);
   Comps unpack(llvm::ArrayRef<Comp> comps, mlir::Type type);
@@ -318,6 +327,8 @@ private:
   Program program;
   /// The operation that is being decoded, and whether it failed.
   mlir::Operation *here = nullptr;
+  /// Conversions to AMD's 8-bit floats give the largest number for more.
+  bool clampsFloat8 = false;
   bool broken = false;
   /// Parts of values, instructions and list entries so far.
   uint64_t parts = 0, insts = 0;

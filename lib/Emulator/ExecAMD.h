@@ -30,6 +30,8 @@ void executeAMD(const Inst &i) {
     if (i.imm == 0)
       r.writtenBack(w);
     return r.ldsWait(w, static_cast<uint32_t>(i.offset));
+  case Code::AmdMark:
+    return r.vmMark(w, i);
   case Code::AmdUse:
     return r.ldsUse(w, i);
   case Code::AmdMfma:

@@ -129,7 +129,8 @@ void globalToLds(const Inst &i) {
 }
 
 // Each 16 lanes read a matrix of 4 rows and 16 columns of 16 bits, lane 4 r + c
-// the columns 4 c to 4 c + 3 of row r, and lane n gets column n.
+// the columns 4 c to 4 c + 3 of row r, and lane n gets column n. Of 8 bits it
+// has 8 rows, lane 2 r + c the columns 8 c to 8 c + 7 (flags = 1).
 void readTr16(const Inst &i) {
   if (!converged(i))
     return;
@@ -147,7 +148,17 @@ void readTr16(const Inst &i) {
   }
   uint32_t *lo = reg<uint32_t>(h.lists[i.list]),
            *hi = reg<uint32_t>(h.lists[i.list + 1]);
-  for (unsigned l = 0; l < W; ++l) {
+  for (unsigned l = 0; i.flags && l < W; ++l) {
+    uint8_t column[8];
+    for (unsigned row = 0; row < 8; ++row) {
+      uint8_t bytes[8];
+      std::memcpy(bytes, rows[(l & ~15u) + 2 * row + (l >> 3 & 1)], 8);
+      column[row] = bytes[l & 7];
+    }
+    std::memcpy(lo + l, column, 4);
+    std::memcpy(hi + l, column + 4, 4);
+  }
+  for (unsigned l = 0; !i.flags && l < W; ++l) {
     const uint16_t (*patch)[4] = rows + (l & ~15u);
     unsigned n = l & 15, c = n >> 2, e = n & 3;
     lo[l] = patch[c][e] | static_cast<uint32_t>(patch[4 + c][e]) << 16;

@@ -95,8 +95,11 @@ void stMatrix(const Inst &i) {
       unsigned l = 8 * m + g;
       if (!(good >> l & 1))
         continue;
-      if (h.checkShadow && !shadowWriteFast(i, l, address[l], 4))
+      if (h.checkShadow && !shadowWriteFast(i, l, address[l], 4)) {
+        h.storesSame = !std::memcmp(h.shared + address[l], rows + 4 * g, 16);
         r.shadowWrite(w, i, l, address[l], 16);
+        h.storesSame = false;
+      }
       std::memcpy(h.shared + address[l], rows + 4 * g, 16);
     }
   }

@@ -133,5 +133,43 @@ bool Launch::prepare() {
     ranges.push_back({begin, begin + p.bytes, nullptr, true, false,
                       "parameter " + std::to_string(p.index)});
   }
+  prepareHidden();
   return true;
+}
+
+// LLVM, "User Guide for AMDGPU Backend": hidden kernel arguments of code
+// objects V5, and the packet of the HSA queue.
+void Launch::prepareHidden() {
+  static constexpr const char *names[numHidden] = {
+      "implicit arguments", "dispatch packet", "workspace of the grid"};
+  for (unsigned k = 0; k < numHidden; ++k) {
+    if (program.hidden[k] == noSlot)
+      continue;
+    std::vector<ParameterBytes> &memory = hidden[k];
+    memory.assign(4, {});
+    uint8_t *bytes = memory.front().bytes;
+    auto put = [&](size_t at, auto value) {
+      std::memcpy(bytes + at, &value, sizeof(value));
+    };
+    bool barrier = k == static_cast<unsigned>(Hidden::GridBarrier);
+    for (unsigned d = 0; d < 3 && !barrier; ++d) {
+      auto threads = static_cast<uint16_t>(size.block[d]);
+      if (k == static_cast<unsigned>(Hidden::Arguments)) {
+        put(4 * d, size.grid[d]);
+        put(12 + 2 * d, threads); // of whole blocks; there are no others
+      } else {
+        put(4 + 2 * d, threads);
+        put(12 + 4 * d, size.grid[d] * size.block[d]);
+      }
+    }
+    uint16_t dimensions = size.grid[2] * size.block[2] > 1   ? 3
+                          : size.grid[1] * size.block[1] > 1 ? 2
+                                                             : 1;
+    if (k == static_cast<unsigned>(Hidden::Arguments))
+      put(64, dimensions);
+    else if (!barrier)
+      put(2, dimensions);
+    uint64_t begin = reinterpret_cast<uint64_t>(bytes);
+    ranges.push_back({begin, begin + 256, nullptr, true, barrier, names[k]});
+  }
 }

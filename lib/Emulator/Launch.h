@@ -34,6 +34,8 @@ public:
   /// Checks the sizes and registers what is passed by value. False: usage error
   /// (a message was sent).
   bool prepare();
+  /// Makes the memory that no argument names.
+  void prepareHidden();
   /// Host memory that a block, or a cluster, takes while it runs, in bytes.
   uint64_t hostBytes(uint64_t sharedBytes) const;
 
@@ -58,6 +60,8 @@ public:
     uint8_t bytes[64];
   };
   std::vector<std::vector<ParameterBytes>> byValue;
+  /// What the program's `hidden` slots point to.
+  std::vector<ParameterBytes> hidden[numHidden];
 
   // Results.
   std::vector<uint64_t> blockRuns, blockLanes;

@@ -152,6 +152,10 @@ Run::Run(Launch &launch, Window &window)
                     p.bytes);
       fillSlot(w.regs, lanes, p.slot, p.bytes == 8 || p.byValue, value);
     }
+    for (unsigned k = 0; k < numHidden; ++k)
+      if (program.hidden[k] != noSlot)
+        fillSlot(w.regs, lanes, program.hidden[k], true,
+                 reinterpret_cast<uint64_t>(launch.hidden[k].data()));
     auto special = [&](Special s, uint32_t value) {
       fillSlot(w.regs, lanes, program.specials[static_cast<unsigned>(s)], false,
                value);
@@ -247,6 +251,7 @@ void Run::start(uint64_t index, uint32_t number) {
     w.pollEpoch = ~0ull;
     w.copySerial = 0;
     w.copies.clear();
+    w.marks.clear();
     std::fill(w.committed, w.committed + maxLanes, 0);
     w.barrier = ~0u;
     w.ldsOps.clear();

@@ -206,6 +206,8 @@ struct Warp {
   uint32_t lastEvents[16];
   // Asynchronous copies in flight, and each lane's committed groups.
   std::vector<AsyncCopy> copies;
+  /// How many vector memory operations there were at the ends of groups.
+  std::vector<uint32_t> marks;
   uint32_t committed[maxLanes];
   // LDS operations on their way, oldest first, how many there were, and the
   // number of the last execution of each operation (by its statistic).
@@ -395,6 +397,9 @@ public:
   void asyncWait(Warp &w, const Inst &inst, uint32_t pending, uint64_t lanes);
   // Counters.cpp: AMD's counters of memory operations.
   void vmCount(Warp &w);
+  /// Ends a group of a wave's vector memory operations, or waits for all but the
+  /// last `imm` groups.
+  void vmMark(Warp &w, const Inst &inst);
   void ldsIssue(Warp &w, const Inst &inst, const uint32_t *address,
                 uint64_t mask, bool store);
   void ldsWait(Warp &w, uint32_t pending);

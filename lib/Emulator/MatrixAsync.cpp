@@ -185,6 +185,9 @@ MatrixJob *Run::matrixIssue(Warp &w, const Inst &inst, bool &now) {
   slots += results;
   const uint32_t *c = slots;
   slots += job.flags & wgmmaAccumulate ? results : 0;
+  // A predicate says whether they are added.
+  if (inst.c != noSlot && !w.regs[static_cast<size_t>(inst.c) * lanes])
+    job.flags &= static_cast<uint8_t>(~wgmmaAccumulate);
   const uint32_t *regA = slots;
   slots += job.flags & wgmmaRegisterA ? wordsA : 0;
   auto reg = [&](uint32_t slot) {

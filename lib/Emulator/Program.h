@@ -229,6 +229,13 @@ struct Parameter {
   bool byValue = false;
 };
 
+/// Memory of a launch that no argument names, of which a kernel may have the
+/// address: AMD's sizes of grid and blocks, as arguments behind the kernel's
+/// own or in the packet of the queue; the barrier of NVIDIA's cooperative
+/// launches.
+enum class Hidden : uint8_t { Arguments, Packet, GridBarrier };
+constexpr unsigned numHidden = 3;
+
 /// A decoded kernel.
 struct Program {
   std::string name;
@@ -244,6 +251,8 @@ struct Program {
   /// Sizes of the arguments, in bytes.
   std::vector<uint32_t> argBytes;
   uint32_t specials[numSpecials];
+  /// Slots for the addresses of the launch's own memory, or none.
+  uint32_t hidden[numHidden] = {noSlot, noSlot, noSlot};
   uint32_t numSlots = 0;
   uint32_t numStats = 0;
   /// Shared memory: static bytes; the dynamic part starts after them.

@@ -18,7 +18,7 @@ bool PtxParser::operand(PtxOperand &o, unsigned depth) {
     return false;
   if (rest.consume_front("$")) {
     o.kind = PtxOperand::Number;
-    return !rest.consumeInteger(10, o.number);
+    return !rest.consumeInteger(10, o.number) && second(o, depth);
   }
   char open = rest.front();
   if (open == '[' || open == '{') {
@@ -27,7 +27,19 @@ bool PtxParser::operand(PtxOperand &o, unsigned depth) {
     return operands(o.parts, open == '[' ? ']' : '}', depth + 1);
   }
   o.word = word();
-  return !o.word.empty();
+  return !o.word.empty() && second(o, depth);
+}
+
+// "d|p": what is given in two registers.
+bool PtxParser::second(PtxOperand &o, unsigned depth) {
+  skipSpace();
+  if (!rest.consume_front("|"))
+    return true;
+  PtxOperand pair;
+  pair.kind = PtxOperand::List;
+  pair.parts = {o, PtxOperand()};
+  o = pair;
+  return operand(o.parts[1], depth + 1);
 }
 
 bool PtxParser::operands(std::vector<PtxOperand> &list, char end,

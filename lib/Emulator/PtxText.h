@@ -18,7 +18,8 @@
 
 namespace kvbuf::emu {
 
-/// An operand of an instruction: "$3", a name or a number, "[...]" or "{...}".
+/// An operand of an instruction: "$3", a name or a number, "[...]" or "{...}";
+/// "d|p" is a list, too.
 struct PtxOperand {
   enum Kind { Number, Word, Memory, List } kind = Word;
   unsigned number = 0;
@@ -55,6 +56,7 @@ private:
     return w;
   }
   bool operand(PtxOperand &o, unsigned depth);
+  bool second(PtxOperand &o, unsigned depth);
   bool operands(std::vector<PtxOperand> &list, char end, unsigned depth);
 
   llvm::StringRef rest;

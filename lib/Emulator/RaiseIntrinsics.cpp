@@ -417,7 +417,7 @@ bool IntrinsicRaiser::raiseAmd(StringRef name) {
   };
   if (is("make.buffer.rsrc"))
     return args.size() == 4 && replace("rocdl.make.buffer.rsrc", args);
-  if (is("raw.ptr.buffer.load.lds"))
+  if (is("raw.ptr.buffer.load.lds") || is("raw.ptr.buffer.load.async.lds"))
     return args.size() == 7 && replace("rocdl.raw.ptr.buffer.load.lds", args);
   if (is("raw.ptr.buffer.load"))
     return args.size() == 4 && replace("rocdl.raw.ptr.buffer.load", args);
@@ -425,8 +425,10 @@ bool IntrinsicRaiser::raiseAmd(StringRef name) {
     return args.size() == 5 && replace("rocdl.raw.ptr.buffer.store", args);
   if (is("ds.read.tr16.b64"))
     return args.size() == 1 && replace("rocdl.ds.read.tr16.b64", args);
+  if (is("ds.read.tr8.b64"))
+    return args.size() == 1 && replace("rocdl.ds.read.tr8.b64", args);
   bool toLds = is("load.to.lds");
-  if (toLds || is("global.load.lds")) {
+  if (toLds || is("global.load.lds") || is("global.load.async.lds")) {
     auto size = constant(2), offset = constant(3), aux = constant(4);
     if (args.size() != 5 || !size || !offset || !aux)
       return false;
@@ -462,6 +464,12 @@ bool IntrinsicRaiser::run() {
   if (name.starts_with("llvm.maximumnum.") ||
       name.starts_with("llvm.minimumnum."))
     return raiseNumber(name.starts_with("llvm.maximumnum."));
+  // Numbers are canonical here: denormals stay.
+  if (name.starts_with("llvm.canonicalize.") && args.size() == 1 &&
+      call->getNumResults() == 1) {
+    call->getResult(0).replaceAllUsesWith(args[0]);
+    return true;
+  }
   if (name.consume_front("llvm.amdgcn."))
     return raiseAmd(name);
   if (!name.consume_front("llvm.nvvm."))
@@ -479,6 +487,33 @@ bool IntrinsicRaiser::run() {
          raiseOther(name);
 }
 
+// Compilers load and store 16 bytes as i128 and look at them as something else:
+// four words do as well.
+static void splitWideWords(ModuleOp module) {
+  MLIRContext *context = module.getContext();
+  auto i128 = IntegerType::get(context, 128);
+  auto words = VectorType::get({4}, IntegerType::get(context, 32));
+  auto isCast = [](Operation *user) { return isa<LLVM::BitcastOp>(user); };
+  auto isData = [](OpOperand &use) {
+    StringRef name = use.getOwner()->getName().getStringRef();
+    return use.getOperandNumber() == 0 &&
+           (isa<LLVM::StoreOp>(use.getOwner()) ||
+            name == "rocdl.raw.ptr.buffer.store");
+  };
+  module.walk([&](Operation *op) {
+    if (op->getNumResults() != 1 || op->getResult(0).getType() != i128)
+      return;
+    Value v = op->getResult(0);
+    bool loads = isa<LLVM::LoadOp>(op) ||
+                 op->getName().getStringRef() == "rocdl.raw.ptr.buffer.load";
+    if (loads && llvm::all_of(v.getUsers(), isCast))
+      return v.setType(words);
+    auto cast = dyn_cast<LLVM::BitcastOp>(op);
+    if (cast && llvm::all_of(v.getUses(), isData))
+      v.setType(words);
+  });
+}
+
 void kvbuf::emu::raiseIntrinsics(ModuleOp module) {
   SmallVector<LLVM::CallIntrinsicOp> calls;
   SmallVector<LLVM::InlineAsmOp> texts;
@@ -493,4 +528,5 @@ void kvbuf::emu::raiseIntrinsics(ModuleOp module) {
       call->erase();
   for (LLVM::InlineAsmOp text : texts)
     raisePtx(text);
+  splitWideWords(module);
 }

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RaisePtx.h"
+#include "MatrixJob.h"
 #include "PtxText.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
@@ -49,11 +50,35 @@ private:
                ? numbered[o.number]
                : Value();
   }
+  /// The same, or a number of 32 bits.
+  Value word(const PtxOperand &o) {
+    auto n = o.kind == PtxOperand::Word ? constant(o) : std::nullopt;
+    return n ? Value(LLVM::ConstantOp::create(
+                   builder, op.getLoc(), builder.getI32Type(),
+                   builder.getI32IntegerAttr(static_cast<int32_t>(*n))))
+             : value(o);
+  }
   /// The one value in brackets.
   Value memory(const PtxOperand &o) {
     return o.kind == PtxOperand::Memory && o.parts.size() == 1
                ? value(o.parts[0])
                : Value();
+  }
+  /// A pointer into a space, of one into another space or of an address in a
+  /// register, whose bits count.
+  Value pointer(Value v, unsigned space) {
+    auto type = LLVM::LLVMPointerType::get(context, space);
+    if (!v || v.getType() == type)
+      return v;
+    if (isa<LLVM::LLVMPointerType>(v.getType())) {
+      if (space == 0)
+        return LLVM::AddrSpaceCastOp::create(builder, op.getLoc(), type, v);
+      v = LLVM::PtrToIntOp::create(builder, op.getLoc(), builder.getI64Type(),
+                                   v);
+    }
+    if (!v.getType().isInteger(32) && !v.getType().isInteger(64))
+      return nullptr;
+    return LLVM::IntToPtrOp::create(builder, op.getLoc(), type, v);
   }
   std::optional<int64_t> constant(const PtxOperand &o) {
     int64_t n;
@@ -158,20 +183,20 @@ Operation *PtxRaiser::raiseMBarrier(const PtxInstruction &inst) {
   code.consume_back(".shared");
   code.consume_back(".shared::cta");
   if (code == "init" && o.size() == 2) {
-    if (!add(memory(o[0])) || !add(value(o[1])) ||
+    if (!add(pointer(memory(o[0]), 3)) || !add(word(o[1])) ||
         (predicated && !add(value(p))))
       return nullptr;
     return make("nvvm.mbarrier.init", operands);
   }
   if (code == "arrive.expect_tx" && o.size() == 3 && o[0].word == "_") {
-    if (!add(memory(o[1])) || !add(value(o[2])) ||
+    if (!add(pointer(memory(o[1]), 3)) || !add(word(o[2])) ||
         (predicated && !add(value(p))))
       return nullptr;
     return make("nvvm.mbarrier.arrive.expect_tx", operands);
   }
   if (code == "try_wait.parity" && (o.size() == 4 || o.size() == 3) &&
       o[0].kind == PtxOperand::Word && !predicated) {
-    if (!add(memory(o[1])) || !add(value(o[2])))
+    if (!add(pointer(memory(o[1]), 3)) || !add(word(o[2])))
       return nullptr;
     Value ticks = o.size() == 4 ? value(o[3]) : Value();
     if (!ticks)
@@ -217,7 +242,8 @@ Operation *PtxRaiser::raiseTensor(const PtxInstruction &inst) {
     return 1;
   };
   code.consume_front("tile.");
-  if (code.consume_front("shared::cluster.global.")) {
+  if (code.consume_front("shared::cluster.global.") ||
+      code.consume_front("shared::cta.global.")) {
     code.consume_front("tile.");
     NVVM::TMALoadMode mode = code.consume_front("tile::gather4.")
                                  ? NVVM::TMALoadMode::TILE_GATHER4
@@ -228,10 +254,10 @@ Operation *PtxRaiser::raiseTensor(const PtxInstruction &inst) {
          hint = code.consume_front(".L2::cache_hint");
     if (!code.empty() || o.size() != 3u + multicast + hint || !isBox(o[1]))
       return nullptr;
-    add(memory(o[0]));
-    add(value(o[1].parts[0]));
+    add(pointer(memory(o[0]), 3));
+    add(pointer(value(o[1].parts[0]), 0));
     addBox(o[1]);
-    add(memory(o[2]));
+    add(pointer(memory(o[2]), 3));
     if (multicast)
       add(value(o[3]));
     if (hint)
@@ -252,8 +278,8 @@ Operation *PtxRaiser::raiseTensor(const PtxInstruction &inst) {
     bool hint = code.consume_front(".L2::cache_hint");
     if (!code.empty() || o.size() != 2u + hint || !isBox(o[0]))
       return nullptr;
-    add(value(o[0].parts[0]));
-    add(memory(o[1]));
+    add(pointer(value(o[0].parts[0]), 0));
+    add(pointer(memory(o[1]), 3));
     addBox(o[0]);
     if (hint)
       add(value(o[2]));
@@ -278,20 +304,7 @@ Operation *PtxRaiser::raiseCopy(const PtxInstruction &inst) {
                       ? NVVM::LoadCacheModifierKind::CG
                       : NVVM::LoadCacheModifierKind::CA;
   std::optional<int64_t> size = constant(o[2]);
-  // An address may be a word as well as a pointer, of any space: its bits
-  // count.
-  auto address = [&](Value v, unsigned space) -> Value {
-    auto type = LLVM::LLVMPointerType::get(context, space);
-    if (!v || v.getType() == type)
-      return v;
-    if (isa<LLVM::LLVMPointerType>(v.getType()))
-      v = LLVM::PtrToIntOp::create(builder, op.getLoc(), builder.getI64Type(),
-                                   v);
-    if (!v.getType().isInteger(32) && !v.getType().isInteger(64))
-      return nullptr;
-    return LLVM::IntToPtrOp::create(builder, op.getLoc(), type, v);
-  };
-  Value dst = address(memory(o[0]), 3), src = address(memory(o[1]), 1);
+  Value dst = pointer(memory(o[0]), 3), src = pointer(memory(o[1]), 1);
   Value part = o.size() == 4 ? value(o[3]) : Value();
   if (!size || !dst || !src || (o.size() == 4 && !part))
     return nullptr;
@@ -337,6 +350,7 @@ Operation *PtxRaiser::raiseWgmma(const PtxInstruction &inst,
   if (!d || !a || !b || o.size() < 4 || o[0].kind != PtxOperand::List)
     return nullptr;
   // "setp.ne.b32 p, $n, 0" makes the predicate that the accumulator is added.
+  bool registers = o[1].kind == PtxOperand::List;
   std::optional<int64_t> scaleD = compare && compare->operands.size() == 3 &&
                                           compare->operands[0].word == o[3].word
                                       ? constant(compare->operands[1])
@@ -344,11 +358,13 @@ Operation *PtxRaiser::raiseWgmma(const PtxInstruction &inst,
   auto number = [&](size_t i, int64_t otherwise) -> std::optional<int64_t> {
     return i < o.size() ? constant(o[i]) : otherwise;
   };
-  auto scaleA = number(4, 1), scaleB = number(5, 1), layoutA = number(6, 0),
-       layoutB = number(7, 0);
-  Value descA = value(o[1]), descB = value(o[2]);
-  if (!scaleD || !scaleA || !scaleB || !layoutA || !layoutB || !descA ||
-      !descB || op.getNumResults() != 1)
+  auto scaleA = number(4, 1), scaleB = number(5, 1),
+       layoutA = registers ? 0 : number(6, 0),
+       layoutB = number(registers ? 6 : 7, 0);
+  Value descA = registers ? Value() : value(o[1]), descB = value(o[2]);
+  if (!scaleA || !scaleB || !layoutA || !layoutB || (!descA && !registers) ||
+      !descB || op.getNumResults() != 1 ||
+      (!scaleD && (compare || !value(o[3]))))
     return nullptr;
   auto type = dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType());
   if (!type || type.getBody().size() != o[0].parts.size() ||
@@ -356,12 +372,42 @@ Operation *PtxRaiser::raiseWgmma(const PtxInstruction &inst,
     return nullptr;
   Value inouts = LLVM::PoisonOp::create(builder, op.getLoc(), type);
   for (auto [i, v] : llvm::enumerate(tied)) {
-    if (!v || v.getType() != type.getBody()[i] ||
+    // Nothing is tied to what starts at zero.
+    bool starts = !v && scaleD == 0;
+    if ((!starts && (!v || v.getType() != type.getBody()[i])) ||
         o[0].parts[i].kind != PtxOperand::Number || o[0].parts[i].number != i)
       return nullptr;
+    if (starts)
+      v = LLVM::ZeroOp::create(builder, op.getLoc(), type.getBody()[i]);
     inouts =
         LLVM::InsertValueOp::create(builder, op.getLoc(), inouts, v,
                                     ArrayRef<int64_t>{static_cast<int64_t>(i)});
+  }
+  if (registers || !scaleD) {
+    // The operation has descriptors and constants only: by name.
+    SmallVector<Value> operands = {inouts};
+    if (descA)
+      operands.push_back(descA);
+    for (const PtxOperand &part : o[1].parts)
+      operands.push_back(value(part));
+    operands.push_back(descB);
+    Value adds = value(o[3]);
+    if (scaleD)
+      adds = LLVM::ConstantOp::create(builder, op.getLoc(), builder.getI1Type(),
+                                      builder.getBoolAttr(*scaleD != 0));
+    operands.push_back(adds);
+    if (llvm::is_contained(operands, Value()))
+      return nullptr;
+    int32_t flags =
+        (*scaleA < 0 ? wgmmaNegateA : 0) | (*scaleB < 0 ? wgmmaNegateB : 0) |
+        (*layoutA ? wgmmaTransposeA : 0) | (*layoutB ? wgmmaTransposeB : 0);
+    auto product = LLVM::CallIntrinsicOp::create(
+        builder, op.getLoc(), type,
+        builder.getStringAttr("llvm.nvvm.wgmma.mma_async." +
+                              llvm::join(ArrayRef(words).slice(4, 4), ".")),
+        operands);
+    product->setAttr("flags", builder.getI32IntegerAttr(flags));
+    return product;
   }
   // The dialect writes 1 for A that is M-major and for B that is N-major.
   auto layout = [&](bool transposed, bool isA) {
@@ -672,8 +718,9 @@ Operation *PtxRaiser::run() {
   SmallVector<PtxInstruction> instructions;
   if (!PtxParser(op.getAsmString()).run(instructions) || !readConstraints() ||
       instructions.empty() ||
-      llvm::any_of(instructions,
-                   [](const PtxInstruction &i) { return i.negated; }))
+      llvm::any_of(instructions, [](const PtxInstruction &i) {
+        return i.negated && !i.opcode.starts_with("bra");
+      }))
     return nullptr;
   // A loop around a wait is the wait.
   const PtxInstruction &first = instructions.front();

@@ -98,9 +98,15 @@ Value StatementRaiser::special(StringRef name) {
   bool place = (base == "tid" || base == "ntid" || base == "ctaid" ||
                 base == "nctaid") &&
                (dimension == "x" || dimension == "y" || dimension == "z");
-  if (!place &&
+  if (dotted == "clock64" || dotted == "globaltimer")
+    return make("nvvm.read.ptx.sreg." + dotted, {}, {}, b.getI64Type())
+        ->getResult(0);
+  unsigned driver;
+  bool isDrivers = base.consume_front("envreg") && dimension.empty() &&
+                   !base.getAsInteger(10, driver) && driver < 32;
+  if (!place && !isDrivers &&
       !isOneOf({"laneid", "warpid", "nwarpid", "lanemask.eq", "lanemask.lt",
-                "lanemask.le", "lanemask.gt", "lanemask.ge"}))
+                "lanemask.le", "lanemask.gt", "lanemask.ge", "clock"}))
     return nullptr;
   return make("nvvm.read.ptx.sreg." + dotted, {}, {}, b.getI32Type())
       ->getResult(0);
@@ -222,21 +228,6 @@ bool StatementRaiser::raiseMove(const std::vector<PtxOperand> &o) {
   return set(o[0], raw(o[1]));
 }
 
-// "cvt.u64.u32": integers only.
-bool StatementRaiser::raiseConvert(StringRef opcode,
-                                   const std::vector<PtxOperand> &o) {
-  auto [first, second] = opcode.split('.');
-  auto to = parseType(first), from = parseType(second);
-  if (!to || !from || to->kind == 'f' || from->kind == 'f' || o.size() != 2)
-    return false;
-  Value v = get(o[1], integer(from->bits));
-  if (!v)
-    return false;
-  if (from->kind == 's' && to->bits > from->bits)
-    return set(o[0], LLVM::SExtOp::create(b, loc, integer(to->bits), v));
-  return set(o[0], convert(v, integer(to->bits)));
-}
-
 // "cvta.to.shared.u64"; an address of global memory is generic as it is.
 bool StatementRaiser::raiseAddress(StringRef opcode,
                                    const std::vector<PtxOperand> &o) {
@@ -263,6 +254,8 @@ bool StatementRaiser::raiseAddress(StringRef opcode,
 
 bool StatementRaiser::raiseInteger(StringRef opcode,
                                    const std::vector<PtxOperand> &o) {
+  if (raiseBits(opcode, o))
+    return true;
   auto [head, last] = opcode.rsplit('.');
   auto type = parseType(last);
   if (!type || type->kind == 'f')
@@ -286,10 +279,10 @@ bool StatementRaiser::raiseInteger(StringRef opcode,
     Value x = get(o[1], of), y = get(o[2], of), p = get(o[3], b.getI1Type());
     return x && y && p && set(o[0], LLVM::SelectOp::create(b, loc, p, x, y));
   }
-  if (head == "not" && o.size() == 2) {
-    Value x = get(o[1], of);
-    return x && set(o[0], LLVM::XOrOp::create(b, loc, x, number(of, -1)));
-  }
+  if (o.size() == 2)
+    return raiseCounts(head, *type, o);
+  if (head.starts_with("mul.") || head.starts_with("mad."))
+    return raiseWideProduct(head, *type, o);
   if (o.size() != 3)
     return false;
   Value x = get(o[1], of), y = get(o[2], of);
@@ -299,20 +292,43 @@ bool StatementRaiser::raiseInteger(StringRef opcode,
     return set(o[0], LLVM::AddOp::create(b, loc, x, y));
   if (head == "sub")
     return set(o[0], LLVM::SubOp::create(b, loc, x, y));
-  if (head == "mul.lo")
-    return set(o[0], LLVM::MulOp::create(b, loc, x, y));
+  if (head == "div")
+    return set(o[0], isSigned ? Value(LLVM::SDivOp::create(b, loc, x, y))
+                              : Value(LLVM::UDivOp::create(b, loc, x, y)));
+  if (head == "rem")
+    return set(o[0], isSigned ? Value(LLVM::SRemOp::create(b, loc, x, y))
+                              : Value(LLVM::URemOp::create(b, loc, x, y)));
+  if (head == "min")
+    return set(o[0], isSigned ? Value(LLVM::SMinOp::create(b, loc, x, y))
+                              : Value(LLVM::UMinOp::create(b, loc, x, y)));
+  if (head == "max")
+    return set(o[0], isSigned ? Value(LLVM::SMaxOp::create(b, loc, x, y))
+                              : Value(LLVM::UMaxOp::create(b, loc, x, y)));
   if (head == "and")
     return set(o[0], LLVM::AndOp::create(b, loc, x, y));
   if (head == "or")
     return set(o[0], LLVM::OrOp::create(b, loc, x, y));
   if (head == "xor")
     return set(o[0], LLVM::XOrOp::create(b, loc, x, y));
-  if (head == "shl")
-    return set(o[0], LLVM::ShlOp::create(b, loc, x, y));
-  if (head == "shr")
-    return set(o[0], isSigned ? Value(LLVM::AShrOp::create(b, loc, x, y))
-                              : Value(LLVM::LShrOp::create(b, loc, x, y)));
-  return false;
+  if (head != "shl" && head != "shr")
+    return false;
+  // By more than its width nothing is left of a number but its sign.
+  Value by = get(o[2], b.getI32Type());
+  auto known = constant(o[2]);
+  bool less = known && *known >= 0 && *known < type->bits,
+       keeps = isSigned && head == "shr";
+  Value most = number(b.getI32Type(), type->bits - 1), inside;
+  if (!less) {
+    inside = LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ule, by, most);
+    by = LLVM::UMinOp::create(b, loc, by, most);
+  }
+  by = convert(by, of);
+  Value r = head == "shl" ? Value(LLVM::ShlOp::create(b, loc, x, by))
+            : isSigned    ? Value(LLVM::AShrOp::create(b, loc, x, by))
+                          : Value(LLVM::LShrOp::create(b, loc, x, by));
+  if (!less && !keeps)
+    r = LLVM::SelectOp::create(b, loc, inside, r, number(of, 0));
+  return set(o[0], r);
 }
 
 //===----------------------------------------------------------------------===//
@@ -342,9 +358,22 @@ bool StatementRaiser::raise(const PtxInstruction &inst) {
     return raiseMatrixLoad(opcode, o);
   if (opcode.starts_with("mma.sync."))
     return raiseProduct(opcode, o);
-  if (opcode.starts_with("cp.async."))
+  if (opcode.starts_with("cp.async.bulk.shared") ||
+      opcode.starts_with("cp.async.bulk.global"))
+    return raiseBulk(opcode, o);
+  if (opcode.starts_with("cp.async.") &&
+      !opcode.starts_with("cp.async.mbarrier."))
     return raiseCopy(opcode, o);
-  return raiseInteger(opcode, o) || raiseSync(opcode, o);
+  if (opcode.starts_with("tensormap.") ||
+      opcode.starts_with("fence.proxy.tensormap"))
+    return raiseMap(opcode, o);
+  if (opcode.starts_with("mbarrier.") ||
+      opcode.starts_with("cp.async.mbarrier."))
+    return raiseBarrierObject(opcode, o);
+  if (raiseAsyncFence(opcode, o))
+    return true;
+  return raiseFloat(opcode, o) || raiseInteger(opcode, o) ||
+         raiseLanes(opcode, o) || raiseSync(opcode, o);
 }
 
 // A branch around a statement behind a predicate.
@@ -424,6 +453,14 @@ bool StatementRaiser::finish() {
 /// of them is found to be of an unknown form stays, and the kernel is refused.
 static bool isKnown(const PtxInstruction &inst) {
   static constexpr StringRef kinds[] = {"mov.",
+                                        "mbarrier.",
+                                        "cp.async.mbarrier.",
+                                        "cp.async.bulk.shared",
+                                        "cp.async.bulk.global",
+                                        "fence.proxy.async",
+                                        "fence.mbarrier_init.",
+                                        "wgmma.fence.",
+                                        "wgmma.commit_group.",
                                         "createpolicy.",
                                         "prefetch.",
                                         "nanosleep.",
@@ -438,23 +475,60 @@ static bool isKnown(const PtxInstruction &inst) {
                                         "cp.async.c",
                                         "cp.async.wait_",
                                         "setp.",
+                                        "set.",
                                         "selp.",
                                         "not.",
+                                        "neg.",
+                                        "abs.",
                                         "add.",
                                         "sub.",
-                                        "mul.lo.",
+                                        "mul.",
+                                        "mad.lo.",
+                                        "mad.wide.",
+                                        "mad.hi.",
+                                        "fma.",
+                                        "div.",
+                                        "rem.",
+                                        "min.",
+                                        "max.",
+                                        "sqrt.",
+                                        "rcp.",
+                                        "rsqrt.",
+                                        "sin.",
+                                        "cos.",
+                                        "ex2.",
+                                        "lg2.",
+                                        "tanh.",
+                                        "copysign.",
                                         "and.",
                                         "or.",
                                         "xor.",
                                         "shl.",
                                         "shr.",
+                                        "shf.",
+                                        "lop3.",
+                                        "prmt.",
+                                        "bfe.",
+                                        "bfi.",
+                                        "popc.",
+                                        "clz.",
+                                        "brev.",
+                                        "activemask.",
+                                        "shfl.sync.",
+                                        "vote.sync.",
+                                        "redux.sync.",
+                                        "elect.sync",
                                         "bar.warp.sync",
+                                        "tensormap.",
+                                        "fence.proxy.tensormap",
                                         "wgmma.wait_group.",
                                         "bar.sync",
                                         "barrier.sync",
                                         "fence.acq_rel.",
                                         "fence.sc.",
-                                        "membar."};
+                                        "membar.",
+                                        "cp.async.bulk.commit_group",
+                                        "cp.async.bulk.wait_group"};
   return llvm::any_of(kinds,
                       [&](StringRef k) { return inst.opcode.starts_with(k); });
 }
@@ -473,6 +547,7 @@ bool StatementRaiser::run(ArrayRef<PtxInstruction> instructions) {
     return false;
   // A fence alone is decoded as it is.
   if (instructions.size() == 1 && !instructions[0].predicate &&
+      instructions[0].operands.empty() &&
       (instructions[0].opcode.starts_with("fence.") ||
        instructions[0].opcode.starts_with("membar.")))
     return false;

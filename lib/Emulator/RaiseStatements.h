@@ -44,7 +44,26 @@ private:
   bool raiseMove(const std::vector<PtxOperand> &o);
   bool raiseConvert(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
   bool raiseAddress(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
+  bool raisePair(llvm::StringRef to, llvm::StringRef from,
+                 llvm::StringRef rounding, bool finite, bool relu,
+                 const std::vector<PtxOperand> &o);
+  bool raiseFloat(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
   bool raiseInteger(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
+  bool raiseBits(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
+  bool raiseCounts(llvm::StringRef head, const PtxType &type,
+                   const std::vector<PtxOperand> &o);
+  bool raiseWideProduct(llvm::StringRef head, const PtxType &type,
+                        const std::vector<PtxOperand> &o);
+  bool raiseLanes(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
+  bool raiseMap(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
+  bool raiseMapField(llvm::StringRef field, const std::vector<PtxOperand> &o,
+                     unsigned space);
+  bool raiseBarrierObject(llvm::StringRef opcode,
+                          const std::vector<PtxOperand> &o);
+  bool raiseBulk(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
+  bool raiseAsyncFence(llvm::StringRef opcode,
+                       const std::vector<PtxOperand> &o);
+  bool raiseGroupWait(const std::vector<PtxOperand> &o);
   bool raiseAccess(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
   bool raiseAtomic(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
   bool raiseMatrixLoad(llvm::StringRef opcode,
@@ -54,6 +73,14 @@ private:
   bool raiseSync(llvm::StringRef opcode, const std::vector<PtxOperand> &o);
   bool finish();
 
+  /// "f16", "bf16x2", "f64"; null: none.
+  mlir::Type floatOf(llvm::StringRef name);
+  mlir::Value call(const llvm::Twine &name, mlir::ValueRange operands,
+                   mlir::Type result);
+  mlir::Value roundedCall(llvm::StringRef what, llvm::StringRef how,
+                          bool flushes, bool saturates,
+                          llvm::ArrayRef<mlir::Value> x);
+  mlir::Value roundedToInteger(mlir::Value x, llvm::StringRef rounding);
   mlir::Type integer(unsigned bits) { return b.getIntegerType(bits); }
   mlir::Type typeOf(const PtxType &t) {
     if (t.kind != 'f' || t.pair)

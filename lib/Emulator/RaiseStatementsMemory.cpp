@@ -246,6 +246,9 @@ bool StatementRaiser::raiseProduct(StringRef opcode,
   MLIRContext *context = op.getContext();
   SmallVector<StringRef> w;
   opcode.split(w, '.');
+  bool saturates = w.size() == 11 && w[6] == "satfinite";
+  if (saturates)
+    w.erase(w.begin() + 6);
   if (w.size() != 10 || w[1] != "sync" || w[2] != "aligned" || o.size() != 4)
     return false;
   unsigned m, n, k;
@@ -300,18 +303,23 @@ bool StatementRaiser::raiseProduct(StringRef opcode,
                             llvm::join(ArrayRef(w).drop_front(3), ".")),
             operands)
             .getResult(0);
-  else
-    d = make("nvvm.mma.sync", operands,
-             {attr("shape", NVVM::MMAShapeAttr::get(context, m, n, k)),
-              attr("layoutA", NVVM::MMALayoutAttr::get(context, *layoutA)),
-              attr("layoutB", NVVM::MMALayoutAttr::get(context, *layoutB)),
-              attr("multiplicandAPtxType",
-                   NVVM::MMATypesAttr::get(context, *typeA)),
-              attr("multiplicandBPtxType",
-                   NVVM::MMATypesAttr::get(context, *typeB)),
-              attr("operandSegmentSizes", b.getDenseI32ArrayAttr(sizes))},
-             result)
-            ->getResult(0);
+  else {
+    SmallVector<NamedAttribute> attributes = {
+        attr("shape", NVVM::MMAShapeAttr::get(context, m, n, k)),
+        attr("layoutA", NVVM::MMALayoutAttr::get(context, *layoutA)),
+        attr("layoutB", NVVM::MMALayoutAttr::get(context, *layoutB)),
+        attr("multiplicandAPtxType", NVVM::MMATypesAttr::get(context, *typeA)),
+        attr("multiplicandBPtxType", NVVM::MMATypesAttr::get(context, *typeB)),
+        attr("operandSegmentSizes", b.getDenseI32ArrayAttr(sizes))};
+    bool isInteger = w[6] == "s32";
+    if (isInteger)
+      attributes.push_back(
+          attr("intOverflowBehavior",
+               NVVM::MMAIntOverflowAttr::get(
+                   context, saturates ? NVVM::MMAIntOverflow::satfinite
+                                      : NVVM::MMAIntOverflow::wrapped)));
+    d = make("nvvm.mma.sync", operands, attributes, result)->getResult(0);
+  }
   for (auto [i, part] : llvm::enumerate(o[0].parts))
     if (!set(part, LLVM::ExtractValueOp::create(b, loc, d,
                                                 ArrayRef<int64_t>{int64_t(i)})))
@@ -321,6 +329,21 @@ bool StatementRaiser::raiseProduct(StringRef opcode,
 
 bool StatementRaiser::raiseCopy(StringRef opcode,
                                 const std::vector<PtxOperand> &o) {
+  if (opcode == "cp.async.bulk.commit_group" && o.empty())
+    return make("nvvm.cp.async.bulk.commit.group", {});
+  StringRef bulk = opcode;
+  if (bulk.consume_front("cp.async.bulk.wait_group") && o.size() == 1) {
+    auto n = constant(o[0]);
+    SmallVector<NamedAttribute> attributes;
+    if (bulk == ".read")
+      attributes.push_back(attr("read", b.getUnitAttr()));
+    else if (!bulk.empty())
+      return false;
+    if (!n)
+      return false;
+    attributes.push_back(attr("group", b.getI32IntegerAttr(*n)));
+    return make("nvvm.cp.async.bulk.wait_group", {}, attributes);
+  }
   if (opcode == "cp.async.commit_group" && o.empty())
     return make("nvvm.cp.async.commit.group", {});
   if (opcode == "cp.async.wait_all" && o.empty())
@@ -382,11 +405,8 @@ bool StatementRaiser::raiseSync(StringRef opcode,
                 attr("operandSegmentSizes",
                      b.getDenseI32ArrayAttr({1, int32_t(o.size()) - 1, 0})));
   }
-  if (opcode == "wgmma.wait_group.sync.aligned" && o.size() == 1) {
-    auto n = constant(o[0]);
-    return n && make("nvvm.wgmma.wait.group.sync.aligned", {},
-                     attr("group", b.getI64IntegerAttr(*n)));
-  }
+  if (opcode == "wgmma.wait_group.sync.aligned")
+    return raiseGroupWait(o);
   bool fence = opcode.consume_front("fence.acq_rel.") ||
                opcode.consume_front("fence.sc.");
   if ((fence || opcode.consume_front("membar.")) && o.empty()) {
