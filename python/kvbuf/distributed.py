@@ -30,6 +30,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 
 from . import torch as _functions
+from ._merge import merge_states
 
 __all__ = ["allgather_attention", "merge", "ring_attention",
            "ring_attention_varlen", "ring_steps", "shard", "shard_varlen",
@@ -70,15 +71,14 @@ def merge(outs: Tensor, lses: Tensor) -> tuple[Tensor, Tensor]:
 
     ``outs`` (parts, ..., rows, heads, head size), ``lses`` (parts, ..., heads,
     rows) as the attention functions return them, stacked. Returns (out, in the
-    type of outs, lse in float32): lse = log sum exp(lse_i), out = sum
-    exp(lse_i - lse) out_i in float32. Where no part has a key: 0 and -inf."""
-    lses = lses.float()
-    lse = torch.logsumexp(lses, 0)
-    none = torch.isneginf(lse)
-    weights = torch.exp(lses - lse.masked_fill(none, 0))
-    weights = weights.transpose(-1, -2)[..., None]
-    out = (outs.float() * weights).sum(0)
-    return out.to(outs.dtype), lse
+    type of outs, lse in float32), as `kvbuf.merge_states` does, whose kernel this is:
+    what a part without a key holds counts nothing. Where no part has a key: 0 and
+    -inf."""
+    lead = outs.shape[1:-3]
+    out, lse = merge_states(
+        outs.reshape(len(outs), lead.numel(), *outs.shape[-3:]),
+        lses.float().reshape(len(lses), lead.numel(), *lses.shape[-2:]))
+    return out.reshape(outs.shape[1:]), lse.reshape(lses.shape[1:])
 
 
 class _Sum:

@@ -204,6 +204,17 @@ class Merge(unittest.TestCase):
         close(o, e, 1e-5)
         close(lse, el, 1e-5)
 
+    def test_empty_part(self):
+        """What a part without a key holds counts nothing; any dimensions in front."""
+        import kvbuf.distributed as kd
+        torch.manual_seed(4)
+        outs, lses = torch.randn(3, 2, 4, 5, H, D), torch.randn(3, 2, 4, H, 5)
+        outs[1], lses[1] = float("nan"), float("-inf")
+        o, lse = kd.merge(outs, lses)
+        weights = torch.softmax(lses.double(), 0).transpose(-1, -2)[..., None]
+        close(o, (weights[::2] * outs[::2].double()).sum(0).numpy(), 1e-5)
+        close(lse, torch.logsumexp(lses.double(), 0).numpy(), 1e-5)
+
 
 if __name__ == "__main__":
     unittest.main()
