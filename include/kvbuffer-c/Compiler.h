@@ -78,6 +78,12 @@ KVBUF_C_API char *kvbufModuleTarget(const char *source, size_t bytes,
    caller to free with kvbufFree. NULL for an unknown chip. */
 KVBUF_C_API char *kvbufScheduleCandidates(const char *target);
 
+/** The same for the problem of a module, MLIR as kvbufCompile takes it: what
+    suits the problem. NULL if the source does not parse, too. */
+KVBUF_C_API char *kvbufProblemCandidates(const char *source, size_t bytes,
+                                         const char *filename,
+                                         const char *target);
+
 #ifdef __cplusplus
 }
 #endif

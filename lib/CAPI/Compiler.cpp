@@ -10,6 +10,7 @@
 #include "kvbuffer/Compiler/Compiler.h"
 #include "kvbuffer/Compiler/Remarks.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemInterface.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Report/Report.h"
 #include "kvbuffer/Target/ScheduleCandidates.h"
@@ -289,4 +290,19 @@ char *kvbufScheduleCandidates(const char *target) {
   std::optional<TargetInfo> info = lookupTarget(orEmpty(target));
   return info ? strdup(llvm::join(scheduleCandidates(*info), "\n").c_str())
               : nullptr;
+}
+
+char *kvbufProblemCandidates(const char *source, size_t bytes,
+                             const char *filename, const char *target) {
+  std::optional<TargetInfo> info = lookupTarget(orEmpty(target));
+  Messages messages{nullptr, nullptr};
+  Compilation compilation(StringRef(source, bytes), orEmpty(filename),
+                          messages);
+  if (!info || !compilation.parse())
+    return nullptr;
+  // Others before it are parts of it.
+  ProblemInterface last;
+  compilation.getModule().walk([&](ProblemInterface op) { last = op; });
+  return last ? strdup(llvm::join(last.getCandidates(*info), "\n").c_str())
+              : kvbufScheduleCandidates(target);
 }

@@ -57,7 +57,7 @@ static llvm::FailureOr<Stage> currentStage(ModuleOp module) {
   Operation *first = nullptr, *problem = nullptr;
   std::optional<Phase> phase;
   WalkResult walk = module.walk([&](Operation *op) {
-    if (isProblem(op))
+    if (isa<ProblemInterface>(op))
       problem = op;
     auto attr = op->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
     if (!attr)
@@ -343,10 +343,11 @@ static void prepareAgain(ModuleOp problem, const Twine &name,
 static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
                                      const CompileOptions &options,
                                      TargetModule &found) {
-  AttentionOp attention;
-  problem.walk([&](AttentionOp op) { attention = op; });
-  for (const KernelAlternative &alternative : alternativesOf(
-           found.kernels.front(), attention, target, options.schedule)) {
+  // Others before it are parts of it.
+  ProblemInterface last;
+  problem.walk([&](ProblemInterface op) { last = op; });
+  for (const KernelAlternative &alternative :
+       alternativesOf(found.kernels.front(), last, target, options.schedule)) {
     LLVM::LLVMFuncOp kernel = found.kernels.back();
     OwningOpRef<ModuleOp> again = problem.clone();
     prepareAgain(*again, alternative.name, target);
@@ -354,7 +355,7 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
     plain.onStep = nullptr;
     if (alternative.schedule)
       plain.schedule = *alternative.schedule;
-    again->walk([&](AttentionOp op) { prepareAlternative(op, alternative); });
+    again->walk([&](ProblemInterface op) { op.become(alternative); });
     if (failed(lowerTo(*again, Stage::Target, plain, alternative.alignment)))
       return failure();
     llvm::FailureOr<TargetModule> other = findKernels(*again);
@@ -421,7 +422,10 @@ compileFunction(ModuleOp module, const CompileOptions &options,
 
 /// Whether a function takes the schedule of an option.
 static bool takesSchedule(Operation *function) {
-  return function->walk([](AttentionOp) { return WalkResult::interrupt(); })
+  return function
+      ->walk([](ProblemInterface op) {
+        return op.isByLanes() ? WalkResult::advance() : WalkResult::interrupt();
+      })
       .wasInterrupted();
 }
 
@@ -440,8 +444,8 @@ static LogicalResult checkSchedule(ArrayRef<ModuleFunction> functions,
     InFlightDiagnostic diag =
         taken ? function.named->emitWarning() : function.named->emitOpError();
     diag << "does not take the schedule '" << schedule
-         << "', which is for a kvbuffer.attention; the schedule of a kernel is "
-            "its attribute '"
+         << "', which is for a problem that has tiles; the schedule of a "
+            "kernel is its attribute '"
          << KVBufferDialect::kScheduleAttr << "'";
     if (!taken)
       return diag;

@@ -25,8 +25,7 @@ static LogicalResult checkOneProblem(Operation *function,
                                      ArrayRef<Operation *> problems) {
   Operation *first = nullptr;
   for (Operation *op : problems) {
-    auto attention = dyn_cast<AttentionOp>(op);
-    if (!first || (attention && first == appendOf(attention))) {
+    if (!first || first == cast<ProblemInterface>(op).getPart()) {
       first = op;
       continue;
     }
@@ -55,7 +54,7 @@ kvbuf::findFunctions(ModuleOp module) {
     SmallVector<Operation *> problems;
     Operation *kernel = nullptr;
     op.walk<WalkOrder::PreOrder>([&](Operation *inner) {
-      if (isProblem(inner))
+      if (isa<ProblemInterface>(inner))
         problems.push_back(inner);
       else if (!kernel && inner->hasAttr(KVBufferDialect::kPhaseAttr))
         kernel = inner;

@@ -7,9 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Pipelines/Alternatives.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/OperationSupport.h"
 #include "mlir/IR/SymbolTable.h"
@@ -161,116 +158,9 @@ LLVM::LLVMFuncOp kvbuf::addAlternative(gpu::GPUModuleOp code,
   return alternative;
 }
 
-namespace {
-/// Builds expressions over the sizes of a launch.
-struct SizeBuilder : Builder {
-  using Builder::Builder;
-  Attribute expr(StringRef name, ArrayRef<Attribute> operands) {
-    return getDictionaryAttr(getNamedAttr(name, getArrayAttr(operands)));
-  }
-  Attribute number(int64_t value) { return getI64IntegerAttr(value); }
-};
-} // namespace
-
-/// The condition on a launch (a size expression that is to be more than 0)
-/// under which clusters of two blocks, each with `BM` of the query rows called
-/// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a
-/// mask hides keys that other rows see, `sharing` the heads that share K and V.
-/// `keys` is the number of keys, or what a table has room for, where the host
-/// knows one; else null.
-static Attribute launchIfClustersGain(MLIRContext *context,
-                                      const TargetInfo &target, StringRef rows,
-                                      Attribute keys, int64_t BM,
-                                      int64_t headSize, bool masked,
-                                      int64_t sharing, bool paged) {
-  SizeBuilder b(context);
-  auto tilesOf = [&](int64_t size) {
-    return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
-  };
-  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing, paged);
-  Attribute tiles = tilesOf(BM);
-  // What a pair waits for is a tile of keys, so that what counts under a mask
-  // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
-  // average, which is q / 2 where there are as many keys as rows.
-  if (keys && (paged || (masked && !TargetInfo::clustersOfHeads(sharing)))) {
-    Attribute seen = b.expr(
-        "product", {b.number(2), b.expr("ceildiv", {keys, b.number(BM)})});
-    tiles =
-        masked ? b.expr("sum", {seen, b.expr("product", {b.number(-1), tiles})})
-               : seen;
-  }
-  Attribute enough = b.expr("sum", {tiles, b.number(1 - fewest)});
-  if (TargetInfo::clustersOfHeads(sharing))
-    return enough;
-  // With t tiles in p pairs, n t - (n - 1) 2 p is t if t is even, else
-  // t - n + 1.
-  int64_t n = target.clusterOddTiles;
-  Attribute gain = b.expr(
-      "sum", {b.expr("product", {b.number(n), tilesOf(BM)}),
-              b.expr("product", {b.number(2 - 2 * n), tilesOf(2 * BM)})});
-  return b.expr("min", {gain, enough});
-}
-
-/// The condition on a launch under which blocks of several warps, as many as a
-/// device has multiprocessors, have each nearly a whole multiprocessor's share:
-/// no more than a tenth of them is left over when each of the `heads` heads of
-/// the sequences is split over as many. For `wide` heads, of which few small
-/// blocks fit a multiprocessor, also where more heads than multiprocessors, a
-/// block each, take turns of which no more than a tenth is left over (H200,
-/// head size 256, 32 sequences: 475 us, 481 with small blocks).
-static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads,
-                                    bool wide) {
-  SizeBuilder b(context);
-  Attribute sms = b.getStringAttr(kMultiprocessorsSize);
-  Attribute lines = b.expr(
-      "max", {b.number(1), b.expr("product", {b.getStringAttr(kBatchSize),
-                                              b.number(heads)})});
-  Attribute filled = b.expr(
-      "product", {b.number(10), lines, b.expr("floordiv", {sms, lines})});
-  Attribute split = b.expr(
-      "sum", {filled, b.expr("product", {b.number(-9), sms}), b.number(1)});
-  if (!wide)
-    return split;
-  Attribute turns = b.expr("ceildiv", {lines, sms});
-  Attribute whole = b.expr(
-      "sum", {b.expr("product", {b.number(10), lines}),
-              b.expr("product", {b.number(-9), sms, turns}), b.number(1)});
-  return b.expr("max", {split, whole});
-}
-
-/// The condition on a launch that sequences have at most `rows` query rows, or
-/// (`more`) that some have more.
-static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
-  SizeBuilder b(context);
-  Attribute longest = b.getStringAttr(kLongestQuerySize);
-  if (more)
-    return b.expr("sum", {longest, b.number(-rows)});
-  return b.expr(
-      "sum", {b.number(rows + 1), b.expr("product", {b.number(-1), longest})});
-}
-
-/// The most keys that a sequence has, as launches know it.
-static Attribute mostKeys(MLIRContext *context, CacheType cache) {
-  SizeBuilder b(context);
-  switch (cache.getKind()) {
-  case CacheKind::Dense:
-    return b.getStringAttr(kKeysSize);
-  case CacheKind::Ragged:
-    return b.getStringAttr(kAllKeysSize);
-  case CacheKind::Continuous:
-    return b.getStringAttr(kSlotRowsSize);
-  case CacheKind::Paged:
-    return b.expr("product", {b.getStringAttr(kTableRowSize),
-                              b.number(cache.getPageSize())});
-  }
-  llvm_unreachable("covered switch");
-}
-
 void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   Builder b(kernel.getContext());
-  setLaunchFields(
-      kernel,
-      b.getNamedAttr("launch_if", fixSizes(condition, fixedSizesOf(kernel))));
+  setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
 }
 
 void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
@@ -283,203 +173,26 @@ void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
   setLaunchFields(kernel, b.getNamedAttr("beside", b.getArrayAttr(names)));
 }
 
-void kvbuf::prepareAlternative(AttentionOp problem,
-                               const KernelAlternative &alternative) {
-  if (alternative.schedule)
-    problem.removeScheduleAttr();
-  if (alternative.sharedRows)
-    problem->setAttr(kSharedRowsAttr, alternative.sharedRows);
-}
-
-/// Whether a schedule's parameters leave one of them to the compiler.
-static bool leavesOpen(StringRef schedule, StringRef name) {
-  SmallVector<StringRef> asked;
-  schedule.split(asked, ',');
-  return llvm::none_of(asked, [&](StringRef parameter) {
-    return parameter.split('=').first.trim() == name;
-  });
-}
-
-/// An alignment with which a kernel asks nothing of addresses but what elements
-/// ask.
-static constexpr int64_t kElementsAlone = 2;
-
-/// Threads of a kernel's blocks; 1 where nothing says how many.
-static int64_t threadsOf(LLVM::LLVMFuncOp kernel) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
-  int64_t threads = 1;
-  if (block)
-    for (auto size : block.getAsRange<IntegerAttr>())
-      threads *= size.getInt();
-  return threads;
-}
-
-/// Whether launches decide over the clusters of a problem's kernel: nobody has
-/// asked for some or none, and types leave the number of query rows open.
-static bool choosesByLaunch(AttentionOp problem, StringRef schedule) {
-  return leavesOpen(schedule, "cluster") && !problem.getScheduleAttr() &&
-         !problem.isRagged() &&
-         cast<ShapedType>(problem.getQ().getType()).isDynamicDim(1);
-}
-
-/// Whether a kernel is what a `kvbuffer.cache_append` has become.
-static bool isAppend(LLVM::LLVMFuncOp kernel) {
-  auto problem =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
-  auto op = problem ? problem.getAs<StringAttr>("op") : StringAttr();
-  return op && op.getValue() == "cache_append";
-}
-
-/// Whether a kernel by lanes asks more of a tensor's address and strides than
-/// its elements do; it says nothing where it does not.
-static bool asksMoreThanElements(LLVM::LLVMFuncOp kernel) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  return llvm::any_of(
-      launch.getAs<ArrayAttr>("args").getAsRange<DictionaryAttr>(),
-      [](DictionaryAttr arg) {
-        auto own = arg.getAs<IntegerAttr>("alignment");
-        return own && own.getInt() > 1;
-      });
-}
-
 SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
-                                                     AttentionOp problem,
+                                                     ProblemInterface problem,
                                                      const TargetInfo &target,
                                                      StringRef schedule) {
-  SmallVector<KernelAlternative> list;
+  KernelVariants variants;
+  if (problem)
+    variants = problem.getVariants({kernel, target, schedule});
   auto chosen =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  std::string entry = kernel.getName().str();
   // Kernels by lanes keep to the alignment of their accesses.
-  if (!chosen) {
-    if (!isAppend(kernel) || !asksMoreThanElements(kernel))
-      return list;
-    KernelAlternative &any = list.emplace_back();
-    any.name = entry + "_unaligned";
-    any.alignment = kElementsAlone;
-    any.when = "which runs for tensors whose addresses or strides are no "
-               "multiples of 16 bytes";
-    return list;
-  }
-  // The condition of the last kernel so far, for the one after it.
-  Attribute suits;
-  bool clusters = problem && chosen.getStructure().cluster() > 1 &&
-                  choosesByLaunch(problem, schedule);
-  if (clusters) {
-    MaskAttr mask = problem.getMaskValue();
-    CacheType cache = problem.getK().getType();
-    bool paged = cache.getKind() == CacheKind::Paged;
-    SizeBuilder b(kernel.getContext());
-    Attribute keys;
-    if (paged || cache.getKind() == CacheKind::Dense)
-      keys = mostKeys(kernel.getContext(), cache);
-    suits =
-        launchIfClustersGain(kernel.getContext(), target, kLongestQuerySize,
-                             keys, chosen.getBM(), problem.getHeadSize(),
-                             /*masked=*/mask.boundsLeft() || mask.boundsRight(),
-                             problem.getHeads() / problem.getKVHeads(), paged);
-  }
-  // Whoever asks for a schedule gets its kernel.
-  std::optional<FewQueryRows> few;
-  if (problem && !chosen.getSplitKeys() && !problem.getScheduleAttr() &&
-      schedule.empty())
-    few = fewQueryRows(problem, target);
-  if (few) {
-    MLIRContext *context = kernel.getContext();
-    // That clusters gain on long contexts says nothing of rows.
-    Attribute more = launchIfRows(context, few->most, /*more=*/true);
-    suits = suits ? SizeBuilder(context).expr("min", {more, suits}) : more;
-  }
-  // The kernels of a mixed batch know each other's rows; and a row's bits would
-  // follow from the room that others have.
-  if (problem && target.sumKeys && chosen.getMovingTeam() &&
-      !chosen.getSplitKeys() && !problem.isRagged() &&
-      !problem.getBatchInvariant() && !problem.getScheduleAttr() &&
-      schedule.empty()) {
-    MLIRContext *context = kernel.getContext();
-    SizeBuilder b(context);
-    int64_t most = target.mostSumKeys;
-    Attribute keys = mostKeys(context, problem.getK().getType());
-    Attribute fits = b.expr(
-        "sum", {b.number(most + 1), b.expr("product", {b.number(-1), keys})});
-    KernelAlternative &sums = list.emplace_back();
-    sums.name = entry + "_of_many_keys";
-    sums.schedule = "sum_keys=" + std::to_string(target.sumKeys);
-    sums.launchIf = suits ? b.expr("min", {suits, fits}) : fits;
-    sums.when = "which adds up sums over parts of the keys, and runs where a "
-                "sequence may have more than " +
-                std::to_string(most);
-    suits = b.expr("sum", {keys, b.number(-most)});
-    if (few)
-      suits = b.expr("min",
-                     {suits, launchIfRows(context, few->most, /*more=*/true)});
-  }
-  if (few) {
-    MLIRContext *context = kernel.getContext();
-    auto add = [&](StringRef name, const Twine &schedule, int64_t over,
-                   int64_t most) {
-      KernelAlternative &split = list.emplace_back();
-      split.name = (entry + name).str();
-      split.schedule = schedule.str();
-      split.launchIf = suits;
-      split.when = "which splits keys over blocks and runs for up to " +
-                   std::to_string(most) + " query rows of a sequence";
-      if (problem.isRagged()) {
-        split.sharedRows = SharedRows{over, most, few->most}.attribute(context);
-        split.when += ", and beside more for the sequences of " +
-                      std::to_string(over + 1) + " to " + std::to_string(most);
-      }
-      suits = launchIfRows(context, most, /*more=*/false);
-    };
-    // Half of a large tile is faster where it is enough.
-    int64_t half = few->tile / 2;
-    int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
-    if (few->tile < target.splitKeysRows)
-      fewer = 0;
-    add("_of_few_rows", "split_keys=true", fewer, few->most);
-    if (fewer > 0) {
-      suits = SizeBuilder(context).expr(
-          "min", {suits, launchIfRows(context, fewer, /*more=*/true)});
-      add("_of_fewer_rows", "split_keys=true,BM=" + Twine(half), 0, fewer);
-    }
-  }
-  if (clusters) {
-    KernelAlternative &plain = list.emplace_back();
-    plain.name = entry + "_without_clusters";
-    plain.launchIf = std::exchange(suits, Attribute());
-    plain.when = "which runs where clusters lose more by few query rows than "
-                 "they gain";
-  }
-  // Warps that have heads side by side are what as many blocks would be. Where
-  // the launch chose by the number of sequences, a row's bits would follow from
-  // it.
-  if (problem && chosen.getSplitKeys() && !chosen.getSplitKeys()->equalShares &&
-      !chosen.getMovingTeam() && !problem.getBatchInvariant() &&
-      !problem.getScheduleAttr() && leavesOpen(schedule, "warps") &&
-      threadsOf(kernel) > int64_t(target.waveSize)) {
-    KernelAlternative &small = list.emplace_back();
-    small.name = entry + "_of_small_blocks";
-    small.launchIf = launchIfBlocksFill(
-        kernel.getContext(), problem.getKVHeads(),
-        /*wide=*/std::max(problem.getHeadSize(), problem.getValueHeadSize()) >
-            target.narrowHeadSize);
-    small.when = "which runs where blocks of several warps would leave "
-                 "multiprocessors idle";
-  }
-  // Of others no kernel stores tokens besides.
-  if (problem && appendOf(problem))
-    return list;
+  if (variants.complete || !chosen)
+    return variants.list;
   bool maps = takesTensorMaps(kernel);
   // The teams of a program of the tile stage are its author's.
   if ((!maps && !target.copiesUnaligned) ||
       (chosen.getMovingTeam() && !problem))
-    return list;
-  KernelAlternative &any = list.emplace_back();
-  any.launchIf = suits;
-  any.name = entry + (maps ? "_without_maps" : "_unaligned");
+    return variants.list;
+  KernelAlternative &any = variants.list.emplace_back();
+  any.launchIf = variants.launchIf;
+  any.name = (kernel.getName() + (maps ? "_without_maps" : "_unaligned")).str();
   any.alignment = target.copiesUnaligned ? 2 : 16;
   // The caller's schedule, and the problem's, are for a kernel whose tiles a
   // team moves.
@@ -491,5 +204,5 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   if (target.copiesUnaligned)
     any.when += std::string(maps ? ", or" : "") +
                 " whose addresses or strides are no multiples of 16 bytes";
-  return list;
+  return variants.list;
 }

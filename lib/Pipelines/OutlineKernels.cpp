@@ -41,9 +41,7 @@ using namespace mlir;
 using namespace kvbuf;
 
 static SmallVector<NamedOperand> operandsOf(Operation *op) {
-  if (auto attention = dyn_cast<AttentionOp>(op))
-    return namedOperands(attention);
-  return namedOperands(cast<CacheAppendOp>(op));
+  return cast<ProblemInterface>(op).getNamedOperands();
 }
 
 /// The type of a kernel's argument for a memref: where it begins does not
@@ -199,8 +197,8 @@ FailureOr<ModuleOp> OutlineKernelsPass::lower(
     }
   b.setInsertionPointToStart(func.addEntryBlock());
   Operation *copy = cloneProblem(b, problem, func.getArguments());
-  if (auto attention = dyn_cast<AttentionOp>(copy); attention && alternative)
-    prepareAlternative(attention, *alternative);
+  if (alternative)
+    cast<ProblemInterface>(copy).become(*alternative);
   func::ReturnOp::create(b, loc);
   OpPassManager pm(ModuleOp::getOperationName());
   LoweringOptions lowering;
@@ -290,8 +288,8 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
     }
   }
   // Regions are not compared: each has its kernel.
-  if (auto attention = dyn_cast<AttentionOp>(problem);
-      attention && attention.hasOwnScores())
+  if (llvm::any_of(problem->getRegions(),
+                   [](Region &region) { return !region.empty(); }))
     stream << static_cast<const void *>(problem);
   if (auto it = known.find(key); it != known.end())
     return it->second;
@@ -302,9 +300,10 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
   if (unsigned number = names[stem]++)
     stem += "_" + std::to_string(number);
   SmallVector<LaunchableKernel> kernels;
-  // Appends have no schedule.
+  auto interface = cast<ProblemInterface>(problem);
+  // Programs by lanes have no schedule.
   StringRef own =
-      isa<AttentionOp>(problem) ? StringRef(schedule.getValue()) : StringRef();
+      interface.isByLanes() ? StringRef() : StringRef(schedule.getValue());
   FailureOr<ModuleOp> lowered =
       lower(problem, stem, own, /*alignment=*/16, /*alternative=*/nullptr,
             /*otherByLaunch=*/alternatives);
@@ -312,8 +311,7 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
     return failure();
   SmallVector<KernelAlternative> others;
   if (alternatives)
-    others = alternativesOf(kernelOf(*lowered), dyn_cast<AttentionOp>(problem),
-                            *target, own);
+    others = alternativesOf(kernelOf(*lowered), interface, *target, own);
   for (const KernelAlternative &other : others) {
     if (other.launchIf)
       setLaunchIf(kernelOf(*lowered), other.launchIf);
@@ -380,7 +378,8 @@ void OutlineKernelsPass::runOnOperation() {
   ModuleOp module = getOperation();
   SmallVector<Operation *> problems;
   WalkResult places = module.walk([&](Operation *op) -> WalkResult {
-    if (!isProblem(op))
+    auto problem = dyn_cast<ProblemInterface>(op);
+    if (!problem)
       return WalkResult::advance();
     if (op->getParentOfType<ModuleOp>() != module ||
         op->getParentOfType<gpu::GPUModuleOp>() ||
@@ -388,8 +387,7 @@ void OutlineKernelsPass::runOnOperation() {
       return op->emitOpError()
              << "stands where it is not outlined; expected it in a function "
                 "of this module, not in a nested one";
-    if (failed(isa<AttentionOp>(op) ? verifyOnMemrefs(cast<AttentionOp>(op))
-                                    : verifyOnMemrefs(cast<CacheAppendOp>(op))))
+    if (failed(verifyOnMemrefs(problem)))
       return WalkResult::interrupt();
     problems.push_back(op);
     return WalkResult::advance();

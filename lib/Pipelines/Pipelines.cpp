@@ -44,8 +44,8 @@ void kvbuf::buildTilePipeline(OpPassManager &pm,
   pm.addPass(createChooseTarget({options.chip, /*vendor=*/""}));
   pm.addPass(createChooseSchedule(
       {/*chip=*/"", options.schedule, options.otherByLaunch}));
+  pm.addPass(createLowerProblems());
   kernels(pm).addPass(createCompleteProgram());
-  pm.addPass(createLowerAttention());
   pm.addPass(createCanonicalizer());
 }
 

@@ -9,6 +9,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/BufferizableOpInterfaceImpl.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Programs/Programs.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
@@ -54,6 +55,7 @@ void kvbuf::registerAllDialects(DialectRegistry &registry) {
                   vector::VectorDialect>();
   func::registerInlinerExtension(registry);
   registerBufferizableOpInterfaceExternalModels(registry);
+  registerPrograms(registry);
 
   // What `convert-to-llvm` asks each dialect for.
   arith::registerConvertArithToLLVMInterface(registry);

@@ -90,7 +90,7 @@ CompilerLibrary openLibrary() {
   };
   get(lib.compile, "kvbufCompile");
   get(lib.moduleTarget, "kvbufModuleTarget");
-  get(lib.scheduleCandidates, "kvbufScheduleCandidates");
+  get(lib.problemCandidates, "kvbufProblemCandidates");
   get(lib.reportPage, "kvbufReportPage");
   get(lib.free, "kvbufFree");
   get(lib.emulatorCreate, "kvbufEmulatorCreate");

@@ -60,6 +60,26 @@ int main(int argc, char **argv) {
   printf("unknown chip: %s\n", text ? text : "none");
   kvbufFree(text);
 
+  /* Those of a problem, and where there is none those of the chip.
+     CHECK: a product: BM=64,128,256;BN=64,128;stages=2,3,4
+     CHECK: no problem: BM=
+     CHECK: no module: none
+  */
+  const char *product =
+      "func.func @f(%a: memref<?x?xf16>, %c: memref<?x?xf32>) {\n"
+      "  kvbuffer.gemm a(%a) b(%a) out(%c)\n"
+      "    : memref<?x?xf16>, memref<?x?xf16>, memref<?x?xf32>\n"
+      "  return\n}\n";
+  text = kvbufProblemCandidates(product, strlen(product), "f.mlir", "sm_80");
+  printf("a product: %s\n", text ? text : "none");
+  kvbufFree(text);
+  text = kvbufProblemCandidates("", 0, "f.mlir", "sm_80");
+  printf("no problem: %s\n", text ? text : "none");
+  kvbufFree(text);
+  text = kvbufProblemCandidates("nothing", 7, "f.mlir", "sm_80");
+  printf("no module: %s\n", text ? text : "none");
+  kvbufFree(text);
+
   /* The chip that a module names; none, and one that does not parse.
      CHECK-LABEL: module's target
      CHECK-NEXT: sm_80

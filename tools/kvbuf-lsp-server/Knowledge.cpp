@@ -183,7 +183,7 @@ json::Array kvbuf::lsp::diagnose(const DialectRegistry &registry,
   if (!module)
     return found;
   bool isProblem = false;
-  module->walk([&](Operation *op) { isProblem |= kvbuf::isProblem(op); });
+  module->walk([&](ProblemInterface) { isProblem = true; });
   if (!isProblem)
     return found;
   parsed = true;

@@ -116,7 +116,7 @@ double quantile(const std::vector<double> &sorted, double q) {
 
 } // namespace
 
-double tune::operations(const Workload &w) { return w.operations(); }
+double tune::operations(const Problem &w) { return w.operations(); }
 
 bool Candidate::spills() const {
   nlohmann::json text =
@@ -176,7 +176,8 @@ void Tuner::chooseCandidates() {
   std::vector<std::string> schedules = options.schedules;
   if (schedules.empty()) {
     const CompilerLibrary &lib = compilerLibrary();
-    char *text = lib.scheduleCandidates(chip.c_str());
+    char *text = lib.problemCandidates(source.data(), source.size(),
+                                       options.file.c_str(), chip.c_str());
     if (!text)
       throw Error("the compiler does not know the chip '" + chip + "'");
     std::istringstream lines(text);
@@ -260,10 +261,10 @@ void Tuner::compile() {
         " with any schedule; with the compiler's own: " + all.front().refused);
 }
 
-Workload &Tuner::workloadFor(const Candidate &candidate) {
+Problem &Tuner::workloadFor(const Candidate &candidate) {
   if (!data) {
     workloadOptions.large = !gpu->isHost();
-    data = std::make_unique<Workload>(candidate.manifest, workloadOptions);
+    data = makeProblem(candidate.manifest, workloadOptions);
   }
   return *data;
 }
@@ -365,7 +366,7 @@ bool Tuner::tryOne(Candidate &candidate) {
     return true;
   CheckOptions check;
   check.seed = options.workload.seed;
-  CheckResult result = checkOutputs(*data, check);
+  CheckResult result = data->check(check);
   for (const std::string &name : changed)
     result.failures.push_back("input '" + name + "' was changed");
   if (!result.failures.empty())

@@ -54,7 +54,7 @@ struct Candidate {
 };
 
 /// Operations of both products over the visible pairs.
-double operations(const rt::Workload &workload);
+double operations(const rt::Problem &workload);
 
 /// Measures all schedules of the options. Throws rt::Error when there is
 /// nothing to measure.
@@ -72,7 +72,7 @@ public:
   const std::vector<Candidate> &candidates() const { return all; }
   const rt::Device &device() const { return *gpu; }
   const std::string &target() const { return chip; }
-  const rt::Workload &workload() const { return *data; }
+  const rt::Problem &workload() const { return *data; }
   /// Was nothing timed?
   bool counts() const { return gpu->isHost(); }
   /// Are samples cycles of a model?
@@ -101,7 +101,7 @@ private:
   /// Halves the batch, or rows and keys; false if nothing can be halved.
   bool halveSizes(const Candidate &candidate);
   /// The tensors, made for the first candidate that asks.
-  rt::Workload &workloadFor(const Candidate &candidate);
+  rt::Problem &workloadFor(const Candidate &candidate);
   void prepare(Candidate &candidate);
   unsigned launchesOfTurn();
   void takeTurns();
@@ -118,7 +118,7 @@ private:
   std::string lastMessage;
   std::unique_ptr<rt::Device> gpu;
   std::vector<Candidate> all;
-  std::unique_ptr<rt::Workload> data;
+  std::unique_ptr<rt::Problem> data;
   std::unique_ptr<rt::Execution> execution;
 };
 

@@ -30,7 +30,7 @@ namespace kvbuf::rt {
 struct CompilerLibrary {
   decltype(&kvbufCompile) compile;
   decltype(&kvbufModuleTarget) moduleTarget;
-  decltype(&kvbufScheduleCandidates) scheduleCandidates;
+  decltype(&kvbufProblemCandidates) problemCandidates;
   decltype(&kvbufReportPage) reportPage;
   decltype(&kvbufFree) free;
   decltype(&kvbufEmulatorCreate) emulatorCreate;

@@ -21,7 +21,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
     gpu.func @predicate(%tile: !kvbuffer.tile<16x16xbf16>, %p: i1) kernel attributes {kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-      // expected-error @below {{'kvbuffer.dram_load' op has a predicate; expected loads in front of their use, as kvbuf-lower-attention leaves them}}
+      // expected-error @below {{'kvbuffer.dram_load' op has a predicate; expected loads in front of their use, as kvbuf-lower-problems leaves them}}
       %kt = kvbuffer.dram_load %tile into %kbuf[%c0] if %p : !kvbuffer.tile<16x16xbf16>, !kvbuffer.buffer<#kbuf>
       gpu.return
     }

@@ -2,10 +2,10 @@
 // its own, which is multiplied by the tokens' scales and added to the others'; each
 // group of V's columns has weights of its own. The last group has the padding, too.
 
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=32,warps=2 --kvbuf-lower-attention --canonicalize | FileCheck %s
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=32,warps=2,full_kv=false --kvbuf-lower-attention --canonicalize | FileCheck %s --check-prefix=BLOCKS
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=16,warps=2,v_path=streaming --kvbuf-lower-attention --canonicalize | FileCheck %s --check-prefix=STRIPS
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=8,BN=16,BK=32,warps=1,swap_a_b=true --kvbuf-lower-attention --canonicalize | FileCheck %s --check-prefix=SPLIT
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=32,warps=2 --kvbuf-lower-problems --canonicalize | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=32,warps=2,full_kv=false --kvbuf-lower-problems --canonicalize | FileCheck %s --check-prefix=BLOCKS
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=16,warps=2,v_path=streaming --kvbuf-lower-problems --canonicalize | FileCheck %s --check-prefix=STRIPS
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=8,BN=16,BK=32,warps=1,swap_a_b=true --kvbuf-lower-problems --canonicalize | FileCheck %s --check-prefix=SPLIT
 
 // CHECK:      %[[K0:.*]] = kvbuffer.map
 // CHECK:      kvbuffer.cache_scale %arg1[{{.*}}, %c0]

@@ -1,4 +1,4 @@
-// RUN: kvbuf-opt %s --kvbuf-lower-attention --split-input-file --verify-diagnostics
+// RUN: kvbuf-opt %s --kvbuf-lower-problems --split-input-file --verify-diagnostics
 
 !qo = memref<?x?x2x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>

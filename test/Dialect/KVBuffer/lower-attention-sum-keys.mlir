@@ -2,9 +2,9 @@
 // weights go on, and what is there already is brought to the new maximum before the
 // part's sum is added to it, with rounding.
 
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64,sum_keys=256 --kvbuf-lower-attention --canonicalize --cse | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64,sum_keys=256 --kvbuf-lower-problems --canonicalize --cse | FileCheck %s
 // Half a tile is one.
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64,sum_keys=32 --kvbuf-lower-attention --canonicalize --cse | FileCheck %s --check-prefix=ONE
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64,sum_keys=32 --kvbuf-lower-problems --canonicalize --cse | FileCheck %s --check-prefix=ONE
 
 // The groups of a block have the same parts.
 // CHECK:      kvbuffer.key_range

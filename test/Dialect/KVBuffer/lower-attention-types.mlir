@@ -1,9 +1,9 @@
 // V's head size and O's element type apart from Q's: accumulators and O have V's
 // columns, Q and K their own; what is stored is rounded to O's type, or kept.
 
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=64,warps=4 --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=16,BN=16,BK=64,warps=1 --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s --check-prefix=SPLIT
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=8,BN=16,BK=64,warps=4,swap_a_b=true --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s --check-prefix=TEAMS
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BM=64,BN=32,BK=64,warps=4 --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=16,BN=16,BK=64,warps=1 --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s --check-prefix=SPLIT
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=8,BN=16,BK=64,warps=4,swap_a_b=true --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s --check-prefix=TEAMS
 
 // CHECK-DAG:  #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, {{.*}}depth = 192
 // CHECK-DAG:  #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, {{.*}}depth = 192

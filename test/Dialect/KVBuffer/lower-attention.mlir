@@ -1,4 +1,4 @@
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64 --kvbuf-lower-attention --canonicalize --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64 --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s
 
 // CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 16, stages = 1>
 // CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 8, stages = 2>

@@ -1,4 +1,4 @@
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_80 --kvbuf-lower-attention --split-input-file --verify-diagnostics
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_80 --kvbuf-lower-problems --split-input-file --verify-diagnostics
 
 !q = memref<?x?x32x128xbf16>
 !new = memref<?x?x8x128xbf16>

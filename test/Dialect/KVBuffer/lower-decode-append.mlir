@@ -1,4 +1,4 @@
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_80 --kvbuf-lower-attention --canonicalize | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_80 --kvbuf-lower-problems --canonicalize | FileCheck %s
 
 // An append before an attention of few rows becomes a part of its kernel: each block
 // stores the new tokens of its head that its tiles hold, before it reads them.

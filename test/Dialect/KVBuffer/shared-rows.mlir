@@ -1,7 +1,7 @@
 // Several kernels share the launches of a ragged batch (`kvbuffer.shared_rows`): each
 // leaves out the sequences that are the other's.
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_80 other-by-launch=true},kvbuf-lower-attention)" | FileCheck %s --check-prefix=MANY
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_80 schedule=split_keys=true},kvbuf-lower-attention)" | FileCheck %s --check-prefix=FEW
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_80 other-by-launch=true},kvbuf-lower-problems)" | FileCheck %s --check-prefix=MANY
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_80 schedule=split_keys=true},kvbuf-lower-problems)" | FileCheck %s --check-prefix=FEW
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_80" | FileCheck %s --check-prefix=ALONE
 
 !kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>

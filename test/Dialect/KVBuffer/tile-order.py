@@ -2,7 +2,7 @@
 # once; groups of heads take at most 16 MiB of K and V and have at most 128 tiles, the
 # longest tiles of a group come first, and the last group is long.
 #
-# RUN: kvbuf-opt %S/Inputs/tile-order.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=static},kvbuf-lower-attention,canonicalize,gpu.module(gpu.func(kvbuf-assign-work,canonicalize,cse)))" -o %t
+# RUN: kvbuf-opt %S/Inputs/tile-order.mlir --pass-pipeline="builtin.module(kvbuf-choose-schedule{chip=sm_90a schedule=tiles=static},kvbuf-lower-problems,canonicalize,gpu.module(gpu.func(kvbuf-assign-work,canonicalize,cse)))" -o %t
 # RUN: %python %s %t
 """Evaluates the index arithmetic of a kernel that loops over tiles."""
 

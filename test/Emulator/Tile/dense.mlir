@@ -43,7 +43,7 @@
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=gfx942 | kvbuf-tile-run --size seq_q=130 --size seq_k=300 --init=ramp | FileCheck %s
 
 // At the tile stage, before any load moves.
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule --kvbuf-lower-attention | kvbuf-tile-run --size seq_q=130 --size seq_k=300 | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule --kvbuf-lower-problems | kvbuf-tile-run --size seq_q=130 --size seq_k=300 | FileCheck %s
 
 !qo = memref<?x?x2x64xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>

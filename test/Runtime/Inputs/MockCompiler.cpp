@@ -348,7 +348,8 @@ MOCK_EXPORT char *kvbufReportPage(const char *json, size_t bytes,
   return strndup(json, bytes);
 }
 
-MOCK_EXPORT char *kvbufScheduleCandidates(const char *) {
+MOCK_EXPORT char *kvbufProblemCandidates(const char *, size_t, const char *,
+                                         const char *) {
   return strdup("us=80,70\nus=60");
 }
 

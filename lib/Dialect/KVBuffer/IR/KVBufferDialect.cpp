@@ -115,7 +115,7 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
     case Phase::Scheduled:
       if (isLaneLevel(op))
         return fail("values are tiles, not lanes");
-      if (isa<AttentionOp>(op))
+      if (isa<DestinationStyleOpInterface>(op) && isBlockLevel(op))
         return fail("a problem stands in a func.func");
       if (op->getNumSuccessors())
         return fail("its control flow is scf.for, scf.while and scf.if");

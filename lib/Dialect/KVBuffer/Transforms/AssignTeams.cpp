@@ -364,7 +364,7 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
     if (load.getPred())
       return op->emitOpError()
              << "has a predicate; expected loads in front of their use, as "
-                "kvbuf-lower-attention leaves them";
+                "kvbuf-lower-problems leaves them";
     if (isProducer)
       RingLoadOp::create(b, map.lookupOrDefault(load.getTile()),
                          channels[*c].narrow ? channels[*c].narrow

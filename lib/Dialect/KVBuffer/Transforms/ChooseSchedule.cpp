@@ -1,4 +1,4 @@
-//===- ChooseSchedule.cpp - Choose a schedule for each problem --*- C++ -*-===//
+//===- ChooseSchedule.cpp - Choose a schedule for attention ---------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,17 +10,8 @@
 #include "ScheduleRepair.h"
 #include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Remarks.h"
-
-namespace kvbuf {
-#define GEN_PASS_DEF_CHOOSESCHEDULE
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
-} // namespace kvbuf
 
 using namespace mlir;
 using namespace kvbuf;
@@ -179,101 +170,76 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
   return choice;
 }
 
-namespace {
-struct ChooseSchedulePass
-    : kvbuf::impl::ChooseScheduleBase<ChooseSchedulePass> {
-  using Base::Base;
-
-  void runOnOperation() override {
-    FailureOr<TargetInfo> target =
-        chooseTarget(getOperation(), chip, kDefaultChip);
-    if (failed(target))
-      return signalPassFailure();
-    MLIRContext *context = &getContext();
-    bool found = false;
-    WalkResult result = getOperation().walk([&](AttentionOp op) -> WalkResult {
-      found = true;
-      if (failed(verifyOnMemrefs(op)))
-        return WalkResult::interrupt();
-      // Before anything depends on it.
-      sayByAttributes(op);
-      ScheduleAttr attr = op.getScheduleAttr();
-      bool isDefault = !attr && schedule.empty();
-      if (!attr) {
-        FailureOr<AskedSchedule> parsed =
-            AskedSchedule::parse(schedule, op.getLoc());
-        if (failed(parsed))
-          return WalkResult::interrupt();
-        const AskedSchedule &asked = *parsed;
-        ScheduleRequest request = requestOf(op, asked, *target);
-        request.otherByLaunch = otherByLaunch;
-        std::optional<ScheduleChoice> split;
-        if (isDefault && !op.isLatent())
-          split = chooseSplitKeys(op, request, *target);
-        ScheduleChoice choice =
-            split ? *split : target->chooseSchedule(request);
-        if (op.isLatent() && op.getBatchInvariant())
-          choice.splitSize = kInvariantSplit;
-        repairSchedule(op, asked, *target, choice);
-        if (!choice.note.empty())
-          remark::missed(op.getLoc(),
-                         remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
-              << "no warp roles: " << choice.note;
-        asked.applyTo(choice);
-        if (std::optional<std::string> why =
-                ScheduleLimits::whyNoMovingTeam(choice.producers, *target))
-          return op.emitOpError() << *why;
-        if (StringRef why = whyNotShared(op, *target);
-            choice.cluster > 1 && choice.producers && !why.empty()) {
-          if (asked.names("cluster"))
-            op.emitWarning() << "no clusters: " << why;
-          remark::missed(
-              op.getLoc(),
-              remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
-              << "no clusters: " << why;
-          choice.cluster = 1;
-        }
-        if (choice.isOpen())
-          return op.emitOpError()
-                 << "mma_shape must be three positive sizes M, N, K";
-        if (std::optional<std::string> why = whyNone(choice))
-          return op.emitOpError() << *why;
-        attr = ScheduleAttr::get(context, Schedule::of(choice));
-      } else if (!schedule.empty()) {
-        op.emitOpError() << "has a schedule already; the option schedule='"
-                         << schedule << "' cannot replace parts of it";
-        return WalkResult::interrupt();
-      }
-      if (op.getBatchInvariant() && attr.getLazyRescale()) {
-        op.emitOpError() << "is batch_invariant, but its schedule has "
-                            "lazy_rescale = true, which rescales the rows of a "
-                            "wave together; expected lazy_rescale = false";
-        return WalkResult::interrupt();
-      }
-      if (failed(checkFits(op, attr, *target, isDefault)))
-        return WalkResult::interrupt();
-      op.setScheduleAttr(attr);
-      // Other kernels take the short sequences of a launch that has long ones,
-      // too.
-      if (otherByLaunch && isDefault && op.isRagged() && !attr.getSplitKeys())
-        if (std::optional<FewQueryRows> few = fewQueryRows(op, *target))
-          op->setAttr(kSharedRowsAttr,
-                      SharedRows{few->most, -1, few->most}.attribute(context));
-      std::string text;
-      llvm::raw_string_ostream(text) << attr;
-      remark::passed(op.getLoc(),
-                     remark::RemarkOpts::name("schedule").category(DEBUG_TYPE))
-          << "chose " << text << " for " << target->chip;
-      return WalkResult::advance();
-    });
-    if (result.wasInterrupted())
-      return signalPassFailure();
-    if (!found && !schedule.empty())
-      getOperation()->emitWarning()
-          << "has no kvbuffer.attention, which the option schedule='"
-          << schedule << "' is for";
-    getOperation()->setAttr(KVBufferDialect::kTargetAttr,
-                            StringAttr::get(context, target->chip));
+LogicalResult kvbuf::chooseSchedule(AttentionOp op,
+                                    const ScheduleQuery &query) {
+  const TargetInfo &target = query.target;
+  MLIRContext *context = op.getContext();
+  // Before anything depends on it.
+  sayByAttributes(op);
+  ScheduleAttr attr = op.getScheduleAttr();
+  bool isDefault = !attr && query.asked.empty();
+  if (!attr) {
+    FailureOr<AskedSchedule> parsed =
+        AskedSchedule::parse(query.asked, op.getLoc());
+    if (failed(parsed))
+      return failure();
+    const AskedSchedule &asked = *parsed;
+    ScheduleRequest request = requestOf(op, asked, target);
+    request.otherByLaunch = query.otherByLaunch;
+    std::optional<ScheduleChoice> split;
+    if (isDefault && !op.isLatent())
+      split = chooseSplitKeys(op, request, target);
+    ScheduleChoice choice = split ? *split : target.chooseSchedule(request);
+    if (op.isLatent() && op.getBatchInvariant())
+      choice.splitSize = kInvariantSplit;
+    repairSchedule(op, asked, target, choice);
+    if (!choice.note.empty())
+      remark::missed(op.getLoc(),
+                     remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
+          << "no warp roles: " << choice.note;
+    asked.applyTo(choice);
+    if (std::optional<std::string> why =
+            ScheduleLimits::whyNoMovingTeam(choice.producers, target))
+      return op.emitOpError() << *why;
+    if (StringRef why = whyNotShared(op, target);
+        choice.cluster > 1 && choice.producers && !why.empty()) {
+      if (asked.names("cluster"))
+        op.emitWarning() << "no clusters: " << why;
+      remark::missed(op.getLoc(),
+                     remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
+          << "no clusters: " << why;
+      choice.cluster = 1;
+    }
+    if (choice.isOpen())
+      return op.emitOpError()
+             << "mma_shape must be three positive sizes M, N, K";
+    if (std::optional<std::string> why = whyNone(choice))
+      return op.emitOpError() << *why;
+    attr = ScheduleAttr::get(context, Schedule::of(choice));
+  } else if (!query.asked.empty()) {
+    op.emitOpError() << "has a schedule already; the option schedule='"
+                     << query.asked << "' cannot replace parts of it";
+    return failure();
   }
-};
-} // namespace
+  if (op.getBatchInvariant() && attr.getLazyRescale()) {
+    op.emitOpError() << "is batch_invariant, but its schedule has "
+                        "lazy_rescale = true, which rescales the rows of a "
+                        "wave together; expected lazy_rescale = false";
+    return failure();
+  }
+  if (failed(checkFits(op, attr, target, isDefault)))
+    return failure();
+  op.setScheduleAttr(attr);
+  // Other kernels take the short sequences of a launch that has long ones,
+  // too.
+  if (query.otherByLaunch && isDefault && op.isRagged() && !attr.getSplitKeys())
+    if (std::optional<FewQueryRows> few = fewQueryRows(op, target))
+      op->setAttr(kSharedRowsAttr,
+                  SharedRows{few->most, -1, few->most}.attribute(context));
+  std::string text;
+  llvm::raw_string_ostream(text) << attr;
+  remark::passed(op.getLoc(),
+                 remark::RemarkOpts::name("schedule").category(DEBUG_TYPE))
+      << "chose " << text << " for " << target.chip;
+  return success();
+}

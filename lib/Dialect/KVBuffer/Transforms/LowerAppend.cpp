@@ -15,11 +15,11 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"

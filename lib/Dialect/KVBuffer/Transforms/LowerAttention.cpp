@@ -1,4 +1,4 @@
-//===- LowerAttention.cpp - Turn problems into tile programs ----*- C++ -*-===//
+//===- LowerAttention.cpp - Turn attention into a tile program ------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,12 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerDecode.h"
-#include "ProblemFunction.h"
 #include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -21,11 +19,6 @@
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
-
-namespace kvbuf {
-#define GEN_PASS_DEF_LOWERATTENTION
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
-} // namespace kvbuf
 
 using namespace mlir;
 using namespace kvbuf;
@@ -350,13 +343,11 @@ void expandScalarCaptures(AttentionOp op, func::FuncOp func) {
       b.getFunctionType(func.getBody().getArgumentTypes(), {}));
 }
 
-struct LowerAttentionPass
-    : kvbuf::impl::LowerAttentionBase<LowerAttentionPass> {
-  using Base::Base;
+/// The kernel of a function of one problem.
+struct AttentionKernel {
+  AttentionOp op;
 
   LogicalResult lower(func::FuncOp func, const TargetInfo &target) {
-    SmallVector<AttentionOp> problems(func.getOps<AttentionOp>());
-    AttentionOp op = problems.front();
     CacheAppendOp append = appendOf(op);
     for (Operation &other : func.getBody().front())
       if (&other != op && &other != append && !isa<func::ReturnOp>(other))
@@ -377,7 +368,7 @@ struct LowerAttentionPass
       return op.emitOpError()
              << "has no schedule; run kvbuf-choose-schedule first";
     SmallVector<Attribute> names;
-    Builder attrs(&getContext());
+    Builder attrs(op.getContext());
     if (append && (failed(verifyOnMemrefs(append)) ||
                    failed(checkAppend(op, append, target))))
       return failure();
@@ -428,61 +419,19 @@ struct LowerAttentionPass
     b.setInsertionPointToEnd(&kernel.getBody().front());
     gpu::ReturnOp::create(b);
     kernel->setAttr(KVBufferDialect::kPhaseAttr,
-                    PhaseAttr::get(&getContext(), Phase::Tile));
+                    PhaseAttr::get(op.getContext(), Phase::Tile));
     func.erase();
     return success();
-  }
-
-  /// Refuses problems where this pass does not look: they would stay problems,
-  /// and the kernels beside them would be taken for all there is.
-  LogicalResult checkPlaces(ModuleOp module) {
-    WalkResult result = module.walk([&](AttentionOp op) -> WalkResult {
-      Operation *parent = op->getParentOp();
-      auto func = dyn_cast<func::FuncOp>(parent);
-      if (func && func->getParentOp() == module)
-        return WalkResult::advance();
-      InFlightDiagnostic diag = op.emitOpError();
-      if (func)
-        diag << "stands in a function of a nested '"
-             << func->getParentOp()->getName() << "'";
-      else
-        diag << "stands in a '" << parent->getName() << "'";
-      diag << ", where it is not lowered; expected a function of one "
-              "kvbuffer.attention and a return, at the top of the module";
-      diag.attachNote(module.getLoc()) << "the module is here";
-      return diag;
-    });
-    return failure(result.wasInterrupted());
-  }
-
-  void runOnOperation() override {
-    ModuleOp module = getOperation();
-    if (failed(checkPlaces(module)))
-      return signalPassFailure();
-    SmallVector<func::FuncOp> funcs;
-    for (auto func : module.getOps<func::FuncOp>())
-      if (!func.isExternal() && !func.getOps<AttentionOp>().empty())
-        funcs.push_back(func);
-    if (funcs.empty())
-      return;
-    std::optional<TargetInfo> target = targetOf(module);
-    if (!target) {
-      module.emitError() << "has no known '" << KVBufferDialect::kTargetAttr
-                         << "'; run kvbuf-choose-schedule first";
-      return signalPassFailure();
-    }
-    // A schedule that the op brings has not passed kvbuf-choose-schedule.
-    for (func::FuncOp func : funcs)
-      for (auto op : func.getOps<AttentionOp>())
-        if (failed(verifyOnMemrefs(op)) ||
-            failed(verifyElements(op, op.getElementType(), *target)))
-          return signalPassFailure();
-    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
-                    UnitAttr::get(&getContext()));
-    for (func::FuncOp func : funcs)
-      if (failed(lower(func, *target)))
-        return signalPassFailure();
   }
 };
 
 } // namespace
+
+LogicalResult kvbuf::buildTile(AttentionOp op, func::FuncOp func,
+                               const TargetInfo &target) {
+  // A schedule that the op brings has not passed kvbuf-choose-schedule.
+  if (failed(verifyOnMemrefs(op)) ||
+      failed(verifyElements(op, op.getElementType(), target)))
+    return failure();
+  return AttentionKernel{op}.lower(func, target);
+}

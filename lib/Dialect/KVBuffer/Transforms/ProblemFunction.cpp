@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ProblemFunction.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
 using namespace mlir;
@@ -44,4 +44,40 @@ kvbuf::verifyProblemFunction(func::FuncOp func, Operation *problem,
                                   << "', which nothing reads there: the "
                                   << name << " says what it is";
   return success();
+}
+
+LogicalResult kvbuf::verifyAlone(func::FuncOp func, Operation *problem) {
+  for (Operation &other : func.getBody().front())
+    if (&other != problem && !isa<func::ReturnOp>(other))
+      return other.emitOpError()
+             << "is not supported beside " << problem->getName()
+             << ": expected a function of one " << problem->getName()
+             << " and a return";
+  return success();
+}
+
+FailureOr<SmallVector<StringRef>>
+kvbuf::nameArguments(func::FuncOp func, Operation *problem,
+                     ArrayRef<NamedOperand> operands) {
+  SmallVector<StringRef> names(func.getNumArguments());
+  for (auto [value, name] : operands) {
+    auto arg = dyn_cast_or_null<BlockArgument>(value);
+    if (!value)
+      continue;
+    if (!arg || arg.getOwner() != &func.getBody().front())
+      return problem->emitOpError()
+             << "expected operand '" << name << "' to be an argument of @"
+             << func.getName();
+    StringRef &own = names[arg.getArgNumber()];
+    if (!own.empty())
+      return problem->emitOpError()
+             << "operand '" << name << "' is the same argument as '" << own
+             << "'; expected one argument for each operand";
+    own = name;
+  }
+  for (auto [i, name] : llvm::enumerate(names))
+    if (name.empty())
+      return func.emitOpError()
+             << "argument " << i << " is not used by " << problem->getName();
+  return names;
 }

@@ -19,29 +19,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-FailureOr<AskedSchedule> AskedSchedule::parse(StringRef text, Location loc) {
-  AskedSchedule asked;
-  SmallVector<StringRef> items;
-  text.split(items, ',', -1, /*KeepEmpty=*/false);
-  for (StringRef item : items) {
-    auto [name, value] = item.split('=');
-    name = name.trim();
-    if (std::optional<std::string> expected =
-            setParameter(asked.parameters, name, value.trim()))
-      return emitError(loc) << "schedule parameter '" << item.trim()
-                            << "': expected " << *expected;
-    asked.named.insert(name);
-  }
-  return asked;
-}
-
-void AskedSchedule::applyTo(ScheduleParameters &choice) const {
-#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
-  if (names(NAME))                                                             \
-    choice.FIELD = parameters.FIELD;
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
-}
-
 /// Nothing but loads runs ahead, and nobody takes turns.
 static void runNothingAhead(ScheduleParameters &choice) {
   choice.pingPong = choice.overlap = false;

@@ -30,10 +30,10 @@ def ChooseTarget : Pass<"kvbuf-choose-target", "::mlir::ModuleOp"> {
 }
 
 def ChooseSchedule : Pass<"kvbuf-choose-schedule", "::mlir::ModuleOp"> {
-  let summary = "Choose a schedule for each attention problem";
+  let summary = "Choose a schedule for each problem";
   let description = [{
-    Asks the description of the chip (see `kvbuf-choose-target`) for the
-    schedule of each `kvbuffer.attention`, replaces parameters named in `schedule`, and checks
+    Asks each problem (`ProblemInterface`) that is no program by lanes for its
+    schedule on the chip (see `kvbuf-choose-target`), replaces parameters named in `schedule`, and checks
     that the result fits the chip: a matrix instruction of that shape, tiles that
     it divides, shared memory and registers. A schedule that the op already has
     is kept and checked. A remark says what was chosen.
@@ -78,15 +78,18 @@ def CompleteProgram
   let dependentDialects = ["::kvbuf::KVBufferDialect"];
 }
 
-def LowerAttention : Pass<"kvbuf-lower-attention", "::mlir::ModuleOp"> {
-  let summary = "Turn attention problems into tile programs";
+def LowerProblems : Pass<"kvbuf-lower-problems", "::mlir::ModuleOp"> {
+  let summary = "Turn problems into tile programs";
   let description = [{
-    Problem to tile: each `func.func` that consists of one `kvbuffer.attention`
-    with a schedule becomes a kernel in a `gpu.module`. A `kvbuffer.attention`
-    anywhere else is an error. One block computes `BM`
-    query rows of one head of one sequence, walking the keys from right to left,
-    so that the tiles that need a mask on the right come first. Loads stand right
-    before their use; `kvbuf-prefetch-loads` moves them ahead.
+    Problem to tile: each `func.func` that consists of one problem
+    (`ProblemInterface`) with a schedule becomes a kernel in a `gpu.module`; one
+    anywhere else is an error. (Problems whose kernels are written by lanes stay:
+    `kvbuf-lower-append`.) Loads stand right before their use;
+    `kvbuf-prefetch-loads` moves them ahead.
+
+    Of `kvbuffer.attention` one block computes `BM` query rows of one head of one
+    sequence, walking the keys from right to left, so that the tiles that need a
+    mask on the right come first.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",

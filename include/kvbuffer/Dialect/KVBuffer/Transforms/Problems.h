@@ -11,20 +11,9 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemInterface.h"
 
 namespace kvbuf {
-
-/// Whether an op is a problem: what passes make kernels of.
-inline bool isProblem(mlir::Operation *op) {
-  return mlir::isa<AttentionOp, CacheAppendOp>(op);
-}
-
-/// An operand of a problem, and the name that it has in the kernel and in the
-/// manifest. Those that a problem lacks have null values.
-struct NamedOperand {
-  mlir::Value value;
-  llvm::StringRef name;
-};
 
 /// The operands of a problem. A cache's own tensors have its name and theirs:
 /// "k.table" (`CacheLayout::getIndexTensors`), "k.scales".
@@ -44,8 +33,6 @@ mlir::Operation *cloneProblem(mlir::OpBuilder &b, mlir::Operation *problem,
 /// any more has no value at a launch.
 llvm::StringMap<int64_t> fixedSizesOf(mlir::Operation *kernel);
 
-struct TargetInfo;
-
 /// When a launch does better with a kernel that splits keys over blocks.
 struct FewQueryRows {
   /// With up to so many query rows of a sequence.
@@ -60,6 +47,11 @@ struct FewQueryRows {
 /// must not depend on how many there are.
 std::optional<FewQueryRows> fewQueryRows(AttentionOp op,
                                          const TargetInfo &target);
+
+/// ProblemInterface's methods of attention.
+llvm::LogicalResult chooseSchedule(AttentionOp op, const ScheduleQuery &query);
+llvm::LogicalResult buildTile(AttentionOp op, mlir::func::FuncOp function,
+                              const TargetInfo &target);
 
 } // namespace kvbuf
 

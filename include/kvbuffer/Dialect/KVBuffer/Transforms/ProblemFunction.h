@@ -11,9 +11,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
+#ifndef KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
+#define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
 
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -28,6 +29,17 @@ mlir::LogicalResult verifyProblemFunction(
     mlir::func::FuncOp func, mlir::Operation *problem,
     llvm::function_ref<bool(unsigned, llvm::StringRef)> reads);
 
+/// Checks that a function consists of `problem` and a return.
+mlir::LogicalResult verifyAlone(mlir::func::FuncOp func,
+                                mlir::Operation *problem);
+
+/// The names that a problem's operands give a function's arguments, by number;
+/// an error where an operand is no argument, or another's, and where an
+/// argument is no operand.
+mlir::FailureOr<llvm::SmallVector<llvm::StringRef>>
+nameArguments(mlir::func::FuncOp func, mlir::Operation *problem,
+              llvm::ArrayRef<NamedOperand> operands);
+
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
+#endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H

@@ -1,0 +1,313 @@
+//===- Variants.cpp - The kernels of attention that launches choose between -===
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Attention.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "kvbuffer/Target/TargetInfo.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+/// Builds expressions over the sizes of a launch.
+struct SizeBuilder : Builder {
+  using Builder::Builder;
+  Attribute expr(StringRef name, ArrayRef<Attribute> operands) {
+    return getDictionaryAttr(getNamedAttr(name, getArrayAttr(operands)));
+  }
+  Attribute number(int64_t value) { return getI64IntegerAttr(value); }
+};
+} // namespace
+
+/// The condition on a launch (a size expression that is to be more than 0)
+/// under which clusters of two blocks, each with `BM` of the query rows called
+/// `rows` of heads of `headSize` elements, gain on a chip; `masked` where a
+/// mask hides keys that other rows see, `sharing` the heads that share K and V.
+/// `keys` is the number of keys, or what a table has room for, where the host
+/// knows one; else null.
+static Attribute launchIfClustersGain(MLIRContext *context,
+                                      const TargetInfo &target, StringRef rows,
+                                      Attribute keys, int64_t BM,
+                                      int64_t headSize, bool masked,
+                                      int64_t sharing, bool paged) {
+  SizeBuilder b(context);
+  auto tilesOf = [&](int64_t size) {
+    return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
+  };
+  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing, paged);
+  Attribute tiles = tilesOf(BM);
+  // What a pair waits for is a tile of keys, so that what counts under a mask
+  // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
+  // average, which is q / 2 where there are as many keys as rows.
+  if (keys && (paged || (masked && !TargetInfo::clustersOfHeads(sharing)))) {
+    Attribute seen = b.expr(
+        "product", {b.number(2), b.expr("ceildiv", {keys, b.number(BM)})});
+    tiles =
+        masked ? b.expr("sum", {seen, b.expr("product", {b.number(-1), tiles})})
+               : seen;
+  }
+  Attribute enough = b.expr("sum", {tiles, b.number(1 - fewest)});
+  if (TargetInfo::clustersOfHeads(sharing))
+    return enough;
+  // With t tiles in p pairs, n t - (n - 1) 2 p is t if t is even, else
+  // t - n + 1.
+  int64_t n = target.clusterOddTiles;
+  Attribute gain = b.expr(
+      "sum", {b.expr("product", {b.number(n), tilesOf(BM)}),
+              b.expr("product", {b.number(2 - 2 * n), tilesOf(2 * BM)})});
+  return b.expr("min", {gain, enough});
+}
+
+/// The condition on a launch under which blocks of several warps, as many as a
+/// device has multiprocessors, have each nearly a whole multiprocessor's share:
+/// no more than a tenth of them is left over when each of the `heads` heads of
+/// the sequences is split over as many. For `wide` heads, of which few small
+/// blocks fit a multiprocessor, also where more heads than multiprocessors, a
+/// block each, take turns of which no more than a tenth is left over (H200,
+/// head size 256, 32 sequences: 475 us, 481 with small blocks).
+static Attribute launchIfBlocksFill(MLIRContext *context, int64_t heads,
+                                    bool wide) {
+  SizeBuilder b(context);
+  Attribute sms = b.getStringAttr(kMultiprocessorsSize);
+  Attribute lines = b.expr(
+      "max", {b.number(1), b.expr("product", {b.getStringAttr(kBatchSize),
+                                              b.number(heads)})});
+  Attribute filled = b.expr(
+      "product", {b.number(10), lines, b.expr("floordiv", {sms, lines})});
+  Attribute split = b.expr(
+      "sum", {filled, b.expr("product", {b.number(-9), sms}), b.number(1)});
+  if (!wide)
+    return split;
+  Attribute turns = b.expr("ceildiv", {lines, sms});
+  Attribute whole = b.expr(
+      "sum", {b.expr("product", {b.number(10), lines}),
+              b.expr("product", {b.number(-9), sms, turns}), b.number(1)});
+  return b.expr("max", {split, whole});
+}
+
+/// The condition on a launch that sequences have at most `rows` query rows, or
+/// (`more`) that some have more.
+static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
+  SizeBuilder b(context);
+  Attribute longest = b.getStringAttr(kLongestQuerySize);
+  if (more)
+    return b.expr("sum", {longest, b.number(-rows)});
+  return b.expr(
+      "sum", {b.number(rows + 1), b.expr("product", {b.number(-1), longest})});
+}
+
+/// The most keys that a sequence has, as launches know it.
+static Attribute mostKeys(MLIRContext *context, CacheType cache) {
+  SizeBuilder b(context);
+  switch (cache.getKind()) {
+  case CacheKind::Dense:
+    return b.getStringAttr(kKeysSize);
+  case CacheKind::Ragged:
+    return b.getStringAttr(kAllKeysSize);
+  case CacheKind::Continuous:
+    return b.getStringAttr(kSlotRowsSize);
+  case CacheKind::Paged:
+    return b.expr("product", {b.getStringAttr(kTableRowSize),
+                              b.number(cache.getPageSize())});
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// Whether a schedule's parameters leave one of them to the compiler.
+static bool leavesOpen(StringRef schedule, StringRef name) {
+  SmallVector<StringRef> asked;
+  schedule.split(asked, ',');
+  return llvm::none_of(asked, [&](StringRef parameter) {
+    return parameter.split('=').first.trim() == name;
+  });
+}
+
+/// Threads of a kernel's blocks; 1 where nothing says how many.
+static int64_t threadsOf(LLVM::LLVMFuncOp kernel) {
+  auto launch =
+      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
+  int64_t threads = 1;
+  if (block)
+    for (auto size : block.getAsRange<IntegerAttr>())
+      threads *= size.getInt();
+  return threads;
+}
+
+/// Whether launches decide over the clusters of a problem's kernel: nobody has
+/// asked for some or none, and types leave the number of query rows open.
+static bool choosesByLaunch(AttentionOp problem, StringRef schedule) {
+  return leavesOpen(schedule, "cluster") && !problem.getScheduleAttr() &&
+         !problem.isRagged() &&
+         cast<ShapedType>(problem.getQ().getType()).isDynamicDim(1);
+}
+
+namespace {
+/// Collects the kernels, each with the condition on launches of the one before.
+class AttentionVariants {
+public:
+  AttentionVariants(AttentionOp problem, const VariantQuery &query,
+                    ScheduleAttr chosen)
+      : problem(problem), kernel(query.kernel), target(query.target),
+        schedule(query.asked), chosen(chosen), b(problem.getContext()),
+        entry(kernel.getName().str()) {}
+
+  KernelVariants collect();
+
+private:
+  /// Whether nobody has asked for a schedule: who does gets its kernel.
+  bool isDefault() { return !problem.getScheduleAttr() && schedule.empty(); }
+  KernelAlternative &add(StringRef name, std::string when) {
+    KernelAlternative &other = result.list.emplace_back();
+    other.name = (entry + name).str();
+    other.when = std::move(when);
+    return other;
+  }
+  /// When clusters gain.
+  Attribute clustersGain();
+  void addSums();
+  void addFewRows();
+  void addSmallBlocks();
+
+  AttentionOp problem;
+  LLVM::LLVMFuncOp kernel;
+  const TargetInfo &target;
+  StringRef schedule;
+  ScheduleAttr chosen;
+  SizeBuilder b;
+  std::string entry;
+  std::optional<FewQueryRows> few;
+  /// The condition of the last kernel so far, for the one after it.
+  Attribute suits;
+  KernelVariants result;
+};
+} // namespace
+
+Attribute AttentionVariants::clustersGain() {
+  MaskAttr mask = problem.getMaskValue();
+  CacheType cache = problem.getK().getType();
+  bool paged = cache.getKind() == CacheKind::Paged;
+  Attribute keys;
+  if (paged || cache.getKind() == CacheKind::Dense)
+    keys = mostKeys(b.getContext(), cache);
+  return launchIfClustersGain(b.getContext(), target, kLongestQuerySize, keys,
+                              chosen.getBM(), problem.getHeadSize(),
+                              /*masked=*/mask.boundsLeft() ||
+                                  mask.boundsRight(),
+                              problem.getHeads() / problem.getKVHeads(), paged);
+}
+
+void AttentionVariants::addSums() {
+  int64_t most = target.mostSumKeys;
+  Attribute keys = mostKeys(b.getContext(), problem.getK().getType());
+  Attribute fits = b.expr(
+      "sum", {b.number(most + 1), b.expr("product", {b.number(-1), keys})});
+  KernelAlternative &sums =
+      add("_of_many_keys",
+          "which adds up sums over parts of the keys, and runs where a "
+          "sequence may have more than " +
+              std::to_string(most));
+  sums.schedule = "sum_keys=" + std::to_string(target.sumKeys);
+  sums.launchIf = suits ? b.expr("min", {suits, fits}) : fits;
+  suits = b.expr("sum", {keys, b.number(-most)});
+  if (few)
+    suits = b.expr("min", {suits, launchIfRows(b.getContext(), few->most,
+                                               /*more=*/true)});
+}
+
+void AttentionVariants::addFewRows() {
+  MLIRContext *context = b.getContext();
+  auto addSplit = [&](StringRef name, const Twine &parameters, int64_t over,
+                      int64_t most) {
+    KernelAlternative &split =
+        add(name, "which splits keys over blocks and runs for up to " +
+                      std::to_string(most) + " query rows of a sequence");
+    split.schedule = parameters.str();
+    split.launchIf = suits;
+    if (problem.isRagged()) {
+      split.sharedRows = SharedRows{over, most, few->most}.attribute(context);
+      split.when += ", and beside more for the sequences of " +
+                    std::to_string(over + 1) + " to " + std::to_string(most);
+    }
+    suits = launchIfRows(context, most, /*more=*/false);
+  };
+  // Half of a large tile is faster where it is enough.
+  int64_t half = few->tile / 2;
+  int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
+  if (few->tile < target.splitKeysRows)
+    fewer = 0;
+  addSplit("_of_few_rows", "split_keys=true", fewer, few->most);
+  if (fewer > 0) {
+    suits = b.expr("min", {suits, launchIfRows(context, fewer, /*more=*/true)});
+    addSplit("_of_fewer_rows", "split_keys=true,BM=" + Twine(half), 0, fewer);
+  }
+}
+
+void AttentionVariants::addSmallBlocks() {
+  KernelAlternative &small =
+      add("_of_small_blocks",
+          "which runs where blocks of several warps would leave "
+          "multiprocessors idle");
+  small.launchIf = launchIfBlocksFill(
+      b.getContext(), problem.getKVHeads(),
+      /*wide=*/std::max(problem.getHeadSize(), problem.getValueHeadSize()) >
+          target.narrowHeadSize);
+}
+
+KernelVariants AttentionVariants::collect() {
+  bool clusters =
+      chosen.getStructure().cluster() > 1 && choosesByLaunch(problem, schedule);
+  if (clusters)
+    suits = clustersGain();
+  if (!chosen.getSplitKeys() && isDefault())
+    few = fewQueryRows(problem, target);
+  if (few) {
+    // That clusters gain on long contexts says nothing of rows.
+    Attribute more = launchIfRows(b.getContext(), few->most, /*more=*/true);
+    suits = suits ? b.expr("min", {more, suits}) : more;
+  }
+  // The kernels of a mixed batch know each other's rows; and a row's bits would
+  // follow from the room that others have.
+  if (target.sumKeys && chosen.getMovingTeam() && !chosen.getSplitKeys() &&
+      !problem.isRagged() && !problem.getBatchInvariant() && isDefault())
+    addSums();
+  if (few)
+    addFewRows();
+  if (clusters)
+    add("_without_clusters", "which runs where clusters lose more by few query "
+                             "rows than they gain")
+        .launchIf = std::exchange(suits, Attribute());
+  // Warps that have heads side by side are what as many blocks would be. Where
+  // the launch chose by the number of sequences, a row's bits would follow from
+  // it.
+  if (chosen.getSplitKeys() && !chosen.getSplitKeys()->equalShares &&
+      !chosen.getMovingTeam() && !problem.getBatchInvariant() &&
+      !problem.getScheduleAttr() && leavesOpen(schedule, "warps") &&
+      threadsOf(kernel) > int64_t(target.waveSize))
+    addSmallBlocks();
+  result.launchIf = suits;
+  // Of others no kernel stores tokens besides.
+  result.complete = static_cast<bool>(appendOf(problem));
+  // A name that no tensor's shape has any more has no value at a launch.
+  llvm::StringMap<int64_t> fixed = fixedSizesOf(kernel);
+  for (KernelAlternative &other : result.list)
+    if (other.launchIf)
+      other.launchIf = fixSizes(other.launchIf, fixed);
+  if (result.launchIf)
+    result.launchIf = fixSizes(result.launchIf, fixed);
+  return std::move(result);
+}
+
+KernelVariants kvbuf::attentionVariants(AttentionOp problem,
+                                        const VariantQuery &query) {
+  auto chosen =
+      query.kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+  return AttentionVariants(problem, query, chosen).collect();
+}
