@@ -12,7 +12,7 @@ function(kvbuf_add_doc output description)
     COMMAND ${CMAKE_COMMAND} -E make_directory "${KVBUF_DOCS_DIR}"
     COMMAND ${MLIR_TABLEGEN_EXE} ${ARGN} "${source}" -o "${file}"
       -I "${PROJECT_SOURCE_DIR}/include" -I "${MLIR_INCLUDE_DIRS}"
-    DEPENDS ${dependencies} VERBATIM)
+    DEPENDS ${dependencies} "${source}" VERBATIM)
   set(KVBUF_DOCS ${KVBUF_DOCS} "${file}" PARENT_SCOPE)
 endfunction()
 
@@ -36,4 +36,11 @@ kvbuf_add_doc(Passes.md Dialect/KVBuffer/Transforms/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Conversions.md Conversion/Passes.td -gen-pass-doc)
 kvbuf_add_doc(AMDPasses.md Target/AMD/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Pipelines.md Pipelines/Passes.td -gen-pass-doc)
+# Problems with ops of their own, a page each.
+file(GLOB descriptions RELATIVE "${PROJECT_SOURCE_DIR}/include/kvbuffer"
+  "${PROJECT_SOURCE_DIR}/lib/Programs/*/*.td")
+foreach(description ${descriptions})
+  get_filename_component(name ${description} NAME_WE)
+  kvbuf_add_doc(${name}.md ${description} -gen-op-doc)
+endforeach()
 add_custom_target(kvbuf-docs DEPENDS ${KVBUF_DOCS})

@@ -1,0 +1,106 @@
+# Who may name whom: a problem is known in its folders, a kind of cache where caches
+# are, a chip in tables, an engine where engines are. What is still known elsewhere
+# stands in a list, which may only become shorter.
+#
+# RUN: %python %s %src
+# It notices who is new, and who is in a list for nothing.
+# RUN: rm -rf %t && mkdir -p %t/lib/Compiler %t/lib/Target %t/lib/Emulator && cp -r %src/include %t/
+# RUN: echo 'if (isa<GemmOp>(op)) return "sm_80";' > %t/lib/Compiler/New.cpp
+# RUN: not %python %s %t | FileCheck %s
+# CHECK-DAG: lib/Compiler/New.cpp names Gemm (1): expected it in lib/Programs/Gemm
+# CHECK-DAG: lib/Compiler/New.cpp names a chip (1): expected it in lib/Target
+# CHECK-DAG: lib/Dialect/KVBuffer/IR/KnownAttributes.cpp is in the list of Attention for nothing
+"""Checks the borders between parts of the sources.
+
+    borders.py SOURCE
+
+Comments do not count, nor do examples' names.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1])
+I, T = "include/kvbuffer/", "lib/Dialect/KVBuffer/"
+#: A border: a name, what is looked for, where it belongs, who still has it.
+BORDERS = [
+    ("Gemm", r"\bgemm\b|Gemm", ["lib/Programs/Gemm", "lib/Runtime/Problems/Gemm"],
+     [I + "Problems.def"]),
+    # Its programs are in Transforms: beside the passes, but no pass names them.
+    ("Attention", r"\bAttentionOp\b|\bAttentionProblem\b",
+     ["lib/Programs/Attention", "lib/Runtime/Problems", T + "IR/KVBufferProblemOps.cpp",
+      "lib/Conversion/RaiseAttention", "lib/Conversion/ConvertAttentionOps"]
+     + [f"{T}Transforms/{name}" for name in (
+         "BlockLists", "CacheScales", "ChooseSchedule.", "Decode", "LowerAttention",
+         "LowerDecode", "ProblemLimits", "ScheduleRepair", "TileProgram", "TileScores",
+         "VisibleWindows")],
+     [I + "Dialect/KVBuffer/IR/KVBufferMapOps.td", I + "Dialect/KVBuffer/IR/Lengths.h",
+      I + "Dialect/KVBuffer/Transforms/Problems.h", I + "Runtime/Manifest.h",
+      I + "Runtime/Workload.h", T + "IR/KVBufferMapOps.cpp",
+      T + "IR/KnownAttributes.cpp", T + "Transforms/BufferizableOpInterfaceImpl.cpp",
+      "tools/kvbuf-tile-run/kvbuf-tile-run.cpp"]),
+    ("Append", r"\bCacheAppendOp\b|\bAppendSpec\b|\bAppendProblem\b",
+     ["lib/Programs/Append", "lib/Runtime/Problems", I + "Runtime/AppendProblem.h",
+      T + "IR/KVBufferProblemOps.cpp", T + "IR/KVBufferCacheOps.cpp",
+      T + "Transforms/LowerAppend.cpp"],
+     [I + "Dialect/KVBuffer/Transforms/Problems.h", I + "Runtime/Manifest.h",
+      T + "Transforms/BufferizableOpInterfaceImpl.cpp", T + "Transforms/DecodeProgram.h",
+      T + "Transforms/LowerAttention.cpp", T + "Transforms/LowerDecode.cpp",
+      T + "Transforms/LowerDecode.h", "lib/Runtime/CMakeLists.txt"]),
+    ("a kind of cache", r"\bCacheKind\b",
+     [T + "IR/CacheLayout.cpp", T + "IR/KVBufferTypes.cpp",
+      I + "Dialect/KVBuffer/IR/KVBufferAttrs.td", I + "Dialect/KVBuffer/IR/KVBufferTypes.td"],
+     ["lib/Conversion/KVBufferToGPU/ArgumentUses.cpp",
+      "lib/Conversion/KVBufferToGPU/KernelSignature.cpp",
+      "lib/Conversion/KVBufferToGPU/LaneAppend.cpp",
+      "lib/Conversion/KVBufferToGPU/LaneCaches.cpp",
+      "lib/Conversion/KVBufferToGPU/LaneMovement.cpp", T + "IR/KVBufferOps.cpp",
+      T + "IR/KVBufferProblemOps.cpp", T + "Transforms/ChooseSchedule.cpp",
+      T + "Transforms/DecodeSizes.cpp", T + "Transforms/LowerAttention.cpp",
+      T + "Transforms/ProblemLimits.cpp", T + "Transforms/SizeExpressions.cpp",
+      T + "Transforms/TileProgram.cpp", "lib/Emulator/Tile/Append.cpp",
+      "lib/Emulator/Tile/BlockRun.cpp", "lib/Emulator/Tile/Tensors.cpp",
+      "lib/Emulator/Tile/TileInterpreter.cpp", "lib/Programs/Attention/Variants.cpp",
+      "tools/kvbuf-lsp-server/Knowledge.cpp", "tools/kvbuf-tile-run/Arrays.cpp"]),
+    # What a driver calls a chip, and what a tool takes where nobody names one.
+    ("a chip", r'"(sm_\d|gfx\d)',
+     ["lib/Target", I + "Target", "lib/Runtime/HipDriver.cpp", "tools/kvbuf-emulate"],
+     [I + "Dialect/KVBuffer/Transforms/Passes.td"]),
+    ("an engine", r"DeviceAsyncCopy|CpAsync|RangeCopyOp|BulkTensor|\bTmaTile\b",
+     ["lib/Conversion/KVBufferToGPU/AMD/Machine", "lib/Conversion/KVBufferToGPU/NVIDIA",
+      "lib/Conversion/KVBufferToNVVM", "lib/Conversion/KVBufferToROCDL",
+      T + "IR/KVBufferTma", "lib/Emulator", I + "Dialect/KVBuffer/IR/TmaTile.h"],
+     [I + "Dialect/KVBuffer/IR/KVBufferLaneOps.td", "lib/Conversion/Common/CheckKernel.cpp",
+      T + "IR/KVBufferDialect.cpp", T + "Transforms/ExpandArguments.cpp",
+      T + "Transforms/ExpandCacheOps.cpp"]),
+]
+
+
+def code(path):
+    """A file without comments and the names of examples."""
+    text = path.read_text()
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"//[^\n]*", "", text)
+    return re.sub(r"examples/\w+", "", text)
+
+
+sources = {}
+for folder in "lib", "include/kvbuffer", "tools":
+    for path in sorted((ROOT / folder).rglob("*")):
+        if path.suffix in (".cpp", ".h", ".td", ".def", ".inc") or path.name == "CMakeLists.txt":
+            sources[str(path.relative_to(ROOT))] = code(path)
+found = not sources
+for name, pattern, homes, known in BORDERS:
+    named = {}
+    for path, text in sources.items():
+        count = len(re.findall(pattern, text))
+        if count and not path.startswith(tuple(homes)):
+            named[path] = count
+    for path in sorted(set(named) - set(known)):
+        print(f"{path} names {name} ({named[path]}): expected it in {homes[0]}")
+        found = True
+    for path in sorted(set(known) - set(named)):
+        print(f"{path} is in the list of {name} for nothing")
+        found = True
+sys.exit(found)
