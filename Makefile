@@ -61,7 +61,7 @@ bench-emulator: build
 	benchmark/emulator.sh $(BUILD)
 
 format:
-	git ls-files '*.cpp' '*.h' | xargs clang-format-22 -i
+	git ls-files --cached --others --exclude-standard '*.cpp' '*.h' | xargs clang-format-22 -i
 
 clean:
 	rm -rf $(BUILD)

@@ -148,7 +148,7 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
       unmasked = branch.elseBlock();
     }
   while (Operation *op = t.scores.getDefiningOp()) {
-    if (!isa<SoftcapOp, FragmentScaleOp, MapOp>(op) ||
+    if (!op->hasTrait<OpTrait::Elementwise>() ||
         (op->getBlock() != t.loop.getBody() && op->getBlock() != unmasked))
       break;
     t.scores = op->getOperand(0);

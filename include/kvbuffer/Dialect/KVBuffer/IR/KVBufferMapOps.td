@@ -16,7 +16,7 @@
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
-    AttrSizedOperandSegments, RecursiveMemoryEffects,
+    Elementwise, AttrSizedOperandSegments, RecursiveMemoryEffects,
     SingleBlock]> {
   let summary = "Computes each element of a fragment by a region";
   let description = [{

@@ -807,7 +807,7 @@ def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [KVBuffer_Named
 //===----------------------------------------------------------------------===//
 
 def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [KVBuffer_NamedResults,
-    Pure, AllTypesMatch<["scores", "result"]>]> {
+    Elementwise, Pure, AllTypesMatch<["scores", "result"]>]> {
   let summary = "cap * tanh(scale * s / cap)";
   let description = [{
     Example:
@@ -827,7 +827,7 @@ def KVBuffer_SoftcapOp : KVBuffer_Op<"softcap", [KVBuffer_NamedResults,
 }
 
 def KVBuffer_FragmentScaleOp : KVBuffer_Op<"fragment_scale", [KVBuffer_NamedResults,
-    Pure, AllTypesMatch<["source", "result"]>]> {
+    Elementwise, Pure, AllTypesMatch<["source", "result"]>]> {
   let summary = "Multiplies a fragment by a number";
   let description = [{
     For scales that the softmax cannot take, because it finds the maximum before
