@@ -24,6 +24,8 @@
 #include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "TileScores.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/LatentRoles.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
