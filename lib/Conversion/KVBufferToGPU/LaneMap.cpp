@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SmallSet.h"
 #include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
@@ -28,8 +29,24 @@ using namespace kvbuf;
 
 namespace {
 
-/// What a value of the region follows from; bits, of which an element has all.
-enum Level : unsigned { Once = 0, PerRow = 1, PerColumn = 2, PerElement = 7 };
+/// What a value of the region follows from; bits, of which an element of the
+/// inputs has all.
+enum Level : unsigned {
+  Once = 0,
+  PerRow = 1,
+  PerColumn = 2,
+  PerPlace = 3,
+  PerElement = 7
+};
+
+/// The row and the column of an element, registers (null: not read) and
+/// numbers.
+struct Place {
+  Value firstRow;
+  int64_t row;
+  Value firstCol;
+  int64_t col;
+};
 
 /// The integers that a value may be.
 struct Range {
@@ -76,15 +93,25 @@ public:
   MapLowering(LaneLowering &lower, MapOp op)
       : lower(lower), b(lower.b), op(op), body(op.getBody().front()) {
     findLevels();
+    findReads();
   }
 
-  /// The element of `inputs` at a row and a column, each a register and a
-  /// number.
-  FailureOr<Value> element(ArrayRef<Value> inputs, Value firstRow, int64_t row,
-                           Value firstCol, int64_t col);
+  /// The element of `inputs` at a place.
+  FailureOr<Value> element(ArrayRef<Value> inputs, const Place &place);
+
+  /// How many numbers are read that follow from no element, where a lane has so
+  /// many elements, rows and columns of them.
+  int64_t countReads(int64_t elements, int64_t rows, int64_t cols) const;
+  /// Reads those of a place.
+  LogicalResult read(const Place &place);
 
 private:
   void findLevels();
+  /// Finds what is read, and what that needs, of no element.
+  void findReads();
+  void setPlace(const Place &place);
+  /// The values of an op for the place at hand, which others may have, too.
+  LogicalResult evaluateOnce(Operation &inner, const Place &place);
   LogicalResult evaluate(Operation &inner);
   /// What is known of an operand, from outside of the region too.
   Known lookup(Value value);
@@ -122,9 +149,12 @@ private:
   MapOp op;
   Block &body;
   llvm::DenseMap<Operation *, unsigned> levels;
+  llvm::SmallPtrSet<Operation *, 8> reads;
   /// Values of the element at hand, and those that others will have, too.
   llvm::DenseMap<Value, Known> now;
-  llvm::DenseMap<std::pair<Operation *, int64_t>, SmallVector<Known, 1>> kept;
+  llvm::DenseMap<std::pair<Operation *, std::pair<int64_t, int64_t>>,
+                 SmallVector<Known, 1>>
+      kept;
   /// Values from outside of the region.
   llvm::DenseMap<Value, Known> outer;
   llvm::DenseMap<std::pair<std::pair<StringRef, Value>, Value>, Value> pairs;
@@ -150,8 +180,33 @@ void MapLowering::findLevels() {
       for (Value operand : nested->getOperands())
         level |= levelOf(operand);
     });
-    levels[&inner] = level == (PerRow | PerColumn) ? PerElement : level;
+    levels[&inner] = level;
   }
+}
+
+void MapLowering::findReads() {
+  for (Operation &inner : llvm::reverse(body)) {
+    bool needed = llvm::any_of(inner.getUsers(), [&](Operation *user) {
+      return reads.contains(body.findAncestorOpInBlock(*user));
+    });
+    if (levels.lookup(&inner) != PerElement &&
+        (needed || isa<memref::LoadOp>(inner)))
+      reads.insert(&inner);
+  }
+}
+
+int64_t MapLowering::countReads(int64_t elements, int64_t rows,
+                                int64_t cols) const {
+  int64_t count = 0;
+  for (Operation *inner : reads) {
+    unsigned level = levels.lookup(inner);
+    if (isa<memref::LoadOp>(inner))
+      count += level == PerPlace    ? elements
+               : level == PerColumn ? cols
+               : level == PerRow    ? rows
+                                    : 1;
+  }
+  return count;
 }
 
 Value MapLowering::inRegister(const Term &term) {
@@ -435,11 +490,7 @@ LogicalResult MapLowering::evaluate(Operation &inner) {
   return success();
 }
 
-FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs, Value firstRow,
-                                      int64_t row, Value firstCol,
-                                      int64_t col) {
-  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
-    now[argument] = {std::nullopt, input};
+void MapLowering::setPlace(const Place &place) {
   auto coordinate = [&](BlockArgument argument, Value first, int64_t offset,
                         int64_t least) {
     if (first)
@@ -448,30 +499,78 @@ FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs, Value firstRow,
           Value()};
   };
   // Rows and keys are not negative, but for those of no tensor.
-  coordinate(body.getArgument(inputs.size()), firstRow, row, 0);
-  coordinate(body.getArgument(inputs.size() + 1), firstCol, col, 0);
-  for (Operation &inner : body.without_terminator()) {
-    unsigned level = levels.lookup(&inner);
-    if (level == PerElement) {
-      if (failed(evaluate(inner)))
-        return failure();
-      continue;
-    }
-    int64_t at = level == PerRow ? row : level == PerColumn ? col : 0;
-    auto [it, isNew] = kept.try_emplace({&inner, at});
-    if (isNew) {
-      if (failed(evaluate(inner)))
-        return failure();
-      SmallVector<Known, 1> values;
-      for (Value result : inner.getResults())
-        values.push_back(now[result]);
-      kept[{&inner, at}] = values;
-      continue;
-    }
+  unsigned inputs = op.getInputs().size();
+  coordinate(body.getArgument(inputs), place.firstRow, place.row, 0);
+  coordinate(body.getArgument(inputs + 1), place.firstCol, place.col, 0);
+}
+
+LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
+  unsigned level = levels.lookup(&inner);
+  std::pair<int64_t, int64_t> at{level & PerRow ? place.row : 0,
+                                 level & PerColumn ? place.col : 0};
+  auto [it, isNew] = kept.try_emplace({&inner, at});
+  if (!isNew) {
     for (auto [result, known] : llvm::zip(inner.getResults(), it->second))
       now[result] = known;
+    return success();
   }
+  if (failed(evaluate(inner)))
+    return failure();
+  SmallVector<Known, 1> values;
+  for (Value result : inner.getResults())
+    values.push_back(now[result]);
+  kept[{&inner, at}] = values;
+  return success();
+}
+
+LogicalResult MapLowering::read(const Place &place) {
+  setPlace(place);
+  for (Operation &inner : body.without_terminator())
+    if (reads.contains(&inner) && failed(evaluateOnce(inner, place)))
+      return failure();
+  return success();
+}
+
+FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs,
+                                      const Place &place) {
+  for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
+    now[argument] = {std::nullopt, input};
+  setPlace(place);
+  for (Operation &inner : body.without_terminator())
+    if (failed(levels.lookup(&inner) == PerElement
+                   ? evaluate(inner)
+                   : evaluateOnce(inner, place)))
+      return failure();
   return materialize(cast<YieldOp>(body.getTerminator()).getValue());
+}
+
+/// Numbers that are read ahead of the product of which the elements come have a
+/// register each; a schedule has room for so many (repairForReads).
+static constexpr int64_t kMostAhead = 40;
+
+/// The op before which a map may read what follows from no element: that which
+/// waits for the product whose elements it takes. Null where there is none, or
+/// where what the map needs comes behind it.
+static Operation *beforeProduct(LaneLowering &lower, MapOp op) {
+  auto source = op.getInputs()[0].getDefiningOp<MmaWaitOp>();
+  const Values &lanes = lower.get(op.getInputs()[0]);
+  Operation *wait = lanes.empty() ? nullptr : lanes[0].getDefiningOp();
+  if (!source || !wait || wait->getBlock() != lower.b.getInsertionBlock())
+    return nullptr;
+  bool isThere = true;
+  auto require = [&](Value value) {
+    Operation *def = value ? value.getDefiningOp() : nullptr;
+    if (def && def->getBlock() == source->getBlock())
+      isThere &= def->isBeforeInBlock(source);
+  };
+  require(op.getRow());
+  require(op.getCol());
+  op.getBody().walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (!op.getBody().isAncestor(operand.getParentRegion()))
+        require(operand);
+  });
+  return isThere ? wait : nullptr;
 }
 
 /// The region's body, once for each element that the lane holds.
@@ -492,22 +591,50 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
       return inLane;
     return arith::AddIOp::create(b, lower.toI32(lower.single(first)), inLane);
   };
+  llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
+  MapLowering map(lower, op);
+  int64_t atoms = inputs[0].size(), registers = atom.registers();
+  llvm::SmallSet<int64_t, 8> rows, columns;
+  auto placeOf = [&](int64_t index, int64_t reg) -> Place {
+    return {Value(), atom.rowOffset(index / cols, atom.rowPart(reg)), Value(),
+            index % cols * atom.cols + atom.colOffset(reg)};
+  };
+  for (int64_t index = 0; index < atoms; ++index)
+    for (int64_t reg = 0; reg < registers; ++reg) {
+      rows.insert(placeOf(index, reg).row);
+      columns.insert(placeOf(index, reg).col);
+    }
+  OpBuilder::InsertPoint behind = b.saveInsertionPoint();
+  int64_t reads =
+      map.countReads(atoms * registers, rows.size(), columns.size());
+  Operation *wait =
+      reads && reads <= kMostAhead ? beforeProduct(lower, op) : nullptr;
+  if (wait)
+    b.setInsertionPoint(wait);
   Value firstRow = base(body.getArgument(inputs.size()), lower.laneRow(type),
                         op.getRow()),
         firstCol = base(body.getArgument(inputs.size() + 1),
                         lower.laneCol(type), op.getCol());
-  llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
-  MapLowering map(lower, op);
+  auto at = [&](int64_t index, int64_t reg) {
+    Place place = placeOf(index, reg);
+    place.firstRow = firstRow;
+    place.firstCol = firstCol;
+    return place;
+  };
+  if (wait)
+    for (int64_t index = 0; index < atoms; ++index)
+      for (int64_t reg = 0; reg < registers; ++reg)
+        if (failed(map.read(at(index, reg))))
+          return failure();
+  b.restoreInsertionPoint(behind);
   Values results;
   for (auto [index, vector] : llvm::enumerate(inputs[0])) {
     Values elements;
-    for (int64_t reg = 0; reg < atom.registers(); ++reg) {
+    for (int64_t reg = 0; reg < registers; ++reg) {
       SmallVector<Value> of;
       for (const Values &input : inputs)
         of.push_back(lower.element(input[index], reg));
-      FailureOr<Value> element = map.element(
-          of, firstRow, atom.rowOffset(index / cols, atom.rowPart(reg)),
-          firstCol, index % cols * atom.cols + atom.colOffset(reg));
+      FailureOr<Value> element = map.element(of, at(index, reg));
       if (failed(element))
         return failure();
       elements.push_back(*element);

@@ -29,7 +29,11 @@
 // CHECK:   %[[EDGE:.*]] = arith.cmpi slt, %[[I]], %[[MASKED]]
 // CHECK:   scf.if %[[EDGE]]
 // CHECK:     kvbuffer.map
-// CHECK:     kvbuffer.mask
+// CHECK:       %[[SAME:.*]] = arith.cmpi eq
+// CHECK:       %[[SHOWN:.*]] = arith.ori %[[SAME]],
+// CHECK:       %[[EXISTS:.*]] = arith.cmpi slt, %arg15, %keys
+// CHECK:       arith.andi %[[SHOWN]], %[[EXISTS]]
+// CHECK-NOT: kvbuffer.mask
 // CHECK:   } else {
 // CHECK-NEXT: scf.yield %s
 // CHECK:   kvbuffer.online_softmax {{.*}}scale = 1.250000e-01
@@ -39,10 +43,10 @@
 // ROLES: team @consumers
 // ROLES: scf.for
 // ROLES: memref.load %arg6
-// ROLES: kvbuffer.mask
+// ROLES: kvbuffer.map
 // ROLES: any_negative
 // ROLES-NOT: memref.load
-// ROLES-NOT: kvbuffer.m{{ap|ask }}
+// ROLES-NOT: kvbuffer.map
 // ROLES: team @producers
 // ROLES: scf.for
 // ROLES: memref.load %arg6

@@ -143,35 +143,55 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
     --choice.stages;
 }
 
-/// Whether a problem's function of visibility reads tensors by the key.
-static bool readsByKey(AttentionOp op) {
-  if (op.getVisible().empty())
-    return false;
-  constexpr unsigned keyArgument = 4;
-  llvm::SetVector<Operation *> ofKey;
-  getForwardSlice(op.getVisible().getArgument(keyArgument), &ofKey);
-  return llvm::any_of(ofKey, llvm::IsaPred<memref::LoadOp>);
+/// What a problem's functions read tensors by.
+enum class ReadsBy { Nothing, Keys, RowsAndKeys };
+
+static ReadsBy readsBy(AttentionOp op) {
+  ReadsBy most = ReadsBy::Nothing;
+  for (Region *region : {&op.getVisible(), &op.getScore()}) {
+    if (region->empty())
+      continue;
+    // Behind the sequence and the head, in a score's region behind the score.
+    unsigned row = region == &op.getScore() ? 3 : 2;
+    llvm::SetVector<Operation *> ofRow, ofKey;
+    getForwardSlice(region->getArgument(row), &ofRow);
+    getForwardSlice(region->getArgument(row + 1), &ofRow);
+    getForwardSlice(region->getArgument(row + 2), &ofKey);
+    for (Operation *reader : ofKey)
+      if (isa<memref::LoadOp>(reader))
+        most = std::max(most, ofRow.contains(reader) ? ReadsBy::RowsAndKeys
+                                                     : ReadsBy::Keys);
+  }
+  return most;
 }
 
-/// What such a function reads comes ahead of its use, beside a tile of scores:
-/// Q gives way to it, and then keys of a tile do. (ptxas counts: with fewer
-/// registers left it keeps some values in memory.)
+/// What such functions read comes ahead of its use, beside a tile of scores: Q
+/// gives way to it, and then keys of a tile do, of which there are few where
+/// each score has numbers of its own. (ptxas counts: with fewer registers left
+/// it keeps some values in memory.)
 static void repairForReads(AttentionOp op, const AskedSchedule &asked,
                            const TargetInfo &target, ScheduleChoice &choice) {
-  constexpr int64_t values = 24, step = 16;
-  if (!choice.producers || !readsByKey(op))
+  constexpr int64_t ofKeys = 24, step = 16, fewest = 4 * step;
+  ReadsBy reads = readsBy(op);
+  if (!choice.producers || reads == ReadsBy::Nothing)
     return;
   TileOperands operands = operandsOf(op);
   int64_t page = op.getK().getType().getPageSize();
+  bool ofScores = reads == ReadsBy::RowsAndKeys;
+  // Tiles go with pages as they are.
+  bool shrinks = !page && !asked.names("BN");
+  if (ofScores && shrinks)
+    choice.BN = std::min(choice.BN, fewest);
   auto fits = [&] {
+    // A warp of a group has 16 rows.
+    int64_t values = ofScores ? choice.BN * step / target.waveSize : ofKeys;
     return ScheduleLimits(Schedule::of(choice), target).registers(operands) +
                values <=
            choice.consumerRegisters;
   };
   if (!fits() && !asked.names("q_in_regs"))
     choice.qInRegs = false;
-  // Tiles go with pages as they are.
-  while (!page && !asked.names("BN") && choice.BN > 4 * step && !fits())
+  while (shrinks && choice.BN > fewest && !fits())
     choice.BN -= step;
 }
 

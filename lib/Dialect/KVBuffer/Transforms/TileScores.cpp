@@ -179,7 +179,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   MaskAttr mask = op.getMaskValue();
   // Lists know better than a mask, which is a part of the function then.
   bool masks = listed && (mask.boundsLeft() || mask.boundsRight());
-  bool hides = (!op.getVisible().empty() || masks) && (isEdge || !listed);
+  bool hides = listed ? isEdge : !op.getVisible().empty();
   if (op.getScore().empty() && !hides && scale == 1.0)
     return scores;
   auto constant = [&](int64_t value) -> Value {
@@ -204,15 +204,24 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     head = arith::AddIOp::create(b, head, inGroup);
     ownRow = arith::AddIOp::create(b, tile.query, query);
   }
-  // A tile may go beyond the last row and key; the program's tensors do not.
+  // A tile may go beyond the last row and key; the program's tensors, if it
+  // reads any, do not.
+  Value anyKey = ownKey;
+  bool readsAny = llvm::any_of(
+      ArrayRef<Region *>{&op.getScore(), &op.getVisible()}, [](Region *region) {
+        return region
+            ->walk([](memref::LoadOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+      });
   Value zero = constant(0), one = constant(1);
   auto within = [&](Value index, Value count) {
     Value last = arith::SubIOp::create(b, count, one);
     return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, index, last),
                                   zero);
   };
-  ownRow = within(ownRow, tile.queries);
-  if (isEdge)
+  if (readsAny)
+    ownRow = within(ownRow, tile.queries);
+  if (readsAny && isEdge)
     ownKey = within(ownKey, tile.keys);
   Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
   Value position = arith::AddIOp::create(b, ownRow, shift);
@@ -255,8 +264,14 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
       Value own = inlined(op.getVisible(), {});
       visible = visible ? arith::AndIOp::create(b, visible, own) : own;
     }
-    if (tile.wholly)
+    if (visible && tile.wholly)
       visible = arith::OrIOp::create(b, visible, tile.wholly);
+    // Once a column, where a mask behind the function would compare each score.
+    if (listed) {
+      Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, anyKey,
+                                           tile.keys);
+      visible = visible ? arith::AndIOp::create(b, visible, exists) : exists;
+    }
     Value hidden = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
     score = arith::SelectOp::create(b, visible, score, hidden);
@@ -304,11 +319,10 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
     masked->setAttr(KVBufferDialect::kEdgeTilesAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(masked.thenBlock());
-  Value hidden = MaskOp::create(
-      b, shaped(/*isEdge=*/true), tile.query, tile.queries, tile.key, tile.keys,
-      listed ? MaskAttr::get(op.getContext(), false, -1, -1)
-             : op.getMaskValue(),
-      tile.group);
+  Value hidden = shaped(/*isEdge=*/true);
+  if (!listed)
+    hidden = MaskOp::create(b, hidden, tile.query, tile.queries, tile.key,
+                            tile.keys, op.getMaskValue(), tile.group);
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
   scf::YieldOp::create(b, shaped(/*isEdge=*/false));

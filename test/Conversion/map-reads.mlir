@@ -1,0 +1,33 @@
+// What a map reads of no element stands before the wait for the product whose elements it
+// takes: numbers of columns, of rows, of both. What it reads by an element stands behind.
+
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a --convert-kvbuffer-to-gpu | FileCheck %s
+
+!qo = memref<?x?x4x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 128>
+
+// The loop over whole tiles: 32 keys a lane, and two rows.
+// CHECK-LABEL: gpu.func @documents(
+// CHECK:         kvbuffer.wgmma_wait {{.*}}pending = 1
+// CHECK:         scf.while (%{{.*}} = %true,
+// CHECK:         scf.for
+// CHECK-NOT:       memref.load {{.*}}xi32
+// CHECK:           kvbuffer.wgmma c(
+// CHECK-COUNT-34:  memref.load %{{.*}}xi32
+// CHECK-NOT:       memref.load
+// CHECK:           kvbuffer.wgmma_wait {{.*}}pending = 1
+// CHECK-NOT:       memref.load
+// CHECK:           kvbuffer.wgmma_wait
+func.func @documents(%q: !qo, %k: !kv, %v: !kv,
+    %doc: memref<?x?xi32> {kvbuffer.name = "doc", kvbuffer.shape = ["batch", "seq_k"]}, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%doc : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %d: memref<?x?xi32>):
+      %x = memref.load %d[%batch, %row] : memref<?x?xi32>
+      %y = memref.load %d[%batch, %key] : memref<?x?xi32>
+      %same = arith.cmpi eq, %x, %y : i32
+      kvbuffer.yield %same : i1
+    }
+  return
+}
