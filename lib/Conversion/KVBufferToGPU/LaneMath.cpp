@@ -49,6 +49,16 @@ void kvbuf::lowerOp(Lanes &lanes, FragmentFillOp op) {
   for (Type type : types) {
     Attribute value = b.getFloatAttr(getElementTypeOrSelf(type),
                                      op.getValue().convertToFloat());
+    // LLVM has no 8-bit floats.
+    if (getElementTypeOrSelf(type).getIntOrFloatBitWidth() == 8) {
+      auto vector = cast<VectorType>(type);
+      auto bytes = vector.clone(b.getI8Type());
+      APInt bits = cast<FloatAttr>(value).getValue().bitcastToAPInt();
+      values.push_back(arith::BitcastOp::create(
+          b, vector,
+          arith::ConstantOp::create(b, DenseElementsAttr::get(bytes, bits))));
+      continue;
+    }
     if (auto vector = dyn_cast<VectorType>(type))
       value = DenseElementsAttr::get(vector, value);
     values.push_back(
@@ -631,7 +641,9 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
   Type weights = findWeightType(op.getMax());
   for (auto [row, m, l] :
        llvm::enumerate(lanes.get(op.getMax()), lanes.rowValues(op.getSum()))) {
-    Value keys = lanes.reduceLanes(atom, l, /*isMax=*/false);
+    // What a reduction has made is of the whole row.
+    bool isWhole = op.getSum().getDefiningOp<RowReduceOp>() != nullptr;
+    Value keys = isWhole ? l : lanes.reduceLanes(atom, l, /*isMax=*/false);
     FinishedRow finished = op.getUnbounded()
                                ? finishUnbounded(lanes, op, m, keys, one)
                                : finishRow(lanes, m, keys, scale, sink, one);

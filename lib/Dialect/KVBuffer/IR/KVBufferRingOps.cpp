@@ -91,6 +91,24 @@ LogicalResult LaunchSizeOp::verify() {
   return success();
 }
 
+/// Whether all that is put into a slot's ring is one value, in whatever order.
+static bool isOfOneValue(Value staged) {
+  auto wait = slotOfView(staged).getDefiningOp<RingWaitOp>();
+  if (!wait)
+    return false;
+  bool isPut = false;
+  for (Operation *user : wait.getRing().getUsers()) {
+    if (isa<RingLoadOp>(user))
+      return false;
+    if (auto put = dyn_cast<RingPutOp>(user)) {
+      isPut = true;
+      if (!put.getFragment().getDefiningOp<FragmentFillOp>())
+        return false;
+    }
+  }
+  return isPut;
+}
+
 LogicalResult MmaStartOp::verify() {
   StagedType b = getB().getType();
   PendingType result = getResult().getType();
@@ -141,7 +159,8 @@ LogicalResult MmaStartOp::verify() {
     return success();
   // Columns that lie side by side have the order in which they were put.
   auto a = dyn_cast_or_null<MmaLayoutAttr>(fragment.getLayout());
-  bool isPut = a && b.getParams().getOrder() == Dimension::Cols;
+  bool isPut = a && (b.getParams().getOrder() == Dimension::Cols ||
+                     isOfOneValue(getB()));
   return verifyProductLayouts(
       *this, fragment.getLayout(),
       acc.forOperand(Role::B, getTransposeB(),

@@ -45,6 +45,13 @@ struct Channel {
   Value narrow;
 };
 
+/// An operand of groups' products that is one value: a slot that a team puts
+/// once.
+struct Constant {
+  FragmentFillOp fill;
+  Value ring;
+};
+
 /// What a team does with tiles.
 enum class Part { Multiplies, Moves, Widens };
 
@@ -52,11 +59,12 @@ enum class Part { Multiplies, Moves, Widens };
 /// of each channel by the same rules, so that they agree.
 class TeamWriter {
 public:
-  TeamWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels, Part part,
-             ScheduleAttr schedule, int64_t groups)
-      : b(b), channels(channels), isProducer(part == Part::Moves),
-        isConsumer(part == Part::Multiplies), schedule(schedule),
-        groups(groups),
+  TeamWriter(ImplicitLocOpBuilder &b, ArrayRef<Channel> channels,
+             ArrayRef<Constant> constants, Part part, ScheduleAttr schedule,
+             int64_t groups)
+      : b(b), channels(channels), constants(constants),
+        isProducer(part == Part::Moves), isConsumer(part == Part::Multiplies),
+        schedule(schedule), groups(groups),
         count(
             channels.size(), [this](Operation *op) { return channelOf(op); },
             constant(0)) {}
@@ -65,6 +73,8 @@ public:
   LogicalResult writeOp(Operation *op);
   /// Consumers: releases every slot after its last read.
   void release();
+  /// At a team's start: puts the slots of constant operands, or awaits them.
+  void putConstants();
 
 private:
   Value constant(int64_t value) {
@@ -131,6 +141,7 @@ private:
 
   ImplicitLocOpBuilder &b;
   ArrayRef<Channel> channels;
+  ArrayRef<Constant> constants;
   bool isProducer, isConsumer;
   ScheduleAttr schedule;
   /// Groups of consumers, each with as many of a tile's rows.
@@ -141,6 +152,8 @@ private:
   /// The filling that a token of the tile program stands for.
   llvm::DenseMap<Value, std::pair<unsigned, Value>> tokens;
   SmallVector<RingWaitOp> waits;
+  /// Slots of constant operands, where this team has awaited them.
+  llvm::DenseMap<Operation *, Value> constantSlots;
   /// What has been posted and is still to be taken by the producers.
   llvm::DenseMap<Operation *, Value> posted;
 };
@@ -186,6 +199,25 @@ void TeamWriter::widen(const Channel &channel, Value fill) {
       DimensionAttr::get(b.getContext(), Dimension::Cols));
   RingReleaseOp::create(b, channel.narrow, fill);
   RingPutOp::create(b, load, channel.value, fill, /*transpose=*/false);
+}
+
+void TeamWriter::putConstants() {
+  Value first = constant(0);
+  for (Constant operand : constants) {
+    auto type = cast<RingType>(operand.ring.getType());
+    KVBufferAttr params = type.getParams();
+    if (isConsumer) {
+      constantSlots[operand.fill] =
+          RingWaitOp::create(b, operand.ring, first).getStaged();
+    } else if (!isProducer) {
+      auto fragment = FragmentType::get(b.getContext(), params.getBN(),
+                                        params.getSmemCols(),
+                                        params.getElementType(), Role::A);
+      Value all =
+          FragmentFillOp::create(b, fragment, operand.fill.getValueAttr());
+      RingPutOp::create(b, all, operand.ring, first, /*transpose=*/false);
+    }
+  }
 }
 
 void TeamWriter::post(NextTileOp op) {
@@ -357,6 +389,14 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
     }
   }
 
+  if (auto fill = dyn_cast<FragmentFillOp>(op))
+    if (Value slot = constantSlots.lookup(op)) {
+      map.map(fill.getFragment(),
+              FragmentLoadOp::create(
+                  b, fill.getFragment().getType(), slot, /*row=*/0, /*col=*/0,
+                  DimensionAttr::get(b.getContext(), Dimension::Cols)));
+      return success();
+    }
   if (auto load = dyn_cast<DramLoadOp>(op)) {
     std::optional<unsigned> c = channelOf(op);
     if (!c)
@@ -685,6 +725,31 @@ static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
       params.getWarpSize(), order, params.getOpen());
 }
 
+/// The ring of an operand that is one value: rows enough for the warps that put
+/// it, of which products read as many as it has.
+static Value constantRing(ImplicitLocOpBuilder &b, FragmentFillOp fill,
+                          int64_t warps, StringRef from, ArrayAttr to,
+                          const TargetInfo &target) {
+  FragmentType type = fill.getFragment().getType();
+  Type element = type.getElementType();
+  const MatrixInstruction &mma =
+      target.matrixInstructionsFor(elementName(element)).front();
+  int64_t rows = mma.m * warps, cols = type.getCols(),
+          bytes = element.getIntOrFloatBitWidth() / 8;
+  Swizzle swizzle = target.swizzle(mma, cols * bytes, bytes,
+                                   /*transposed=*/true, /*direct=*/true);
+  auto params = KVBufferAttr::get(
+      b.getContext(), Operand::Any, element, Policy::DoubleBuffered,
+      ArrayRef<int64_t>(),
+      swizzle.movesVectors() ? swizzleList(swizzle) : SmallVector<int64_t>(),
+      rows, /*WN=*/rows, /*BK=*/cols, /*num_threads=*/0, /*depth=*/cols,
+      /*kv_num_heads=*/1, /*full_kv=*/true, /*cache_depth=*/cols,
+      /*head_dim_offset=*/0, /*reg_chunk_depth=*/cols, /*smem_depth=*/cols,
+      /*stages=*/1, /*warp_size=*/0, Dimension::Rows, /*open=*/0);
+  auto alloc = AllocOp::create(b, BufferType::get(b.getContext(), params));
+  return RingOp::create(b, alloc.getBuffer(), from, to, /*shared=*/false);
+}
+
 struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
   using Base::Base;
 
@@ -766,6 +831,16 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                                      /*shared=*/false);
     }
     b.setLoc(kernel.getLoc());
+    SmallVector<Constant> constants;
+    if (widens.warps && target->turnsBytesForGroups())
+      kernel.walk([&](FragmentFillOp fill) {
+        if (llvm::any_of(fill->getUsers(), [&](Operation *user) {
+              auto product = dyn_cast<MmaOp>(user);
+              return product && product.getB() == fill.getFragment();
+            }))
+          constants.push_back({fill, constantRing(b, fill, widens.warps,
+                                                  wideners, to, *target)});
+      });
     // Two numbers in the box: the producers look one tile ahead.
     if (counts)
       channels.push_back(
@@ -811,7 +886,8 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
       auto team = TeamOp::create(b, member.name, member.warps, /*copies=*/1,
                                  /*BM=*/0, member.registers);
       b.createBlock(&team.getBody());
-      TeamWriter writer(b, channels, member.part, schedule, groups);
+      TeamWriter writer(b, channels, constants, member.part, schedule, groups);
+      writer.putConstants();
       // What stands before the teams, buffers and channels, stays.
       for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
            op != end; op = op->getNextNode())

@@ -138,8 +138,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     while (point && !isa<MmaWaitOp, MmaStartOp>(point))
       point = point->getNextNode();
     auto wait = dyn_cast_or_null<MmaWaitOp>(point);
-    if (!wait || wait.getYounger() ||
-        !llvm::any_of(wait.getAcc().getUsers(), [&](Operation *user) {
+    if (!wait || !llvm::any_of(wait.getAcc().getUsers(), [&](Operation *user) {
           auto rescale = dyn_cast<RescaleOp>(user);
           return rescale && rescale.getAddend() == wait.getAcc();
         }))

@@ -218,9 +218,9 @@ Value CacheScales::add(Value x, Value y) {
   });
 }
 
-Value CacheScales::finish(Value out, Value v, AttentionOp op) {
+Value CacheScales::finish(Value out, Value v, AttentionOp op, bool isGained) {
   if (!isScaledByToken(typeOf(v))) {
-    if (float gain = weightGain(weightsOf(op)); gain != 1)
+    if (float gain = weightGain(weightsOf(op)); gain != 1 && !isGained)
       out = multiply(out,
                      arith::ConstantOp::create(b, b.getF32FloatAttr(1 / gain)));
     return multiply(out, ofHead(v));

@@ -116,7 +116,9 @@ public:
                                             FragmentType type, AttentionOp op);
   /// The output, an accumulator, times V's scale, and divided by what weights
   /// were multiplied by.
-  mlir::Value finish(mlir::Value out, mlir::Value v, AttentionOp op);
+  /// `isGained`: what the output was divided by has the gain of the weights.
+  mlir::Value finish(mlir::Value out, mlir::Value v, AttentionOp op,
+                     bool isGained = false);
 
 private:
   /// The scales of element `dim` of a tile's tokens.

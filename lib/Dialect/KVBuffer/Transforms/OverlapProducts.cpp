@@ -13,7 +13,6 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include <algorithm>
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPPRODUCTS
@@ -52,13 +51,17 @@ struct TileLoop {
   /// they need.
   OpSlice ahead;
 
+  /// Whether the softmax adds weights up, and not a product.
+  bool addsUp() { return !softmax.getNewSum().use_empty(); }
   /// What the products take of that, and the next iteration.
   SmallVector<Value> handed() {
     SmallVector<Value> values{softmax.getP()};
     for (Output &output : outputs)
       values.push_back(output.addsApart() ? softmax.getRescale()
                                           : output.rescale.getResult());
-    values.append({softmax.getNewMax(), softmax.getNewSum()});
+    values.push_back(softmax.getNewMax());
+    if (addsUp())
+      values.push_back(softmax.getNewSum());
     return values;
   }
 
@@ -91,8 +94,8 @@ bool matchOutputs(TileLoop &t) {
   OnlineSoftmaxOp softmax = t.softmax;
   auto max = t.carried(softmax.getMax()), sum = t.carried(softmax.getSum());
   ValueRange yielded = t.loop.getYieldedValues();
-  if (!max || !sum || yielded[*max] != softmax.getNewMax() ||
-      yielded[*sum] != softmax.getNewSum())
+  if (!max || yielded[*max] != softmax.getNewMax() ||
+      (t.addsUp() && (!sum || yielded[*sum] != softmax.getNewSum())))
     return false;
   for (Operation *user : softmax.getRescale().getUsers()) {
     auto rescale = dyn_cast<RescaleOp>(user);
@@ -122,7 +125,8 @@ bool matchOutputs(TileLoop &t) {
     Operation *before = one.rescale;
     return before->isBeforeInBlock(other.rescale);
   });
-  return !t.outputs.empty() && t.loop.getNumResults() == t.outputs.size() + 2 &&
+  return !t.outputs.empty() &&
+         t.loop.getNumResults() == t.outputs.size() + 1 + t.addsUp() &&
          softmax.getP().hasNUses(t.outputs.size());
 }
 
@@ -249,10 +253,15 @@ struct OverlapProductsPass
     });
 
     // What is added apart awaits its product behind the softmax.
-    std::stable_partition(order.begin(), order.end(), [&](const auto &entry) {
+    PipelineOrder last;
+    llvm::erase_if(order, [&](const auto &entry) {
       auto rescale = dyn_cast<RescaleOp>(entry.first);
-      return !rescale || !rescale.getAddend();
+      bool isLast = rescale && rescale.getAddend();
+      if (isLast)
+        last.push_back(entry);
+      return isLast;
     });
+    llvm::append_range(order, last);
     // Only the first scores are of the first tile.
     constexpr StringLiteral isWhole = "kvbuffer.whole_in_loop";
     if (loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))

@@ -581,6 +581,19 @@ void TileProgram::computeTile() {
   bool scalesWeights = isScaledByToken(op.getV().getType()) ||
                        (gain != 1 && !schedule.getMovingTeam());
   bool apart = addsTilesApart(op, target);
+  // Weights of bytes are added up as they were rounded, by the matrix unit,
+  // where nothing but the output needs their sum: additions are an eighth of
+  // what groups execute otherwise. Each of 8 columns of ones has an eighth.
+  const MovingTeam *team = schedule.getMovingTeam();
+  constexpr int64_t sumCols = 8;
+  bool sumsByUnit = apart && team && team->widens.warps && gain != 1 &&
+                    !op.getLse() && !op.getSink() && !schedule.getSumKeys();
+  FragmentType sumType = fragment(BM, sumCols, b.getF32Type(), Role::Acc);
+  Value ones, noSum = init.back();
+  if (sumsByUnit) {
+    ones = fill(fragment(sumCols, BN, weights, Role::B), 1.0f / sumCols);
+    init.back() = fill(sumType, 0.0f);
+  }
   double softmaxScale = softmaxScaleOf(op);
 
   // The iterations from `first` to `last`, from a state on.
@@ -617,7 +630,7 @@ void TileProgram::computeTile() {
       s = shapeScores(b, op, args, s, at, tiles.edges, i);
       auto softmax = OnlineSoftmaxOp::create(
           b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
-          l, b.getF32FloatAttr(softmaxScale),
+          sumsByUnit ? noSum : l, b.getF32FloatAttr(softmaxScale),
           /*masked=*/b.getUnitAttr(), unboundedScoresOf(op));
       if (gain != 1 && !scalesWeights)
         softmax.setGainAttr(b.getF32FloatAttr(gain));
@@ -636,8 +649,13 @@ void TileProgram::computeTile() {
       if (apart)
         newAcc =
             RescaleOp::create(b, accType, scaled, softmax.getRescale(), newAcc);
-      scf::YieldOp::create(
-          b, ValueRange{newAcc, softmax.getNewMax(), softmax.getNewSum()});
+      Value newSum = softmax.getNewSum();
+      if (sumsByUnit) {
+        Value sum = MmaOp::create(b, softmax.getP(), ones, fill(sumType, 0.0f),
+                                  /*transpose_b=*/true);
+        newSum = RescaleOp::create(b, sumType, l, softmax.getRescale(), sum);
+      }
+      scf::YieldOp::create(b, ValueRange{newAcc, softmax.getNewMax(), newSum});
     }
     return loop;
   };
@@ -648,14 +666,16 @@ void TileProgram::computeTile() {
   Value sink;
   if (op.getSink())
     sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
-  auto finish = SoftmaxFinishOp::create(b, accType, rowType, loop.getResult(0),
-                                        loop.getResult(1), loop.getResult(2),
-                                        /*excess=*/Value(), sink,
-                                        b.getF32FloatAttr(softmaxScale),
-                                        unboundedScoresOf(op));
+  Value sum = loop.getResult(2);
+  if (sumsByUnit)
+    sum = RowReduceOp::create(b, rowType, Reduction::Sum, sum);
+  auto finish = SoftmaxFinishOp::create(
+      b, accType, rowType, loop.getResult(0), loop.getResult(1), sum,
+      /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScale),
+      unboundedScoresOf(op));
   Type outElement = op.getOutElementType();
-  Value out =
-      roundOutput(b, scales.finish(finish.getResult(), v, op), outElement);
+  Value out = roundOutput(
+      b, scales.finish(finish.getResult(), v, op, sumsByUnit), outElement);
   Value otile =
       DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
                          operand(op.getOut()), at, left,

@@ -1,0 +1,44 @@
+// Attention over bytes on sm_90a: what producers load of V a team turns into a ring whose
+// columns lie side by side, and puts ones that weights are added up by; a tile's product is
+// awaited behind the softmax, whose maxima K's slot waits for, and added by the rescaling.
+
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s
+
+// CHECK-DAG: #[[ORDER:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 16, 32], warps = [1, 2], order = [1, 8, 2, 4, 16], columns = [2, 4, 8, 1]>
+// CHECK-DAG: #[[ASLOADED:.*]] = #kvbuffer.kv_buffer<v, f8E5M2, {{.*}}swizzle = [2, 0, 3], BN = 128, {{.*}}num_threads = 64, depth = 64, stages = 2>
+// CHECK-DAG: #[[TURNED:.*]] = #kvbuffer.kv_buffer<v, f8E5M2, double_buffered, mma_shape = [16, 8, 32], BN = 128, {{.*}}num_threads = 256, depth = 64, stages = 2, order = cols>
+// CHECK-DAG: #[[ROW:.*]] = #kvbuffer.kv_buffer<32x128xf8E4M3FN, swizzle = [3, 0, 3]>
+// CHECK-DAG: %[[RAW:.*]] = kvbuffer.ring %{{.*}} from @producers to [@wideners] : <#[[ASLOADED]]>
+// CHECK-DAG: %[[V:.*]] = kvbuffer.ring %{{.*}} from @wideners to [@consumers] : <#[[TURNED]]>
+// CHECK-DAG: %[[ONES:.*]] = kvbuffer.ring %{{.*}} from @wideners to [@consumers] : <#[[ROW]]>
+// CHECK:     kvbuffer.team @consumers warps(8) registers(232) {
+// CHECK:       %[[SLOT:.*]] = kvbuffer.ring_wait %[[ONES]][%c0]
+// CHECK:       scf.for
+// CHECK:         %[[S:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}} {transpose_b}
+// CHECK:         %[[T:.*]] = kvbuffer.mma_start %[[P:.*]], %{{.*}} : {{.*}}<#[[TURNED]]> -> <128x64xf32
+// CHECK:         %[[L:.*]] = kvbuffer.mma_start %[[P]], %{{.*}} {transpose_b} : {{.*}} -> <128x8xf32
+// CHECK:         kvbuffer.mma_wait %[[S]] {younger = 2 : i64}
+// CHECK:         %{{.*}}, %[[M:.*]], %{{.*}}, %{{.*}} = kvbuffer.online_softmax {{.*}}gain = 2.560000e+02
+// CHECK-NEXT:    kvbuffer.ring_release
+// CHECK-NEXT:    %[[TILE:.*]] = kvbuffer.mma_wait %[[T]] {younger = 1 : i64}
+// CHECK-NEXT:    kvbuffer.ring_release %[[V]]
+// CHECK-NEXT:    kvbuffer.rescale %{{.*}}, %{{.*}} plus %[[TILE]]
+// CHECK-NEXT:    %[[SUM:.*]] = kvbuffer.mma_wait %[[L]] {younger = 0 : i64}
+// CHECK-NEXT:    kvbuffer.rescale %{{.*}}, %{{.*}} plus %[[SUM]] : <128x8xf32
+// CHECK:         kvbuffer.row_reduce sum
+// CHECK:     kvbuffer.team @wideners warps(2) registers(40) {
+// CHECK:       %[[ALL:.*]] = kvbuffer.fragment_fill 1.250000e-01 : <32x128xf8E4M3FN, a
+// CHECK:       kvbuffer.ring_put %[[ALL]] into %[[ONES]][%c0]
+// CHECK:         %[[READ:.*]] = kvbuffer.ring_wait %[[RAW]][%[[I:.*]]]
+// CHECK-NEXT:    %[[F:.*]] = kvbuffer.fragment_load %[[READ]][0, 0] : <#[[ASLOADED]]> -> <128x64xf8E5M2, b, #[[ORDER]]>
+// CHECK-NEXT:    kvbuffer.ring_put %[[F]] into %[[V]][%[[I]]]
+// CHECK-NEXT:    kvbuffer.ring_release %[[RAW]][%[[I]]]
+// CHECK:     kvbuffer.team @producers warps(2) registers(40) {
+
+!q = memref<?x?x2x64xf8E5M2>
+!o = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<dense, f8E5M2, heads = 1, head_size = 64>
+func.func @attention(%q: !q, %k: !kv, %v: !kv, %o: !o) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !kv, !kv, !o
+  return
+}
