@@ -74,10 +74,10 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   choice.mma = {mma.m, mma.n, mma.k};
   choice.swapAB = !target.feedsItself(mma, /*swapped=*/false);
   choice.splitKeys = true;
+  choice.equalShares = request.lengthsDiffer;
   ScheduleChoice roles = choice;
   if (chooseLatentRoles(target, request, roles))
     return roles;
-  choice.equalShares = request.lengthsDiffer;
   int64_t rows = choice.swapAB ? mma.n : mma.m;
   TileOperands operands{request.headSize,   request.valueHeadSize, 2,
                         request.cacheBytes, request.cacheBytes,    true,

@@ -98,9 +98,10 @@ static constexpr int64_t kItemsAtOnce = 4;
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  if (lower.machine.hasRings())
-    return op.emitOpError() << "has no per-lane form beside kvbuffer.ring: "
-                               "the lanes of a warp look at the items together";
+  if (lower.machine.hasRings() && op->getParentOfType<TeamOp>())
+    return op.emitOpError() << "has no per-lane form in a team beside "
+                               "kvbuffer.ring: the lanes of a warp look at the "
+                               "items together; expected it before the teams";
   Block &body = op.getBody().front();
   Value zero = lower.i32(0), wave = lower.i32(lower.target.waveSize);
   Value items = lower.toI32(lower.single(op.getItems()));

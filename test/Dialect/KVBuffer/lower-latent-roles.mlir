@@ -1,7 +1,10 @@
 // Latent attention where groups of warps multiply together: teams of the scores, of each
 // half of O's columns, and one that moves. Three rings of parts of a row, of which two
 // teams read the first two.
-// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a schedule=equal_shares=false" | FileCheck %s
+// Where lengths may differ, each team walks over the pieces of the block's share, and
+// counts fillings and entries on.
+// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a | FileCheck %s --check-prefix=SHARES
 // Who asks for no producers gets the program of alike warps.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a schedule=producers=0" | FileCheck %s --check-prefix=ALIKE
 
@@ -14,6 +17,21 @@
 // CHECK-DAG: #[[LEFT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 3, {{.*}}cache_depth = 576>
 // CHECK-DAG: #[[RIGHT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 256>
 // CHECK-DAG: #[[REST:.*]] = #kvbuffer.kv_buffer<64x64xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 512>
+
+// SHARES-LABEL: gpu.func @latent
+// SHARES: kvbuffer.share_work
+// SHARES: kvbuffer.team @scores
+// SHARES-NEXT: scf.for %{{.*}} = %first to %end step %c1 iter_args(%{{.*}} = %start, %[[TILES:.*]] = %c0, %[[PIECES:.*]] = %c0)
+// SHARES: kvbuffer.ring_wait %{{.*}}[%[[PIECES]]]
+// SHARES: scf.for
+// SHARES: arith.addi %[[TILES]], %{{.*}}
+// SHARES: kvbuffer.ring_wait
+// SHARES: kvbuffer.team @left
+// SHARES-NEXT: scf.for
+// SHARES: kvbuffer.team @right
+// SHARES-NEXT: scf.for
+// SHARES: kvbuffer.team @load
+// SHARES-NEXT: scf.for
 
 // ALIKE-LABEL: gpu.func @latent
 // ALIKE-NOT: kvbuffer.teams
@@ -66,6 +84,10 @@
 // CHECK: kvbuffer.cache_tile
 // CHECK-COUNT-3: kvbuffer.ring_load
 // CHECK-NOT: kvbuffer.ring_load
+// Of the third tile after it, or the last one.
+// CHECK: arith.addi %{{.*}}, %c3
+// CHECK: kvbuffer.cache_tile
+// CHECK-COUNT-3: kvbuffer.ring_ahead
 func.func @latent(%q: !q, %rows: !rows, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
   return

@@ -151,10 +151,16 @@ private:
   /// splits there are then.
   std::pair<mlir::Value, mlir::Value> shareOfSplits(const Tiles &tiles,
                                                     mlir::Value splitCount);
-  /// Each block has a split of one sequence, which teams compute
-  /// (DecodeRoles.cpp).
+  /// What teams compute (DecodeRoles.cpp).
   void buildRoles();
   struct Roles;
+  struct RolePiece;
+  /// The block's split of a sequence; whether it has one is its `isMine`.
+  RolePiece splitOfRoles();
+  /// Lets a team compute `build` for each of the block's pieces: its split, or
+  /// those of its share of all sequences.
+  void forEachPiece(const Roles &roles,
+                    llvm::function_ref<void(const RolePiece &)> build);
   /// Slots of `rows` x `cols` elements, whose tiles are columns from `offset`
   /// on of rows of `depthInMemory`.
   mlir::TypedValue<RingType> makeRing(int64_t rows, int64_t cols,
@@ -164,15 +170,11 @@ private:
   void makeChannels(Roles &roles);
   /// What the team of the scores does, that of half of O's columns, and the one
   /// that moves.
-  void computeScores(const Roles &roles);
-  void computeHalf(const Roles &roles, unsigned half);
-  void moveTiles(const Roles &roles);
-  /// The number of a filling or entry of tile `i`, after `before` others.
-  mlir::Value numberOf(int64_t before, mlir::Value i);
-  /// The first key of the tile that is tile `i`, from the last one on.
-  mlir::Value keyOf(const Roles &roles, mlir::Value i);
-  /// Each block has a share of all sequences.
-  void buildShares();
+  void computeScores(const Roles &roles, const RolePiece &own);
+  void computeHalf(const Roles &roles, const RolePiece &own, unsigned half);
+  void moveTiles(const Roles &roles, const RolePiece &own);
+  /// The first key of the piece's tile `i`, from the last one on.
+  mlir::Value keyOf(const RolePiece &own, mlir::Value i);
   /// Ragged queries: rows past those that the launch says a sequence has at
   /// most (`seq_q`), which the device alone knows better. One block computes a
   /// tile of them over all of its keys: slow, but no row is left out.
@@ -183,6 +185,22 @@ private:
   struct Piece {
     mlir::Value number, count, base;
   };
+  /// Each block has a share of all sequences.
+  void buildShares();
+  /// What a block knows of its share: its units `from` to `upto`, of `size`;
+  /// the sequences that have some, and the first one's first unit.
+  struct Shares {
+    mlir::Value pause, size, first, start, end, from, upto;
+  };
+  Shares divideShares();
+  /// The tiles of a sequence that are the block's, of whose `units` the first
+  /// is unit `start` of all, and unit `stop` the next one's.
+  struct OwnTiles {
+    mlir::Value first, last;
+    Piece piece;
+  };
+  OwnTiles ownTilesOf(const Shares &shares, const Tiles &tiles,
+                      mlir::Value start, mlir::Value units, mlir::Value stop);
   /// Computes the tiles [first, last), one piece of sequence `batch`.
   void computePiece(const Tiles &tiles, mlir::Value first, mlir::Value last,
                     const Piece &piece);

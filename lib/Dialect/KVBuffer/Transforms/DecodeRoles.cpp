@@ -36,12 +36,15 @@ using namespace kvbuf;
 static constexpr llvm::StringLiteral kScores = "scores", kLeft = "left",
                                      kRight = "right", kLoad = "load";
 
+/// Tiles that come from DRAM before they have slots.
+static constexpr int64_t kTilesAhead = 3;
+
 namespace {
 /// Some columns of a row of keys, with slots of their own.
 struct Part {
   int64_t first, cols;
   TypedValue<RingType> ring;
-  /// Fillings before the first tile: queries that pass through.
+  /// Fillings before the first tile of a piece: queries that pass through.
   int64_t before = 0;
 };
 } // namespace
@@ -53,11 +56,53 @@ struct DecodeProgram::Roles {
   TypedValue<RingType> queries, weights;
   /// By what each half's rows are rescaled.
   Value factors[2];
-  /// The tiles of this block, counted from the last one; whether it has any
-  /// part of the sequence, and which.
-  Value first, end, count, isMine;
-  Piece piece;
+  /// How the block's work is divided, where it has shares of all sequences.
+  Shares shares;
+};
+
+/// A piece of a sequence, which a block's teams compute: `count` tiles of keys
+/// before tile `end`, from the last one to the first.
+struct DecodeProgram::RolePiece {
   Tiles tiles;
+  Value end, count;
+  Piece piece;
+  /// Of a split: whether there is one.
+  Value isMine;
+  /// Tiles and pieces that the block has had before, by which fillings and
+  /// entries are counted.
+  Value tilesBefore, piecesBefore;
+
+  /// The number of what each tile has one of and each piece `perPiece` others,
+  /// of which `before` come before that of tile `i`.
+  Value number(ImplicitLocOpBuilder &b, Value i, int64_t perPiece,
+               int64_t before) const {
+    auto constant = [&](int64_t value) {
+      return arith::ConstantIndexOp::create(b, value);
+    };
+    Value number = arith::AddIOp::create(b, tilesBefore, i);
+    if (perPiece)
+      number = arith::AddIOp::create(
+          b, number,
+          arith::MulIOp::create(b, piecesBefore, constant(perPiece))
+              .getResult());
+    if (before)
+      number = arith::AddIOp::create(b, number, constant(before));
+    return number;
+  }
+  /// That of the filling of a part that has tile `i`, and of the one before the
+  /// first, which queries pass through.
+  Value filling(ImplicitLocOpBuilder &b, const Part &part, Value i) const {
+    return number(b, i, part.before, part.before);
+  }
+  Value ofQueries(ImplicitLocOpBuilder &b, const Part &part) const {
+    return number(b, arith::ConstantIndexOp::create(b, 0), part.before, 0);
+  }
+  /// That of a half's entry behind those of `i` tiles: a piece ends with maxima
+  /// and sums, and the second half takes one ahead.
+  Value entry(ImplicitLocOpBuilder &b, unsigned half, Value i,
+              int64_t after = 0) const {
+    return number(b, i, 2 + half, after);
+  }
 };
 
 static ArrayAttr symbols(MLIRContext *context, ArrayRef<StringRef> names) {
@@ -127,7 +172,7 @@ static Value columnsOf(ImplicitLocOpBuilder &b, Value staged, int64_t first,
   return StagedViewOp::create(b, view, staged, 0, first);
 }
 
-void DecodeProgram::computeScores(const Roles &roles) {
+void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   FragmentType pType = fragment(BM, BN, weights, Role::A);
   auto pending = PendingType::get(b.getContext(), BM, BN, b.getF32Type());
@@ -139,26 +184,27 @@ void DecodeProgram::computeScores(const Roles &roles) {
     Value q;
   };
   SmallVector<Columns> columns;
-  Value rest = RingWaitOp::create(b, roles.queries, zero);
+  Value rest = RingWaitOp::create(b, roles.queries, own.piecesBefore);
   for (const Part &part : roles.parts) {
     int64_t end = part.first + part.cols;
     int64_t inRegisters = std::clamp(roles.sizes.queries, part.first, end);
     if (inRegisters > part.first) {
       int64_t cols = inRegisters - part.first;
-      Value staged = RingWaitOp::create(b, part.ring, zero);
+      Value number = own.ofQueries(b, part);
+      Value staged = RingWaitOp::create(b, part.ring, number);
       Value q = FragmentLoadOp::create(
           b, fragment(BM, cols, element, Role::A), staged, 0, 0,
           DimensionAttr::get(b.getContext(), Dimension::Cols));
-      RingReleaseOp::create(b, part.ring, zero);
+      RingReleaseOp::create(b, part.ring, number);
       columns.push_back({&part, part.first, cols, q});
     }
     if (end > inRegisters)
       columns.push_back({&part, inRegisters, end - inRegisters, Value()});
   }
-  EdgeTiles edges(b, roles.tiles.range, roles.end, bn, mask);
+  EdgeTiles edges(b, own.tiles.range, own.end, bn, mask);
   Value low = fill(rowType, -std::numeric_limits<float>::infinity()),
         nothing = fill(rowType, 0.0f), same = fill(rowType, 1.0f);
-  auto loop = scf::ForOp::create(b, zero, roles.count, one,
+  auto loop = scf::ForOp::create(b, zero, own.count, one,
                                  ValueRange{low, nothing, same});
   if (!mask.boundsLeft())
     loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
@@ -166,21 +212,21 @@ void DecodeProgram::computeScores(const Roles &roles) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar();
-    Value key = keyOf(roles, i);
+    Value key = keyOf(own, i);
     SmallVector<Value> products;
     SmallVector<std::pair<const Part *, Value>> read;
     Value staged;
-    for (const Columns &own : columns) {
-      const Part &part = *own.part;
+    for (const Columns &some : columns) {
+      const Part &part = *some.part;
       if (read.empty() || read.back().first != &part) {
-        Value number = numberOf(part.before, i);
+        Value number = own.filling(b, part, i);
         staged = RingWaitOp::create(b, part.ring, number);
         read.push_back({&part, number});
       }
-      Value q =
-          own.q ? own.q
-                : columnsOf(b, rest, own.first - roles.sizes.queries, own.cols);
-      Value k = columnsOf(b, staged, own.first - part.first, own.cols);
+      Value q = some.q;
+      if (!q)
+        q = columnsOf(b, rest, some.first - roles.sizes.queries, some.cols);
+      Value k = columnsOf(b, staged, some.first - part.first, some.cols);
       products.push_back(MmaStartOp::create(
           b, pending, q, k, products.empty() ? Value() : products.back(),
           /*transpose_b=*/true));
@@ -188,13 +234,13 @@ void DecodeProgram::computeScores(const Roles &roles) {
     // The second half's product runs beside this tile's softmax.
     MmaWaitOp::create(b, products[products.size() - 2], /*younger=*/1);
     QueuePutOp::create(b, ValueRange{loop.getRegionIterArg(2)},
-                       roles.factors[1], i);
+                       roles.factors[1], own.entry(b, 1, i));
     Value s = MmaWaitOp::create(b, products.back(), /*younger=*/0);
     for (auto [part, number] : read)
       RingReleaseOp::create(b, part->ring, number);
     s = shapeScores(
         b, op, args, s,
-        {batch, head, firstQuery, key, queries, roles.tiles.keys, group}, edges,
+        {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges,
         i);
     auto softmax = OnlineSoftmaxOp::create(
         b, pType, rowType, rowType, rowType, s, loop.getRegionIterArg(0),
@@ -202,52 +248,56 @@ void DecodeProgram::computeScores(const Roles &roles) {
         unbounded);
     // The first half rescales while weights are on their way.
     QueuePutOp::create(b, ValueRange{softmax.getRescale()}, roles.factors[0],
-                       i);
-    RingPutOp::create(b, softmax.getP(), roles.weights, i,
+                       own.entry(b, 0, i));
+    RingPutOp::create(b, softmax.getP(), roles.weights, own.number(b, i, 0, 0),
                       /*transpose=*/false);
     scf::YieldOp::create(b, ValueRange{softmax.getNewMax(), softmax.getNewSum(),
                                        softmax.getRescale()});
   }
-  RingReleaseOp::create(b, roles.queries, zero);
+  RingReleaseOp::create(b, roles.queries, own.piecesBefore);
   QueuePutOp::create(b, ValueRange{loop.getResult(2)}, roles.factors[1],
-                     roles.count);
+                     own.entry(b, 1, own.count));
   for (unsigned half : {0, 1})
     for (unsigned which : {0, 1})
       QueuePutOp::create(b, ValueRange{loop.getResult(which)},
                          roles.factors[half],
-                         numberOf(half + which, roles.count));
+                         own.entry(b, half, own.count, half + which));
 }
 
-void DecodeProgram::computeHalf(const Roles &roles, unsigned half) {
+void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
+                                unsigned half) {
   int64_t BM = schedule.getBM();
   const Part &part = roles.parts[half];
   Value zero = constant(0), one = constant(1);
-  auto take = [&](Value number) -> Value {
-    return QueueTakeOp::create(b, roles.factors[half], number).getResult(0);
+  auto take = [&](Value i, int64_t after) -> Value {
+    return QueueTakeOp::create(b, roles.factors[half],
+                               own.entry(b, half, i, after))
+        .getResult(0);
   };
   // The factor of a tile comes with the next one's scores.
   if (half == 1)
-    take(zero);
+    take(zero, 0);
   if (part.before) {
-    RingWaitOp::create(b, part.ring, zero);
-    RingReleaseOp::create(b, part.ring, zero);
+    Value number = own.ofQueries(b, part);
+    RingWaitOp::create(b, part.ring, number);
+    RingReleaseOp::create(b, part.ring, number);
   }
   int64_t slices = part.cols / sliceCols;
   SmallVector<Value> none(slices, fill(sliceType, 0.0f));
-  auto loop = scf::ForOp::create(b, zero, roles.count, one, none);
+  auto loop = scf::ForOp::create(b, zero, own.count, one, none);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
-    Value i = loop.getInductionVar(), number = numberOf(part.before, i);
+    Value i = loop.getInductionVar(), number = own.filling(b, part, i);
+    Value ofWeights = own.number(b, i, 0, 0);
     Value staged = RingWaitOp::create(b, part.ring, number);
-    Value factor = take(numberOf(half, i));
-    SmallVector<Value> scaled, results;
+    Value factor = take(i, half);
+    SmallVector<Value> scaled, products, results;
     for (Value acc : loop.getRegionIterArgs())
       scaled.push_back(RescaleOp::create(b, acc, factor));
-    Value p = RingWaitOp::create(b, roles.weights, i);
+    Value p = RingWaitOp::create(b, roles.weights, ofWeights);
     auto pending =
         PendingType::get(b.getContext(), BM, sliceCols, b.getF32Type());
-    SmallVector<Value> products;
     for (int64_t slice = 0; slice < slices; ++slice)
       products.push_back(MmaStartOp::create(
           b, pending, p, columnsOf(b, staged, slice * sliceCols, sliceCols),
@@ -256,14 +306,13 @@ void DecodeProgram::computeHalf(const Roles &roles, unsigned half) {
       results.push_back(
           MmaWaitOp::create(b, products[slice], slices - 1 - slice));
     RingReleaseOp::create(b, part.ring, number);
-    RingReleaseOp::create(b, roles.weights, i);
+    RingReleaseOp::create(b, roles.weights, ofWeights);
     scf::YieldOp::create(b, results);
   }
-  Value max = take(numberOf(half, roles.count));
-  Value sum = take(numberOf(half + 1, roles.count));
-  Value alone = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                      roles.piece.count, one);
-  Value place = arith::AddIOp::create(b, roles.piece.base, roles.piece.number);
+  Value max = take(own.count, half), sum = take(own.count, half + 1);
+  Value alone =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own.piece.count, one);
+  Value place = arith::AddIOp::create(b, own.piece.base, own.piece.number);
   firstSlice = half * slices;
   ownSlices = slices;
   auto forOwn = [&](function_ref<void(DecodeState, Value)> then) {
@@ -273,16 +322,17 @@ void DecodeProgram::computeHalf(const Roles &roles, unsigned half) {
   choose(
       alone,
       [&] {
-        forOwn([&](DecodeState own, Value slice) { finish(own, slice); });
+        forOwn([&](DecodeState state, Value slice) { finish(state, slice); });
       },
       [&] {
-        forOwn(
-            [&](DecodeState own, Value slice) { store(own, 0, place, slice); });
-        join(roles.piece);
+        forOwn([&](DecodeState state, Value slice) {
+          store(state, 0, place, slice);
+        });
+        join(own.piece);
       });
 }
 
-void DecodeProgram::moveTiles(const Roles &roles) {
+void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   Value zero = constant(0), one = constant(1);
   // One query row of the heads: rows of the tile are heads.
   auto q = cast<MemRefType>(op.getQ().getType());
@@ -294,85 +344,148 @@ void DecodeProgram::moveTiles(const Roles &roles) {
   Value queryTile = DramTileOp::create(b, tile, operand(op.getQ()), at, rows,
                                        constant(op.getHeadSize()),
                                        b.getI64IntegerAttr(rank - 2));
-  RingLoadOp::create(b, queryTile, roles.queries, zero);
+  RingLoadOp::create(b, queryTile, roles.queries, own.piecesBefore);
   for (const Part &part : roles.parts)
     if (part.before)
-      RingLoadOp::create(b, queryTile, part.ring, zero);
-  auto loop = scf::ForOp::create(b, zero, roles.count, one);
+      RingLoadOp::create(b, queryTile, part.ring, own.ofQueries(b, part));
+  auto loop = scf::ForOp::create(b, zero, own.count, one);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value i = loop.getInductionVar();
   CacheType cache = op.getK().getType();
-  KeyRangeOp range = roles.tiles.range;
+  KeyRangeOp range = own.tiles.range;
   auto type = TileType::get(b.getContext(), schedule.getBN(),
                             cache.getCacheDepth(), element, smallPageOf(op));
-  Value keyTile =
-      CacheTileOp::create(b, type, operand(op.getK()), batch, kvHead,
-                          keyOf(roles, i), range.getLo(), roles.tiles.keys,
-                          /*pred=*/Value());
+  auto tileOf = [&](Value i) -> Value {
+    return CacheTileOp::create(b, type, operand(op.getK()), batch, kvHead,
+                               keyOf(own, i), range.getLo(), own.tiles.keys,
+                               /*pred=*/Value());
+  };
+  Value keyTile = tileOf(i);
   for (const Part &part : roles.parts)
-    RingLoadOp::create(b, keyTile, part.ring, numberOf(part.before, i));
+    RingLoadOp::create(b, keyTile, part.ring, own.filling(b, part, i));
+  // Slots are few: tiles after those that have some are on their way from DRAM.
+  // Of the last ones the last tile is asked for again.
+  Value last = arith::SubIOp::create(b, own.count, one);
+  Value later = arith::AddIOp::create(b, i, constant(kTilesAhead));
+  Value ahead = tileOf(arith::MinSIOp::create(b, later, last));
+  for (const Part &part : roles.parts)
+    RingAheadOp::create(b, ahead, part.ring);
 }
 
-Value DecodeProgram::numberOf(int64_t before, Value i) {
-  if (before == 0)
-    return i;
-  return arith::AddIOp::create(b, i, constant(before));
-}
-
-Value DecodeProgram::keyOf(const Roles &roles, Value i) {
+Value DecodeProgram::keyOf(const RolePiece &own, Value i) {
   Value back = arith::SubIOp::create(
-      b, arith::SubIOp::create(b, roles.end, constant(1)).getResult(), i);
+      b, arith::SubIOp::create(b, own.end, constant(1)).getResult(), i);
   return arith::MulIOp::create(b, back, constant(schedule.getBN()));
+}
+
+DecodeProgram::RolePiece DecodeProgram::splitOfRoles() {
+  auto [splits, share] = splitsAndShare();
+  addScratch(expr("product", {str(kBatchSize), splits}));
+  Value split = block, sequence = item.getResult(2);
+  RolePiece own;
+  own.tiles = tilesOf(sequence);
+  Value splitCount = LaunchValueOp::create(b, splits), size, used;
+  if (share) {
+    size = LaunchValueOp::create(b, share);
+    used = splitCount;
+  } else {
+    std::tie(size, used) = shareOfSplits(own.tiles, splitCount);
+  }
+  enter(sequence, own.tiles);
+  Value first = arith::AddIOp::create(
+      b, own.tiles.begin, arith::MulIOp::create(b, split, size).getResult());
+  Value last = arith::MinUIOp::create(
+      b, arith::AddIOp::create(b, first, size).getResult(), own.tiles.end);
+  own.end = arith::MaxUIOp::create(b, last, first);
+  own.count = arith::SubIOp::create(b, own.end, first);
+  own.isMine = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, split, used);
+  own.piece = {split, used,
+               arith::MulIOp::create(b, batch, splitCount).getResult()};
+  own.tilesBefore = own.piecesBefore = constant(0);
+  return own;
+}
+
+void DecodeProgram::forEachPiece(const Roles &roles,
+                                 function_ref<void(const RolePiece &)> build) {
+  const Shares &shares = roles.shares;
+  Value zero = constant(0), one = constant(1);
+  auto loop = scf::ForOp::create(b, shares.first, shares.end, one,
+                                 ValueRange{shares.start, zero, zero});
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value start = loop.getRegionIterArg(0);
+  RolePiece own;
+  own.tiles = tilesOf(loop.getInductionVar());
+  own.tilesBefore = loop.getRegionIterArg(1);
+  own.piecesBefore = loop.getRegionIterArg(2);
+  Value units = unitsOf(own.tiles, own.tiles.count, shares.pause);
+  Value stop = arith::AddIOp::create(b, start, units);
+  enter(loop.getInductionVar(), own.tiles);
+  // Sequences without a row for this tile lie between those with some.
+  auto ofActive = [&](function_ref<SmallVector<Value>()> values,
+                      function_ref<SmallVector<Value>()> others) {
+    Value active = own.tiles.active;
+    if (!active)
+      return values();
+    SmallVector<Type> types(2, b.getIndexType());
+    auto branch = scf::IfOp::create(b, types, active, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard inner(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, values());
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, others());
+    return SmallVector<Value>(branch.getResults());
+  };
+  SmallVector<Value> counted = ofActive(
+      [&]() -> SmallVector<Value> {
+        OwnTiles tiles = ownTilesOf(shares, own.tiles, start, units, stop);
+        own.end = tiles.last;
+        own.count = arith::SubIOp::create(b, tiles.last, tiles.first);
+        own.piece = tiles.piece;
+        build(own);
+        return {arith::AddIOp::create(b, own.tilesBefore, own.count),
+                arith::AddIOp::create(b, own.piecesBefore, one)};
+      },
+      [&]() -> SmallVector<Value> {
+        return {own.tilesBefore, own.piecesBefore};
+      });
+  scf::YieldOp::create(b, ValueRange{stop, counted[0], counted[1]});
 }
 
 void DecodeProgram::buildRoles() {
   Roles roles;
   roles.sizes =
       LatentRoles::of(schedule.getStructure(), operandsOf(op), target);
-  auto [splits, share] = splitsAndShare();
-  addScratch(expr("product", {str(kBatchSize), splits}));
-  Value split = block, sequence = item.getResult(2);
-  roles.tiles = tilesOf(sequence);
-  Value splitCount = LaunchValueOp::create(b, splits), own, used;
-  if (share) {
-    own = LaunchValueOp::create(b, share);
-    used = splitCount;
-  } else {
-    std::tie(own, used) = shareOfSplits(roles.tiles, splitCount);
-  }
-  enter(sequence, roles.tiles);
-  roles.first = arith::AddIOp::create(
-      b, roles.tiles.begin, arith::MulIOp::create(b, split, own).getResult());
-  Value last = arith::MinUIOp::create(
-      b, arith::AddIOp::create(b, roles.first, own).getResult(),
-      roles.tiles.end);
-  roles.end = arith::MaxUIOp::create(b, last, roles.first);
-  roles.count = arith::SubIOp::create(b, roles.end, roles.first);
-  roles.isMine =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, split, used);
-  roles.piece = {split, used,
-                 arith::MulIOp::create(b, batch, splitCount).getResult()};
+  bool equalShares = schedule.getSplitKeys()->equalShares;
+  RolePiece split;
+  if (equalShares)
+    roles.shares = divideShares();
+  else
+    split = splitOfRoles();
   makeChannels(roles);
   int32_t threads = schedule.getStructure().blockWarps() * target.waveSize;
   kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
   const MovingTeam &mover = *schedule.getMovingTeam();
   teams([&] {
     auto member = [&](StringRef name, int64_t warps, int64_t registers,
-                      function_ref<void()> build) {
+                      function_ref<void(const RolePiece &)> build) {
       OpBuilder::InsertionGuard guard(b);
       auto team =
           TeamOp::create(b, name, warps, /*copies=*/1, /*BM=*/0, registers);
       b.createBlock(&team.getBody());
-      choose(roles.isMine, build);
+      if (equalShares)
+        forEachPiece(roles, build);
+      else
+        choose(split.isMine, [&] { build(split); });
     };
     int64_t warpsOfTeam = schedule.getWarps();
     member(kScores, warpsOfTeam, roles.sizes.scoreRegisters,
-           [&] { computeScores(roles); });
-    member(kLeft, warpsOfTeam, mover.otherRegisters,
-           [&] { computeHalf(roles, 0); });
-    member(kRight, warpsOfTeam, mover.otherRegisters,
-           [&] { computeHalf(roles, 1); });
-    member(kLoad, mover.warps, mover.registers, [&] { moveTiles(roles); });
+           [&](const RolePiece &own) { computeScores(roles, own); });
+    for (unsigned half : {0, 1})
+      member(half ? kRight : kLeft, warpsOfTeam, mover.otherRegisters,
+             [&](const RolePiece &own) { computeHalf(roles, own, half); });
+    member(kLoad, mover.warps, mover.registers,
+           [&](const RolePiece &own) { moveTiles(roles, own); });
   });
 }

@@ -329,6 +329,11 @@ Value DecodeProgram::pauseInTiles() {
              cache.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t tiles = llvm::bit_floor(
       uint64_t(std::max(bytes, warps * target.pauseBytes) / bytes));
+  // Teams that begin a sequence have nothing to multiply for about 10 us (H200:
+  // queries, the first tile, the last product and the output).
+  constexpr int64_t tilesOfTeams = 4;
+  if (schedule.getMovingTeam())
+    tiles = tilesOfTeams;
   Attribute many =
       expr("min",
            {number(1), expr("floordiv",
@@ -336,19 +341,18 @@ Value DecodeProgram::pauseInTiles() {
   return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
 }
 
-void DecodeProgram::buildShares() {
+DecodeProgram::Shares DecodeProgram::divideShares() {
   Attribute workers = workersOf();
   if (SharedRows::of(op))
     kernel->setAttr(kResidentBlocksAttr, number(residentBlocks()));
   // Each sequence and each block begins at most one piece.
   addScratch(expr("sum", {str(kBatchSize), workers}));
-  Value worker = block;
-  Value one = constant(1);
+  Shares shares;
   // A block of several short sequences has less to read than one of a part of a
   // long one.
-  Value pause = pauseInTiles();
+  shares.pause = pauseInTiles();
   auto share = ShareWorkOp::create(
-      b, worker, LaunchValueOp::create(b, workers),
+      b, block, LaunchValueOp::create(b, workers),
       LaunchSizeOp::create(b, kBatchSize),
       constant(std::max<int64_t>(1, leastSplit() / schedule.getBN())));
   {
@@ -356,13 +360,47 @@ void DecodeProgram::buildShares() {
     Block *body =
         b.createBlock(&share.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
     Tiles tiles = tilesOf(body->getArgument(0));
-    YieldOp::create(b, unitsOf(tiles, tiles.count, pause));
+    YieldOp::create(b, unitsOf(tiles, tiles.count, shares.pause));
   }
-  Value size = share.getSize();
-  Value from = arith::MulIOp::create(b, worker, size);
-  Value upto = arith::AddIOp::create(b, from, size);
-  auto loop = scf::ForOp::create(b, share.getFirst(), share.getEnd(), one,
-                                 ValueRange{share.getStart()});
+  shares.size = share.getSize();
+  shares.first = share.getFirst();
+  shares.start = share.getStart();
+  shares.end = share.getEnd();
+  shares.from = arith::MulIOp::create(b, block, shares.size);
+  shares.upto = arith::AddIOp::create(b, shares.from, shares.size);
+  return shares;
+}
+
+DecodeProgram::OwnTiles DecodeProgram::ownTilesOf(const Shares &shares,
+                                                  const Tiles &tiles,
+                                                  Value start, Value units,
+                                                  Value stop) {
+  Value one = constant(1);
+  // Each piece has its part of the tiles. Equal pieces have equal parts, so the
+  // pause costs nothing where no block has two.
+  auto tileAt = [&](Value unit) -> Value {
+    Value own = arith::SubIOp::create(b, unit, start);
+    Value part = arith::MulIOp::create(b, own, tiles.count);
+    return arith::AddIOp::create(
+        b, tiles.begin, arith::DivUIOp::create(b, part, units).getResult());
+  };
+  Value first = tileAt(arith::MaxUIOp::create(b, shares.from, start));
+  Value last = tileAt(arith::MinUIOp::create(b, shares.upto, stop));
+  // The blocks that have its first and its last unit.
+  Value firstWorker = arith::DivUIOp::create(b, start, shares.size);
+  Value lastWorker = arith::DivUIOp::create(
+      b, arith::SubIOp::create(b, stop, one).getResult(), shares.size);
+  Value count = arith::AddIOp::create(
+      b, arith::SubIOp::create(b, lastWorker, firstWorker).getResult(), one);
+  Value number = arith::SubIOp::create(b, block, firstWorker);
+  Value base = arith::AddIOp::create(b, firstWorker, batch);
+  return {first, last, {number, count, base}};
+}
+
+void DecodeProgram::buildShares() {
+  Shares shares = divideShares();
+  auto loop = scf::ForOp::create(b, shares.first, shares.end, constant(1),
+                                 ValueRange{shares.start});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   // All have read the slots that the piece before filled. (Teams meet.)
@@ -372,7 +410,7 @@ void DecodeProgram::buildShares() {
   // this block's.
   Value start = loop.getRegionIterArg(0);
   Tiles tiles = tilesOf(loop.getInductionVar());
-  Value units = unitsOf(tiles, tiles.count, pause);
+  Value units = unitsOf(tiles, tiles.count, shares.pause);
   Value stop = arith::AddIOp::create(b, start, units);
   b.setInsertionPointToEnd(loop.getBody());
   scf::YieldOp::create(b, ValueRange{stop});
@@ -384,25 +422,8 @@ void DecodeProgram::buildShares() {
     b.setInsertionPointToStart(ifActive.thenBlock());
   }
   enter(loop.getInductionVar(), tiles);
-  // Each piece has its part of the tiles. Equal pieces have equal parts, so the
-  // pause costs nothing where no block has two.
-  auto tileAt = [&](Value unit) -> Value {
-    Value own = arith::SubIOp::create(b, unit, start);
-    Value part = arith::MulIOp::create(b, own, tiles.count);
-    return arith::AddIOp::create(
-        b, tiles.begin, arith::DivUIOp::create(b, part, units).getResult());
-  };
-  Value first = tileAt(arith::MaxUIOp::create(b, from, start));
-  Value last = tileAt(arith::MinUIOp::create(b, upto, stop));
-  // The blocks that have its first and its last unit.
-  Value firstWorker = arith::DivUIOp::create(b, start, size);
-  Value lastWorker = arith::DivUIOp::create(
-      b, arith::SubIOp::create(b, stop, one).getResult(), size);
-  Value count = arith::AddIOp::create(
-      b, arith::SubIOp::create(b, lastWorker, firstWorker).getResult(), one);
-  Value number = arith::SubIOp::create(b, worker, firstWorker);
-  Value base = arith::AddIOp::create(b, firstWorker, batch);
-  computePiece(tiles, first, last, {number, count, base});
+  OwnTiles own = ownTilesOf(shares, tiles, start, units, stop);
+  computePiece(tiles, own.first, own.last, own.piece);
 }
 
 void DecodeProgram::choose(Value condition, function_ref<void()> yes,
