@@ -89,7 +89,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value kFactor = scales().fit(op, target, q, rowType, kScale);
   Type products = kFactor ? b.getF16Type() : element;
 
-  EdgeTiles edges(b, range, end, bn, mask);
+  EdgeTiles edges(b, range, range.getFullHi(), end, bn, mask);
   Value count = arith::SubIOp::create(b, end, first), many = constant(warps);
   if (warps > 1)
     count = arith::CeilDivUIOp::create(

@@ -8,6 +8,7 @@
 
 #include "ProblemLimits.h"
 #include "CacheScales.h"
+#include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
@@ -60,6 +61,8 @@ std::string kvbuf::headSizesText(AttentionOp op) {
 StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
   if (op.getBlockMaskAttr())
     return "lists of blocks name other keys for each tile of queries";
+  if (boundsKeys(op))
+    return "a function of visibility shows other keys to each tile of queries";
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
   CacheType cache = op.getK().getType();
   bool isPaged = cache.getKind() == CacheKind::Paged;

@@ -9,6 +9,7 @@
 #include "ScheduleRepair.h"
 #include "CacheScales.h"
 #include "ProblemLimits.h"
+#include "VisibleBounds.h"
 #include "kvbuffer/Target/ScheduleLimits.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -39,7 +40,7 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   if ((op.hasOwnScores() || op.getBlockMaskAttr()) && !choice.producers)
     rescaleAtOnce(choice);
   // Blocks of a cluster read the same keys.
-  if (op.getBlockMaskAttr())
+  if (op.getBlockMaskAttr() || boundsKeys(op))
     choice.cluster = 1;
   // Weights that scales of tokens multiply are another product's. The scales of
   // a tile's keys take registers, too.

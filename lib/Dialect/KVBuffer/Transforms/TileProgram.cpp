@@ -10,6 +10,7 @@
 #include "BlockLists.h"
 #include "CacheScales.h"
 #include "TileScores.h"
+#include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
@@ -358,7 +359,7 @@ WorkItemOp TileProgram::createItem() {
   // read the same keys, and later rows see more of them.
   constexpr int64_t all = 0;
   int64_t BM = schedule.getBM();
-  bool growing = mask.boundsRight(), ragged = op.isRagged();
+  bool growing = mask.boundsRight() || boundsKeys(op), ragged = op.isRagged();
   Attribute longest =
       ragged ? b.getStringAttr(kLongestQuerySize) : size(1, kLongestQuerySize);
   SmallVector<Attribute> coordinates{
@@ -483,16 +484,25 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   auto range = KeyRangeOp::create(b, clusterRow, queries, keys, BM, mask);
   // Groups that pass over keys of their own would have parts of their own, and
   // take other numbers of turns.
-  range.setDescending(mask.boundsRight() && !schedule.getSumKeys());
+  bool bounded = boundsKeys(op);
+  range.setDescending(mask.boundsRight() && !schedule.getSumKeys() && !bounded);
   keyLo = range.getLo();
+  Value hi = range.getHi(), fullHi = range.getFullHi();
+  if (bounded) {
+    ScoreTile at{batch, head, row, Value(), queries, keys};
+    VisibleBounds bounds = visibleBounds(b, op, args, at, BM);
+    hi = arith::MinSIOp::create(b, hi, bounds.hi);
+    hi = arith::MaxSIOp::create(b, hi, keyLo);
+    fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
+  }
   Value zero = constant(0), one = constant(1), bn = constant(BN);
   auto positive = [&](Value n) -> Value {
     return arith::MaxSIOp::create(b, n, zero);
   };
-  Value end = arith::CeilDivUIOp::create(b, positive(range.getHi()), bn);
+  Value end = arith::CeilDivUIOp::create(b, positive(hi), bn);
   Value begin = arith::DivUIOp::create(b, positive(range.getLo()), bn);
   Value count = arith::SubIOp::create(b, end, begin);
-  EdgeTiles edges(b, range, end, bn, mask);
+  EdgeTiles edges(b, range, fullHi, end, bn, mask);
   auto keyOf = [=, this](Value i) -> Value {
     Value last = arith::SubIOp::create(b, end, one);
     Value back = arith::SubIOp::create(b, last, i);
@@ -625,6 +635,7 @@ void TileProgram::computeTile() {
                                  scales.ofTokens(k, scoreType, tokens));
       ScoreTile at{batch, head, row, key, queries, keys};
       at.loop = loop;
+      at.bounded = boundsKeys(op);
       if (tiles.isWhole)
         at.wholly = tiles.isWhole(i);
       s = shapeScores(b, op, args, s, at, tiles.edges, i);

@@ -17,11 +17,11 @@
 using namespace mlir;
 using namespace kvbuf;
 
-EdgeTiles::EdgeTiles(ImplicitLocOpBuilder &b, KeyRangeOp range, Value end,
-                     Value tileKeys, MaskAttr mask) {
+EdgeTiles::EdgeTiles(ImplicitLocOpBuilder &b, KeyRangeOp range, Value fullHi,
+                     Value end, Value tileKeys, MaskAttr mask) {
   Value zero = arith::ConstantIndexOp::create(b, 0);
-  Value fullHi = arith::MaxSIOp::create(b, range.getFullHi(), zero);
-  Value fullEnd = arith::DivUIOp::create(b, fullHi, tileKeys);
+  Value full = arith::MaxSIOp::create(b, fullHi, zero);
+  Value fullEnd = arith::DivUIOp::create(b, full, tileKeys);
   right = arith::SubIOp::create(b, end, fullEnd);
   if (!mask.boundsLeft())
     return;
@@ -97,6 +97,10 @@ static bool isOfHead(Operation &op, const llvm::DenseSet<Value> &same) {
   if (op.getNumRegions() || !llvm::all_of(op.getOperands(), [&](Value value) {
         return same.contains(value);
       }))
+    return false;
+  // Indices outside of functions may have 32 bits.
+  if (isa<arith::IndexCastOp, arith::IndexCastUIOp>(op) &&
+      op.getOperand(0).getType().isInteger(64))
     return false;
   auto load = dyn_cast<memref::LoadOp>(op);
   if (!load)
@@ -179,7 +183,8 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   MaskAttr mask = op.getMaskValue();
   // Lists know better than a mask, which is a part of the function then.
   bool masks = listed && (mask.boundsLeft() || mask.boundsRight());
-  bool hides = listed ? isEdge : !op.getVisible().empty();
+  bool hides =
+      listed ? isEdge : !op.getVisible().empty() && (isEdge || !tile.bounded);
   if (op.getScore().empty() && !hides && scale == 1.0)
     return scores;
   auto constant = [&](int64_t value) -> Value {

@@ -26,6 +26,8 @@ struct ScoreTile {
   /// Whether lists say that all rows see all keys of the tile, an i1; null
   /// where there are no such lists.
   mlir::Value wholly = {};
+  /// Whether a function of visibility hides keys of edge tiles alone.
+  bool bounded = false;
   /// The loop over tiles: what functions read for the sequence or the head
   /// alone stands before it. Null: where they are.
   mlir::Operation *loop = nullptr;
@@ -37,9 +39,10 @@ struct ScoreTile {
 class EdgeTiles {
 public:
   /// Of a loop whose iteration i has the tile before tile `end` - i, of
-  /// `tileKeys` keys each; `range` says which keys every row sees.
-  EdgeTiles(mlir::ImplicitLocOpBuilder &b, KeyRangeOp range, mlir::Value end,
-            mlir::Value tileKeys, MaskAttr mask);
+  /// `tileKeys` keys each; `range` says which keys every row sees, up to
+  /// `fullHi`.
+  EdgeTiles(mlir::ImplicitLocOpBuilder &b, KeyRangeOp range, mlir::Value fullHi,
+            mlir::Value end, mlir::Value tileKeys, MaskAttr mask);
   /// The iterations before `first`.
   explicit EdgeTiles(mlir::Value first) : right(first) {}
 

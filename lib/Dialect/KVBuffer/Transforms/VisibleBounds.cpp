@@ -1,0 +1,194 @@
+//===- VisibleBounds.cpp - Ranges of keys by functions ----*- C++ -*- ===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "VisibleBounds.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// The arguments of a region of visibility; captures come behind them.
+enum VisibleArgument : unsigned { kBatch, kHead, kRow, kPosition, kKey };
+
+/// Sums of rows and such numbers fit 32 bits.
+static constexpr int64_t kFarNumber = int64_t(1) << 30;
+
+/// A value behind casts between integers, which keys and rows pass unchanged.
+static Value stripCasts(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether a value is the same for all rows and keys, and can be computed
+/// whether there are keys or not.
+static bool isOfSequence(Value value) {
+  value = stripCasts(value);
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getArgNumber() == kBatch ||
+           argument.getArgNumber() == kHead;
+  auto load = value.getDefiningOp<memref::LoadOp>();
+  // A tensor of keys may be empty: a number by itself says nothing of its size.
+  return load && isa<BlockArgument>(load.getMemRef()) &&
+         llvm::all_of(llvm::enumerate(load.getIndices()), [&](auto index) {
+           return isOfSequence(index.value()) ||
+                  (!load.getMemRefType().isDynamicDim(index.index()) &&
+                   getConstantIntValue(index.value()));
+         });
+}
+
+/// Whether a value grows with the row, or is the same for all rows; it follows
+/// from no key.
+static bool growsWithRows(Value value) {
+  value = stripCasts(value);
+  if (isOfSequence(value))
+    return true;
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return argument.getArgNumber() == kRow ||
+           argument.getArgNumber() == kPosition;
+  auto isNear = [](Value number) {
+    std::optional<int64_t> constant = getConstantIntValue(number);
+    return constant && std::abs(*constant) < kFarNumber;
+  };
+  if (isNear(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::MinSIOp, arith::MaxSIOp>(op))
+    return growsWithRows(op->getOperand(0)) && growsWithRows(op->getOperand(1));
+  // A row and a number: what is read may be of any size.
+  auto isRow = [](Value row) {
+    auto argument = dyn_cast<BlockArgument>(stripCasts(row));
+    return argument && (argument.getArgNumber() == kRow ||
+                        argument.getArgNumber() == kPosition);
+  };
+  if (isa<arith::AddIOp>(op))
+    return (isRow(op->getOperand(0)) && isNear(op->getOperand(1))) ||
+           (isNear(op->getOperand(0)) && isRow(op->getOperand(1)));
+  return isa<arith::SubIOp>(op) && isRow(op->getOperand(0)) &&
+         isNear(op->getOperand(1));
+}
+
+namespace {
+/// A comparison that shows the keys before `end`, or that one, too.
+struct KeyEnd {
+  Value end;
+  bool inclusive;
+};
+} // namespace
+
+static std::optional<KeyEnd> keyEndOf(Value condition) {
+  auto cmp = condition.getDefiningOp<arith::CmpIOp>();
+  if (!cmp)
+    return std::nullopt;
+  Value lhs = cmp.getLhs(), rhs = cmp.getRhs();
+  using P = arith::CmpIPredicate;
+  P predicate = cmp.getPredicate();
+  if (predicate == P::sgt || predicate == P::sge) {
+    std::swap(lhs, rhs);
+    predicate = predicate == P::sgt ? P::slt : P::sle;
+  }
+  auto key = dyn_cast<BlockArgument>(stripCasts(lhs));
+  if ((predicate != P::slt && predicate != P::sle) || !key ||
+      key.getArgNumber() != kKey || !growsWithRows(rhs))
+    return std::nullopt;
+  return KeyEnd{rhs, predicate == P::sle};
+}
+
+static bool isBounded(Value condition) {
+  if (keyEndOf(condition))
+    return true;
+  Operation *op = condition.getDefiningOp();
+  return op && isa<arith::AndIOp, arith::OrIOp>(op) &&
+         isBounded(op->getOperand(0)) && isBounded(op->getOperand(1));
+}
+
+bool kvbuf::boundsKeys(AttentionOp op) {
+  return !op.getVisible().empty() && !op.getBlockMaskAttr() &&
+         isBounded(
+             cast<YieldOp>(op.getVisible().front().getTerminator()).getValue());
+}
+
+/// Copies what `value` needs of its region.
+static Value copyValue(ImplicitLocOpBuilder &b, Value value, IRMapping &known) {
+  if (Value copy = known.lookupOrNull(value))
+    return copy;
+  Operation *op = value.getDefiningOp();
+  for (Value operand : op->getOperands())
+    copyValue(b, operand, known);
+  b.clone(*op, known);
+  return known.lookup(value);
+}
+
+/// `value`, of any integer type, as an index from -1 to `keys`: what is read
+/// may be of any size, and indices may have 32 bits.
+static Value withinKeys(ImplicitLocOpBuilder &b, Value value, Value keys) {
+  Type type = value.getType();
+  Value least = arith::ConstantIndexOp::create(b, -1), most = keys;
+  if (type.isInteger(64)) {
+    least = arith::ConstantIntOp::create(b, type, -1);
+    most = arith::IndexCastOp::create(b, type, keys);
+  } else if (!type.isIndex()) {
+    value = arith::IndexCastOp::create(b, b.getIndexType(), value);
+  }
+  value = arith::MinSIOp::create(b, value, most);
+  value = arith::MaxSIOp::create(b, value, least);
+  if (type.isInteger(64))
+    value = arith::IndexCastOp::create(b, b.getIndexType(), value);
+  return value;
+}
+
+/// Where the keys end that a condition shows to the row that `known` has.
+static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
+                       IRMapping &known) {
+  std::optional<KeyEnd> end = keyEndOf(condition);
+  if (!end) {
+    Operation *op = condition.getDefiningOp();
+    Value lhs = endOfKeys(b, op->getOperand(0), keys, known),
+          rhs = endOfKeys(b, op->getOperand(1), keys, known);
+    if (isa<arith::AndIOp>(op))
+      return arith::MinSIOp::create(b, lhs, rhs);
+    return arith::MaxSIOp::create(b, lhs, rhs);
+  }
+  Value value = withinKeys(b, copyValue(b, end->end, known), keys);
+  if (end->inclusive)
+    value = arith::AddIOp::create(
+        b, value, arith::ConstantIndexOp::create(b, 1).getResult());
+  return value;
+}
+
+VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
+                                   const IRMapping &args, const ScoreTile &at,
+                                   int64_t rows) {
+  Region &region = op.getVisible();
+  Value condition = cast<YieldOp>(region.front().getTerminator()).getValue();
+  Value shift = arith::SubIOp::create(b, at.keys, at.queries);
+  auto endAt = [&](Value row) {
+    IRMapping known;
+    known.map(region.getArgument(kBatch), at.batch);
+    known.map(region.getArgument(kHead), at.head);
+    known.map(region.getArgument(kRow), row);
+    known.map(region.getArgument(kPosition),
+              arith::AddIOp::create(b, row, shift).getResult());
+    for (auto [inside, capture] : llvm::zip_equal(
+             region.getArguments().take_back(op.getCaptures().size()),
+             op.getCaptures()))
+      known.map(inside, args.lookup(capture));
+    return endOfKeys(b, condition, at.keys, known);
+  };
+  // Ends grow with the row.
+  Value last = arith::AddIOp::create(
+      b, at.query, arith::ConstantIndexOp::create(b, rows - 1).getResult());
+  Value final = arith::SubIOp::create(
+      b, at.queries, arith::ConstantIndexOp::create(b, 1).getResult());
+  return {endAt(arith::MinSIOp::create(b, last, final)), endAt(at.query)};
+}

@@ -1,0 +1,36 @@
+//===- VisibleBounds.h - Ranges of keys by functions ------*- C++ -*- ===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEBOUNDS_H
+#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEBOUNDS_H
+
+#include "TileScores.h"
+
+namespace kvbuf {
+
+/// What a function of visibility says of the keys of a tile of queries: none of
+/// its rows sees key `hi` or a later one, and all see the keys before `fullHi`.
+struct VisibleBounds {
+  mlir::Value hi, fullHi;
+};
+
+/// Whether a problem's function of visibility bounds the keys of a tile on the
+/// right: it compares the key with numbers that follow from the sequence and
+/// the head, or from the row and grow with it (a prefix, a row's own place),
+/// and joins such comparisons by `and` and `or`.
+bool boundsKeys(AttentionOp op);
+
+/// The bounds of a tile of `rows` rows from `at.query` on, of a problem for
+/// which there are some. `args` maps its operands.
+VisibleBounds visibleBounds(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                            const mlir::IRMapping &args, const ScoreTile &at,
+                            int64_t rows);
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEBOUNDS_H

@@ -1,0 +1,61 @@
+// Functions of visibility that bound keys on the right: tiles behind the bound of the last
+// row are not visited, and those before the bound of the first row are not masked.
+
+// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a | FileCheck %s
+
+!qo = memref<?x?x4x128xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 128>
+
+// A prefix that all see, and what lies before the row.
+// CHECK-LABEL: gpu.func @prefix(
+// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
+// CHECK:         %[[LAST:.*]] = arith.minsi %{{.*}}, %{{.*}} : index
+// CHECK:         %[[AT:.*]] = arith.addi %[[LAST]],
+// CHECK:         %[[READ:.*]] = memref.load %arg4
+// CHECK:         arith.minsi %[[READ]], %{{.*}} : i64
+// CHECK:         %[[PREFIX:.*]] = arith.index_cast %{{.*}} : i64 to index
+// CHECK:         arith.minsi %[[AT]], %keys
+// CHECK:         %[[END:.*]] = arith.maxsi %[[PREFIX]], %{{.*}} : index
+// CHECK:         arith.addi %row,
+// CHECK:         arith.minsi %hi, %[[END]]
+// CHECK:         arith.minsi %fullHi,
+// CHECK:         scf.for
+// CHECK:         scf.if
+// CHECK:           kvbuffer.map
+// CHECK:           kvbuffer.mask
+// CHECK:         } else {
+// CHECK-NEXT:      scf.yield %s
+func.func @prefix(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %prefix: memref<?xi64>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%prefix : memref<?xi64>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %p: memref<?xi64>):
+      %end = memref.load %p[%batch] : memref<?xi64>
+      %wide = arith.index_cast %key : index to i64
+      %first = arith.cmpi sgt, %end, %wide : i64
+      %before = arith.cmpi sle, %key, %at : index
+      %t = arith.ori %first, %before : i1
+      kvbuffer.yield %t : i1
+    }
+  return
+}
+
+// What a row reads bounds nothing here: every tile is visited, and the function runs in
+// all of them.
+// CHECK-LABEL: gpu.func @ends(
+// CHECK:         scf.for
+// CHECK:         scf.if
+// CHECK:         } else {
+// CHECK:           kvbuffer.map
+func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%ends : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %e: memref<?x?xi32>):
+      %end = memref.load %e[%batch, %row] : memref<?x?xi32>
+      %n = arith.index_cast %key : index to i32
+      %t = arith.cmpi slt, %n, %end : i32
+      kvbuffer.yield %t : i1
+    }
+  return
+}
