@@ -30,22 +30,24 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
   tile.rowStride = values[2];
   tile.lo = values[3];
   tile.hi = values[4];
+  // What follows says by its types what it is: a table is memory, and a lane's
+  // page has an index after it, as the number of columns has not.
   values = values.drop_front(5);
-  // The columns of a cache's tile are all there.
-  if (type.getPageSize() && values.size() == 3) {
-    tile.pages = values[0];
-    tile.firstKey = values[1];
-    tile.pageStride = values[2];
-    return tile;
-  }
-  if (type.getPageSize()) {
+  bool hasTable = type.getPageSize() &&
+                  (!values[0] || isa<MemRefType>(values[0].getType()));
+  if (hasTable) {
     tile.table = values[0];
     tile.tableBase = values[1];
     tile.firstKey = values[2];
     tile.pageStride = values[3];
     values = values.drop_front(4);
+  } else if (type.getPageSize()) {
+    tile.pages = values[0];
+    tile.firstKey = values[1];
+    tile.pageStride = values[2];
+    values = values.drop_front(3);
   }
-  // A window: of rows one stride apart, or of groups of rows.
+  // A window.
   if (!values.empty())
     tile.cols = values.front();
   return tile;
