@@ -11,6 +11,7 @@
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -111,6 +112,69 @@ class Foreign(unittest.TestCase):
         """The layout that the scores name is the result's and the rows' too."""
         self.run_scores(sums=False, layout=OTHER)
         self.run_scores(sums=True, layout=OTHER)
+
+    def column_sums(self):
+        """The program with the sums of K's columns, which threads leave in LDS,
+        beside the scores; q, k and what is expected."""
+        text = re.sub(r'"foreign.OP"\(%dots, %half\) {.*} : \(!scores, !row\)',
+                      '"foreign.column_sums"(%dots, %ks) : '
+                      "(!scores, !kvbuffer.staged<#buf>)", PROGRAM)
+        q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
+        exact = from_bf16(q) @ from_bf16(k).T + from_bf16(k).sum(0)
+        return text, q, k, exact
+
+    def test_staged_by_lanes(self):
+        text, q, k, exact = self.column_sums()
+        # Rows of 64 bytes, swizzled.
+        for swizzle in "", ", swizzle = [2, 0, 3]":
+            target = lowered(text.replace("BK = 32>", f"BK = 32{swizzle}>"))
+            self.assertEqual(target.returncode, 0, target.stderr)
+            out = np.full((ROWS, 32), np.nan, np.float32)
+            kvbuf.compile(target.stdout, target=CHIP)(
+                q=q, k=k, s=out, device=kvbuf.Device("emulator"))
+            np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-3)
+
+    def test_staged_by_tiles(self):
+        text, q, k, exact = self.column_sums()
+        with tempfile.TemporaryDirectory() as folder:
+            files = {}
+            for name, array in ("q", q), ("k", k), ("s", exact.astype(np.float32)):
+                files[name] = f"{name}={folder}/{name}.npy"
+                np.save(f"{folder}/{name}.npy", array)
+            run = ["kvbuf-tile-run", LOAD, "--input", files["q"], "--input",
+                   files["k"], "--expect", files["s"]]
+            result = subprocess.run(run, input=text, capture_output=True, text=True)
+            self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+            # A slot is not read after a second load into it.
+            early = re.sub(r"(    %b = .*\n)",
+                           r"\1    kvbuffer.meet\n    %again = kvbuffer.dram_load %kt into %slots[%c0] : "
+                           "!kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#buf>\n"
+                           "    %k2 = kvbuffer.lds_stage %again : !kvbuffer.token<#buf>\n",
+                           text)
+            result = subprocess.run(run, input=early, capture_output=True, text=True)
+            self.assertIn("'foreign.column_sums' op", result.stderr)
+            self.assertIn("after another load began to overwrite it", result.stderr)
+
+    def test_staged_refused(self):
+        """Slots whose elements lie elsewhere, and elements that lanes do not read."""
+        text, *_ = self.column_sums()
+        if CHIP.startswith("gfx"):
+            turned = (text.replace("BK = 32>", "BK = 32, policy = register_staged, "
+                                   "order = cols>")
+                      .replace("contracted(cols)", "contracted(rows)")
+                      .replace(" {transpose_b}", ""))
+            self.assertIn(f"'foreign.column_sums' op reads elements of a slot that {CHIP} "
+                          "has turned; expected a buffer that products contract by "
+                          "columns", lowered(turned).stderr)
+        small = re.sub(r"    %(qt|a|b) = .*\n", "", text)
+        small = re.sub(r"%dots = .*", "%dots = kvbuffer.fragment_fill 0.0 : !scores", small)
+        bytes_ = "memref<?x32xf8E4M3FN, strided<[?, 1]>>"
+        small = (small.replace("32x32xbf16", "32x32xf8E4M3FN")
+                 .replace("%k: !in", f"%k: {bytes_}")
+                 .replace("%c32) : !in -> !kvbuffer.tile<32x32xf8",
+                          f"%c32) : {bytes_} -> !kvbuffer.tile<32x32xf8"))
+        self.assertIn("'foreign.column_sums' op reads single elements of 'f8E4M3FN'; "
+                      "expected elements of 16 or 32 bits", lowered(small).stderr)
 
     def test_refused(self):
         """An op that says nothing, and one whose plugin is not there."""

@@ -63,6 +63,24 @@ public:
   /// fragment of this type; all lanes that share the row have it then.
   virtual mlir::Value reduceRow(FragmentType type, mlir::Value value,
                                 bool isMax) = 0;
+
+  /// The thread among those that work together, of the block or of the team
+  /// whose code is lowered (i32), and how many there are. All of them run an
+  /// op.
+  virtual mlir::Value ownThread() = 0;
+  virtual int64_t ownThreads() const = 0;
+  /// The element at (row, col), i32, of what a slot of LDS holds, as it is
+  /// stored; any thread may ask for any. Fails, with an error at the op, for
+  /// slots whose elements the chip has turned, and for elements below 16 bits.
+  virtual mlir::FailureOr<mlir::Value>
+  stagedElement(mlir::TypedValue<StagedType> staged, mlir::Value row,
+                mlir::Value col) = 0;
+  /// LDS of its own for an op, `count` elements of a type in a memref of rank
+  /// 1: the block's, or of the copy of the team. What they hold at first is
+  /// not known; in a loop, what the op's last run has left.
+  virtual mlir::Value ldsElements(mlir::Type type, int64_t count) = 0;
+  /// Those threads meet: what one has written to LDS before, all see.
+  virtual void meet() = 0;
 };
 
 /// Gives the ops of `kvbuffer`, `scf` and `memref` that kernels consist of

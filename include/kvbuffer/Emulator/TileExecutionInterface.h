@@ -42,6 +42,10 @@ public:
   /// The elements of a fragment; row values have one column.
   virtual const Matrix &matrixOf(mlir::Value fragment) = 0;
   virtual void setMatrix(mlir::Value fragment, Matrix matrix) = 0;
+  /// What a slot of LDS, or the view of one, holds; fails, with an error at
+  /// `op`, where `op` must not read it now.
+  virtual llvm::FailureOr<Matrix> stagedBy(mlir::Operation *op,
+                                           mlir::Value staged) = 0;
   /// An integer or index.
   virtual int64_t integerOf(mlir::Value value) = 0;
   virtual void setInteger(mlir::Value value, int64_t integer) = 0;

@@ -36,19 +36,6 @@ using namespace kvbuf;
 /// The bytes that a lane moves at once, at most.
 static constexpr int64_t kPieceBytes = 16;
 
-/// LDS of `bytes` bytes for the block, or for each copy of a team; its byte.
-static Value scratch(Lanes &lanes, int64_t bytes) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  bytes = llvm::alignTo(bytes, kBufferAlignment);
-  TeamOp own = lanes.team ? lanes.team->op : TeamOp();
-  int64_t copies = own ? int64_t(own.getCopies()) : 1;
-  Value first = lanes.i32(lanes.lds.take(copies * bytes));
-  if (copies == 1)
-    return first;
-  return arith::AddIOp::create(
-      b, first, arith::MulIOp::create(b, lanes.team->copy, lanes.i32(bytes)));
-}
-
 /// Whether all warps that share a fragment's columns meet in the lowering of an
 /// op, whatever the path to it.
 static bool meets(Operation *op) {
@@ -92,7 +79,7 @@ Values kvbuf::reduceWarps(Lanes &lanes, Operation *op,
   ImplicitLocOpBuilder &b = lanes.b;
   constexpr int64_t kBytes = 4;
   int64_t wave = lanes.target.waveSize, threads = lanes.threads();
-  Value base = scratch(lanes, kBytes * threads * values.size());
+  Value base = lanes.scratch(kBytes * threads * values.size());
   Value lds = lanes.shared(b.getF32Type());
   // Pieces of a lane's values that move together: the first one and how many.
   SmallVector<std::pair<int64_t, int64_t>> pieces;
@@ -191,7 +178,7 @@ std::optional<Values> kvbuf::exchangeByLds(Lanes &lanes, Operation *op,
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   int64_t pitch = from.getCols() + kPieceBytes / bytes;
   Value base = arith::DivUIOp::create(
-      b, scratch(lanes, from.getRows() * pitch * bytes), lanes.i32(bytes));
+      b, lanes.scratch(from.getRows() * pitch * bytes), lanes.i32(bytes));
   Value lds = lanes.shared(element);
 
   // Calls `access(place in LDS, first of a lane's elements)` for each run of

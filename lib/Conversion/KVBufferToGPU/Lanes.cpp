@@ -81,6 +81,77 @@ Value Lanes::shared(Type element) {
       ValueRange{index(8 * target.ldsBytes / element.getIntOrFloatBitWidth())});
 }
 
+Value Lanes::scratch(int64_t bytes) {
+  bytes = llvm::alignTo(bytes, kBufferAlignment);
+  int64_t copies = team ? int64_t(TeamOp(team->op).getCopies()) : 1;
+  Value first = i32(lds.take(copies * bytes));
+  if (copies == 1)
+    return first;
+  return arith::AddIOp::create(
+      b, first, arith::MulIOp::create(b, team->copy, i32(bytes)));
+}
+
+Value Lanes::ldsElements(Type type, int64_t count) {
+  Value first = scratch(count * type.getIntOrFloatBitWidth() / 8);
+  auto space =
+      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Workgroup);
+  auto memref = [&](Type element) {
+    return MemRefType::get({ShapedType::kDynamic}, element,
+                           MemRefLayoutAttrInterface(), space);
+  };
+  Value bytes = gpu::DynamicSharedMemoryOp::create(b, memref(b.getI8Type()));
+  return memref::ViewOp::create(b, memref(type), bytes, toIndex(first),
+                                ValueRange{index(count)});
+}
+
+FailureOr<Value> Lanes::stagedElement(TypedValue<StagedType> staged, Value row,
+                                      Value col) {
+  StagedType type = staged.getType();
+  KVBufferAttr params = type.getParams();
+  if (isTurnedInLds(target, params) || machine.turnedTile(*this, params))
+    return current->emitOpError()
+           << "reads elements of a slot that " << target.chip
+           << " has turned; expected a buffer that products contract by "
+              "columns";
+  SharedTile tile = sharedTile(params);
+  if (tile.elementBytes < 2)
+    return current->emitOpError()
+           << "reads single elements of " << params.getElementType()
+           << "; expected elements of 16 or 32 bits";
+  auto add = [&](Value x, Value y) {
+    return arith::AddIOp::create(b, x, y).getResult();
+  };
+  auto mul = [&](Value x, int64_t y) {
+    return arith::MulIOp::create(b, x, i32(y)).getResult();
+  };
+  auto masked = [&](Value x, int64_t bits) {
+    return arith::AndIOp::create(b, x, i32(bits)).getResult();
+  };
+  auto shifted = [&](Value x, int64_t bits) {
+    return arith::ShRUIOp::create(b, x, i32(bits)).getResult();
+  };
+  // As `SharedTile::byteOffset`, of numbers that lanes know.
+  row = add(row, i32(type.getRow()));
+  col = add(col, i32(type.getCol()));
+  Value linear =
+      mul(add(mul(row, tile.blockCols), masked(col, tile.blockCols - 1)),
+          tile.elementBytes);
+  int64_t unit = tile.swizzle.unit;
+  Value vector = shifted(linear, llvm::Log2_64(unit)), place = vector;
+  for (SwizzleTerm term : {tile.swizzle.first(), tile.swizzle.second})
+    if (term.bits)
+      place = arith::XOrIOp::create(
+          b, place, shifted(masked(vector, term.looksAt()), term.shift));
+  Value byte = add(mul(place, unit), masked(linear, unit - 1));
+  byte = add(byte, mul(shifted(col, llvm::Log2_64(tile.blockCols)),
+                       tile.blockBytes()));
+  byte = add(byte, single(staged));
+  Value at = toIndex(shifted(byte, llvm::Log2_64(tile.elementBytes)));
+  return memref::LoadOp::create(b, shared(params.getElementType()),
+                                ValueRange{at})
+      .getResult();
+}
+
 Value Lanes::wordIndex(Value base, Value offset) {
   return toIndex(arith::ShRUIOp::create(
       b, arith::AddIOp::create(b, base, offset), i32(2)));

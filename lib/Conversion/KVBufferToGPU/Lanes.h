@@ -79,6 +79,13 @@ public:
   mlir::Value laneCol(FragmentType type) override;
   mlir::Value reduceRow(FragmentType type, mlir::Value value,
                         bool isMax) override;
+  mlir::Value ownThread() override { return thread; }
+  int64_t ownThreads() const override { return threads(); }
+  mlir::FailureOr<mlir::Value>
+  stagedElement(mlir::TypedValue<StagedType> staged, mlir::Value row,
+                mlir::Value col) override;
+  mlir::Value ldsElements(mlir::Type type, int64_t count) override;
+  void meet() override { machine.emitMeet(*this); }
 
   // The kernel.
 
@@ -147,6 +154,9 @@ public:
   mlir::Value flat(mlir::Value data);
   /// Shared memory as one line of elements of a type.
   mlir::Value shared(mlir::Type element);
+  /// LDS of `bytes` bytes for the block, or for each copy of a team; its first
+  /// byte.
+  mlir::Value scratch(int64_t bytes);
   /// The index of the 32-bit word at byte `base` + `offset` of LDS.
   mlir::Value wordIndex(mlir::Value base, mlir::Value offset);
 

@@ -518,14 +518,25 @@ LogicalResult BlockRun::runOp(LdsStageOp op) {
   return success();
 }
 
-LogicalResult BlockRun::runOp(FragmentLoadOp op) {
+FailureOr<const Matrix *> BlockRun::slotBy(Operation *op, Value staged) {
   auto fail = [&] { return error(op); };
-  auto *filling = std::get_if<FillRef>(&values[op.getStaged()]);
-  FailureOr<const Matrix *> slot =
-      filling
-          ? rings.read(filling->channel, filling->fill, filling->taker, fail)
-          : get<LoadRef>(op.getStaged())
-                .lds->read(op, get<LoadRef>(op.getStaged()).number, fail);
+  if (auto *filling = std::get_if<FillRef>(&values[staged]))
+    return rings.read(filling->channel, filling->fill, filling->taker, fail);
+  const LoadRef &load = get<LoadRef>(staged);
+  return load.lds->read(op, load.number, fail);
+}
+
+FailureOr<Matrix> BlockRun::stagedBy(Operation *op, Value staged) {
+  FailureOr<const Matrix *> slot = slotBy(op, staged);
+  if (failed(slot))
+    return failure();
+  auto type = cast<StagedType>(staged.getType());
+  return slice(**slot, type.getRow(), type.getCol(), type.getRows(),
+               type.getCols());
+}
+
+LogicalResult BlockRun::runOp(FragmentLoadOp op) {
+  FailureOr<const Matrix *> slot = slotBy(op, op.getStaged());
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();

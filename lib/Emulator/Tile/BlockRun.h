@@ -73,6 +73,8 @@ public:
   void setMatrix(mlir::Value fragment, Matrix matrix) override {
     set(fragment, std::move(matrix));
   }
+  mlir::FailureOr<Matrix> stagedBy(mlir::Operation *op,
+                                   mlir::Value staged) override;
   int64_t integerOf(mlir::Value value) override { return integer(value); }
   void setInteger(mlir::Value value, int64_t integer) override {
     set(value, integer);
@@ -180,6 +182,9 @@ private:
   /// checked; counts the load.
   mlir::FailureOr<Tile> resolve(mlir::Operation *op, mlir::Value tile,
                                 int64_t cols, bool whole);
+  /// The slot that a staged value stands for, which `op` reads.
+  mlir::FailureOr<const Matrix *> slotBy(mlir::Operation *op,
+                                         mlir::Value staged);
   template <typename T> const T &get(mlir::Value value) {
     return std::get<T>(values[value]);
   }

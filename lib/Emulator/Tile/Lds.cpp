@@ -70,7 +70,7 @@ FailureOr<unsigned> Lds::load(DramLoadOp op, unsigned buffer,
     else
       diag << "no kvbuffer.lds_stage or kvbuffer.meet stands behind its last "
               "read";
-    diag.attachNote(target.lastRead.getLoc()) << "the slot is read here";
+    diag.attachNote(target.lastRead->getLoc()) << "the slot is read here";
     return failure();
   }
   target.newest = loads.size() - 1;
@@ -123,8 +123,7 @@ LogicalResult Lds::stagger(StaggerOp op, ErrorFn error) {
   return success();
 }
 
-FailureOr<const Matrix *> Lds::read(FragmentLoadOp op, unsigned id,
-                                    ErrorFn error) {
+FailureOr<const Matrix *> Lds::read(Operation *op, unsigned id, ErrorFn error) {
   Load &load = loads[id];
   if (load.empty) {
     InFlightDiagnostic diag =

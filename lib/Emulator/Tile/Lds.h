@@ -52,7 +52,7 @@ public:
   /// The slot that a staged load filled. Checks that it was filled, that no
   /// younger load has begun to overwrite it, and that all warps have awaited
   /// their parts of it: each counts its own copies only.
-  mlir::FailureOr<const Matrix *> read(FragmentLoadOp op, unsigned load,
+  mlir::FailureOr<const Matrix *> read(mlir::Operation *op, unsigned load,
                                        ErrorFn error);
 
   /// Checks that no load is in flight at the end of the block, or of the team
@@ -66,7 +66,7 @@ private:
     Matrix data;
     /// The load issued into it last, or -1.
     int64_t newest = -1;
-    FragmentLoadOp lastRead;
+    mlir::Operation *lastRead = nullptr;
     /// Meetings that the warps furthest on had passed at the last read.
     uint64_t readAt = 0;
   };

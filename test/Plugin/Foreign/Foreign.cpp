@@ -17,6 +17,7 @@
 #include "kvbuffer/Emulator/TileExecutionInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/Tools/Plugins/DialectPlugin.h"
@@ -104,6 +105,84 @@ public:
   }
 };
 
+/// `"foreign.column_sums"(%x, %slot)`: each element of `x` and the sum of its
+/// column of what a slot of LDS holds, bf16. Threads leave sums in LDS.
+class ColumnSumsOp
+    : public Op<ColumnSumsOp, OpTrait::NOperands<2>::Impl, OpTrait::OneResult,
+                OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
+                LaneLoweringInterface::Trait,
+                emu::TileExecutionInterface::Trait> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ColumnSumsOp)
+  using Op::Op;
+  static StringRef getOperationName() { return "foreign.column_sums"; }
+  static ArrayRef<StringRef> getAttributeNames() { return {}; }
+
+  TypedValue<FragmentType> x() {
+    return cast<TypedValue<FragmentType>>(getOperand(0));
+  }
+  TypedValue<StagedType> slot() {
+    return cast<TypedValue<StagedType>>(getOperand(1));
+  }
+
+  LogicalResult lowerToLanes(LaneContext &context) {
+    ImplicitLocOpBuilder &b = context.builder();
+    StagedType type = slot().getType();
+    auto i32 = [&](int64_t value) -> Value {
+      return arith::ConstantIntOp::create(b, value, 32);
+    };
+    auto index = [&](Value value) -> Value {
+      return arith::IndexCastOp::create(b, b.getIndexType(), value);
+    };
+    Value sums = context.ldsElements(b.getF32Type(), type.getCols());
+    for (int64_t first = 0; first < type.getCols();
+         first += context.ownThreads()) {
+      Value col = arith::AddIOp::create(b, context.ownThread(), i32(first));
+      Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col,
+                                           i32(type.getCols()));
+      auto ifOp = scf::IfOp::create(b, exists, /*withElseRegion=*/false);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+      Value sum;
+      for (int64_t row = 0; row < type.getRows(); ++row) {
+        FailureOr<Value> element = context.stagedElement(slot(), i32(row), col);
+        if (failed(element))
+          return failure();
+        Value wide = arith::ExtFOp::create(b, b.getF32Type(), *element);
+        sum = sum ? arith::AddFOp::create(b, sum, wide) : wide;
+      }
+      memref::StoreOp::create(b, sum, sums, ValueRange{index(col)});
+    }
+    context.meet();
+    Value laneCol = context.laneCol(x().getType());
+    auto addSum = [&](Value element, const LaneElement &at) -> Value {
+      Value col = arith::AddIOp::create(b, laneCol, i32(at.col));
+      Value sum = memref::LoadOp::create(b, sums, ValueRange{index(col)});
+      return arith::AddFOp::create(b, element, sum);
+    };
+    context.setLanes(getOperation()->getResult(0),
+                     context.mapElements(x(), addSum));
+    context.meet();
+    return success();
+  }
+
+  LogicalResult executeTile(emu::TileContext &context) {
+    FailureOr<emu::Matrix> staged = context.stagedBy(getOperation(), slot());
+    if (failed(staged))
+      return failure();
+    emu::Matrix result = context.matrixOf(x());
+    for (int64_t c = 0; c < result.cols; ++c) {
+      float sum = 0;
+      for (int64_t r = 0; r < staged->rows; ++r)
+        sum += staged->at(r, c);
+      for (int64_t r = 0; r < result.rows; ++r)
+        result.at(r, c) += sum;
+    }
+    context.setMatrix(getOperation()->getResult(0), std::move(result));
+    return success();
+  }
+};
+
 /// An op that nobody says anything about.
 class SilentOp : public Op<SilentOp, OpTrait::OneOperand, OpTrait::OneResult,
                            OpTrait::ZeroRegions, OpTrait::ZeroSuccessors> {
@@ -167,7 +246,7 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ForeignDialect)
   explicit ForeignDialect(MLIRContext *context)
       : Dialect(getDialectNamespace(), context, TypeID::get<ForeignDialect>()) {
-    addOperations<AffineOp, SilentOp>();
+    addOperations<AffineOp, ColumnSumsOp, SilentOp>();
     addTypes<BackwardsType>();
   }
   Type parseType(DialectAsmParser &parser) const override {
