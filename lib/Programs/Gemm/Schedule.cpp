@@ -51,6 +51,9 @@ static ScheduleParameters proposal(const TargetInfo &target, bool team,
     list.producers = target.warpsPerMatrixGroup;
     list.producerRegisters = 24;
     list.consumerRegisters = 240;
+    // H200, 4096 x 4096 x 4096: 204 us, 211 us with a block a tile.
+    if (!small)
+      list.tiles = TileOrder::Static;
   }
   return list;
 }
@@ -160,8 +163,9 @@ KernelVariants gemm::variants(GemmOp op, const VariantQuery &query) {
   KernelAlternative &few = variants.list.emplace_back();
   LLVM::LLVMFuncOp kernel = query.kernel;
   few.name = (kernel.getName() + "_of_small_tiles").str();
-  few.schedule =
-      "BM=" + std::to_string(small.BM) + ",BN=" + std::to_string(small.BN);
+  few.schedule = "BM=" + std::to_string(small.BM) +
+                 ",BN=" + std::to_string(small.BN) +
+                 (small.producers ? ",tiles=grid" : "");
   few.launchIf =
       expr("sum", {expr("product", {tiles(m, kSizeNames[0], large.BM),
                                     tiles(n, kSizeNames[1], large.BN)}),
