@@ -9,8 +9,10 @@
 
 #include "Gemm.h"
 #include "kvbuffer/Programs/Programs.h"
+#include "mlir/Dialect/Bufferization/IR/DstBufferizableOpInterfaceImpl.h"
 
 using namespace mlir;
+using namespace mlir::bufferization;
 using namespace kvbuf;
 
 #define GET_OP_CLASSES
@@ -18,7 +20,7 @@ using namespace kvbuf;
 
 std::array<int64_t, 3> GemmOp::getSizes() {
   auto sizeOf = [](Value matrix, unsigned dim) {
-    return cast<MemRefType>(matrix.getType()).getDimSize(dim);
+    return cast<ShapedType>(matrix.getType()).getDimSize(dim);
   };
   auto first = [](int64_t one, int64_t other) {
     return ShapedType::isDynamic(one) ? other : one;
@@ -30,9 +32,9 @@ std::array<int64_t, 3> GemmOp::getSizes() {
 }
 
 LogicalResult GemmOp::verify() {
-  auto a = cast<MemRefType>(getA().getType()),
-       b = cast<MemRefType>(getB().getType()),
-       out = cast<MemRefType>(getOut().getType());
+  auto a = cast<ShapedType>(getA().getType()),
+       b = cast<ShapedType>(getB().getType()),
+       out = cast<ShapedType>(getOut().getType());
   if (a.getElementType() != b.getElementType())
     return emitOpError() << "(C1) multiplies elements of " << a.getElementType()
                          << " by elements of " << b.getElementType()
@@ -49,11 +51,16 @@ LogicalResult GemmOp::verify() {
         return emitOpError()
                << "(C2) has an operand of " << type << ", whose size " << has
                << " does not fit the others'; expected " << expected;
-  for (MemRefType type : {a, b, out}) {
+  for (ShapedType type : {a, b, out}) {
+    if (isa<TensorType>(type) != isOnTensors())
+      return emitOpError() << "(C4) has an operand of " << type
+                           << " beside an output of " << out
+                           << "; expected all to be tensors, or all memrefs";
     SmallVector<int64_t> strides;
     int64_t offset;
-    if (failed(type.getStridesAndOffset(strides, offset)) ||
-        strides.back() != 1)
+    auto memref = dyn_cast<MemRefType>(type);
+    if (memref && (failed(memref.getStridesAndOffset(strides, offset)) ||
+                   strides.back() != 1))
       return emitOpError() << "(C3) has an operand of " << type
                            << "; expected elements of a row side by side, a "
                               "last stride of 1";
@@ -64,18 +71,59 @@ LogicalResult GemmOp::verify() {
 void GemmOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
         &effects) {
+  if (isOnTensors())
+    return;
   effects.emplace_back(MemoryEffects::Read::get(), &getAMutable());
   effects.emplace_back(MemoryEffects::Read::get(), &getBMutable());
   effects.emplace_back(MemoryEffects::Write::get(), &getOutMutable());
 }
 
+LogicalResult GemmOp::reifyResultShapes(OpBuilder &b,
+                                        ReifiedRankedShapedTypeDims &shapes) {
+  if (isOnTensors())
+    shapes.push_back(tensor::getMixedSizes(b, getLoc(), getOut()));
+  return success();
+}
+
 namespace {
+struct GemmBufferization
+    : DstBufferizableOpInterfaceExternalModel<GemmBufferization, GemmOp> {
+  bool bufferizesToMemoryRead(Operation *op, OpOperand &operand,
+                              const AnalysisState &) const {
+    return !cast<GemmOp>(op).isDpsInit(&operand);
+  }
+
+  bool bufferizesToElementwiseAccess(Operation *, const AnalysisState &,
+                                     ArrayRef<OpOperand *>) const {
+    return false;
+  }
+
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPoint(op);
+    SmallVector<Value> buffers;
+    for (Value operand : op->getOperands()) {
+      FailureOr<Value> buffer = getBuffer(rewriter, operand, options, state);
+      if (failed(buffer))
+        return failure();
+      buffers.push_back(*buffer);
+    }
+    mlir::clone(rewriter, op, /*newResultTypes=*/TypeRange(), buffers);
+    replaceOpWithBufferizedValues(rewriter, op, buffers.back());
+    return success();
+  }
+};
+
 struct GemmModel : ProblemInterface::ExternalModel<GemmModel, GemmOp> {
   SmallVector<NamedOperand> getNamedOperands(Operation *op) const {
     auto gemm = cast<GemmOp>(op);
     return {{gemm.getA(), "a"}, {gemm.getB(), "b"}, {gemm.getOut(), "c"}};
   }
-  bool isOnTensors(Operation *) const { return false; }
+  bool isOnTensors(Operation *op) const {
+    return cast<GemmOp>(op).isOnTensors();
+  }
   LogicalResult chooseSchedule(Operation *op,
                                const ScheduleQuery &query) const {
     return gemm::chooseSchedule(cast<GemmOp>(op), query);
@@ -101,6 +149,6 @@ struct GemmModel : ProblemInterface::ExternalModel<GemmModel, GemmOp> {
 void kvbuf::registerGemmProgram(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *dialect) {
     RegisteredOperationName::insert<WithKnownProperties<GemmOp>>(*dialect);
-    GemmOp::attachInterface<GemmModel>(*context);
+    GemmOp::attachInterface<GemmModel, GemmBufferization>(*context);
   });
 }

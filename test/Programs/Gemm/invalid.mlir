@@ -33,6 +33,14 @@ func.func @strides(%a: !columns, %b: memref<?x?xbf16>, %c: memref<?x?xbf16>) {
 
 // -----
 
+func.func @forms(%a: tensor<8x8xbf16>, %c: memref<8x8xf32>) {
+  // expected-error @below {{(C4) has an operand of 'tensor<8x8xbf16>' beside an output of 'memref<8x8xf32>'; expected all to be tensors, or all memrefs}}
+  kvbuffer.gemm a(%a) b(%a) out(%c) : tensor<8x8xbf16>, tensor<8x8xbf16>, memref<8x8xf32>
+  return
+}
+
+// -----
+
 func.func @unknown(%a: memref<8x8xbf16>, %c: memref<8x8xf32>) {
   // expected-error @below {{has an unknown attribute 'transpose'; did you mean 'transpose_b'?}}
   kvbuffer.gemm a(%a) b(%a) out(%c) {transpose} : memref<8x8xbf16>, memref<8x8xbf16>, memref<8x8xf32>
