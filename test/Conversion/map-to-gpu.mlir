@@ -91,7 +91,10 @@ module attributes {kvbuffer.target = "sm_80"} {
     // CHECK-NEXT:    arith.bitcast %[[BITS]] : i32 to f32
     // CHECK:         %[[PRODUCT:.*]] = arith.mulf %{{.*}}, %[[SLOPE:.*]] : f32
     // CHECK:         math.fma %cst{{.*}}, %[[SLOPE]], %[[PRODUCT]]
+    // Numbers that are not negative are compared in 32 bits, without a sign too.
+    // CHECK:         arith.cmpi sle, %{{.*}}, %{{.*}} : i32
     // CHECK-NOT:     arith.mulf
+    // CHECK-NOT:     arith.cmpi ule
     gpu.func @numbers(%bias: memref<?x?xbf16> {kvbuffer.name = "bias", kvbuffer.shape = ["rows", "bias.1"]},
                       %slopes: memref<?xf32> {kvbuffer.name = "slopes", kvbuffer.shape = ["slopes"]},
                       %out: memref<?x?x1x8xbf16> {kvbuffer.name = "out"})
@@ -108,7 +111,13 @@ module attributes {kvbuffer.target = "sm_80"} {
         %n = arith.index_cast %j : index to i32
         %f = arith.sitofp %n : i32 to f32
         %far = arith.mulf %f, %slope : f32
-        %y = arith.addf %w, %far : f32
+        %c8 = arith.constant 8 : index
+        %m = arith.remui %i, %c8 : index
+        %l = arith.remui %j, %c8 : index
+        %near = arith.cmpi ule, %l, %m : index
+        %z32 = arith.constant 0.0 : f32
+        %some = arith.select %near, %far, %z32 : f32
+        %y = arith.addf %w, %some : f32
         kvbuffer.yield %y : f32
       }
       %r = kvbuffer.fragment_convert %t : !acc -> !kvbuffer.fragment<16x8xbf16, acc>

@@ -133,7 +133,7 @@ private:
   bool multiplySum(Operation &inner);
   bool widen(Operation &inner);
   /// A comparison of two terms.
-  Value compare(arith::CmpIOp cmp, Term x, Term y);
+  Value compare(arith::CmpIPredicate predicate, Term x, Term y);
   /// `wide` as far as a comparison with `other` can tell.
   Term narrowFor(const Term &wide, const Term &other);
   /// Binary ops on registers, each once.
@@ -378,7 +378,7 @@ Term MapLowering::narrowFor(const Term &wide, const Term &other) {
   return {value, 0, range};
 }
 
-Value MapLowering::compare(arith::CmpIOp cmp, Term x, Term y) {
+Value MapLowering::compare(arith::CmpIPredicate predicate, Term x, Term y) {
   // What is the same for many elements is subtracted once, and moves to the
   // other side as the number that tells the elements apart.
   if (x.base && y.base && (x.offset || y.offset)) {
@@ -400,15 +400,29 @@ Value MapLowering::compare(arith::CmpIOp cmp, Term x, Term y) {
     x.offset -= y.offset;
     y.offset = 0;
   }
-  return arith::CmpIOp::create(b, cmp.getPredicate(), inRegister(x),
-                               inRegister(y));
+  return arith::CmpIOp::create(b, predicate, inRegister(x), inRegister(y));
 }
 
-/// Whether terms are compared as numbers with a sign are.
-static bool isSigned(arith::CmpIPredicate predicate) {
+/// The comparison of two terms as numbers with a sign; nothing where it is
+/// none.
+static std::optional<arith::CmpIPredicate>
+signedPredicate(arith::CmpIPredicate predicate, const Term &x, const Term &y) {
   using P = arith::CmpIPredicate;
-  return llvm::is_contained({P::eq, P::ne, P::slt, P::sle, P::sgt, P::sge},
-                            predicate);
+  if (llvm::is_contained({P::eq, P::ne, P::slt, P::sle, P::sgt, P::sge},
+                         predicate))
+    return predicate;
+  if (x.range.least < 0 || y.range.least < 0)
+    return std::nullopt;
+  switch (predicate) {
+  case P::ult:
+    return P::slt;
+  case P::ule:
+    return P::sle;
+  case P::ugt:
+    return P::sgt;
+  default:
+    return P::sge;
+  }
 }
 
 bool MapLowering::multiplySum(Operation &inner) {
@@ -450,13 +464,13 @@ LogicalResult MapLowering::evaluate(Operation &inner) {
     now[inner.getResult(0)] = {term, Value()};
     return success();
   }
-  if (auto cmp = dyn_cast<arith::CmpIOp>(inner);
-      cmp && isSigned(cmp.getPredicate())) {
+  if (auto cmp = dyn_cast<arith::CmpIOp>(inner)) {
     std::optional<Term> x = termOf(cmp.getLhs()), y = termOf(cmp.getRhs());
-    if (x && y) {
-      now[cmp.getResult()] = {std::nullopt, compare(cmp, *x, *y)};
-      return success();
-    }
+    if (x && y)
+      if (auto predicate = signedPredicate(cmp.getPredicate(), *x, *y)) {
+        now[cmp.getResult()] = {std::nullopt, compare(*predicate, *x, *y)};
+        return success();
+      }
   }
   if (auto convert = dyn_cast<arith::SIToFPOp>(inner);
       convert && convert.getType().isF32())

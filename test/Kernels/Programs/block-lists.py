@@ -1,17 +1,17 @@
 # Block-sparse attention by lists of tiles, on the emulator.
 # RUN: rm -rf %t && mkdir %t
-# RUN: %python %s sm_80 64
-# RUN: %python %s sm_90a 128
-# RUN: %if ld.lld %{ %python %s gfx950 128 %}
-# RUN: %if ld.lld %{ %python %s gfx942 128 %}
+# RUN: %python %s sm_80 64 %t
 # RUN: %python %s sm_90a 128 %t
+# RUN: %if ld.lld %{ %python %s gfx950 128 %t %}
+# RUN: %if ld.lld %{ %python %s gfx942 128 %t %}
+# RUN: %python %s sm_90a 128 %t tiles
 """Lists of blocks that are partly and wholly visible against float64 with a mask of
 elements, which knows of no lists; and lists that are wrong by one block, which the same
 check must catch.
 
-    block-lists.py CHIP ROWS_AND_KEYS_OF_A_BLOCK [FOLDER]
+    block-lists.py CHIP ROWS_AND_KEYS_OF_A_BLOCK FOLDER [tiles]
 
-With a folder for its files the interpreter runs the scheduled program on tiles.
+With `tiles` the interpreter runs the scheduled program on tiles.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ import kvbuf
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
 from numbers16 import attend, from_bf16, to_bf16
 
-CHIP, BLOCK, *FOLDER = sys.argv[1:]
+CHIP, BLOCK, FOLDER, *TILES = sys.argv[1:]
 BLOCK = int(BLOCK)
 del sys.argv[1:]
 RNG = np.random.default_rng(11)
@@ -103,7 +103,7 @@ def lists_of(kept):
 
 def run_tiles(text, arrays):
     """Runs arrays by the interpreter of tiles."""
-    folder, options = pathlib.Path(FOLDER[0]), []
+    folder, options = pathlib.Path(FOLDER), []
     for name, array in arrays.items():
         np.save(folder / f"{name}.npy", array)
         options += ["--input", f"{name}={folder}/{name}.npy"]
@@ -134,11 +134,15 @@ class BlockLists(unittest.TestCase):
         lse = np.full((1, HEADS, o.shape[1]), np.nan, np.float32)
         arrays = dict(tensors, o=o, lse=lse, **dict(zip(NAMES, lists)))
         text = source(len(lists), **more)
-        if FOLDER:
+        if TILES:
             run_tiles(text, arrays)
             return from_bf16(arrays["o"]), arrays["lse"]
         if text not in self.kernels:
-            self.kernels[text] = kvbuf.compile(text, target=CHIP)
+            path = pathlib.Path(FOLDER, f"{len(self.kernels)}.kvbuf")
+            subprocess.run(["kvbuf-compile", "-", "--no-alternatives",
+                            f"--target={CHIP}", "-o", path], input=text, text=True,
+                           check=True)
+            self.kernels[text] = kvbuf.load(str(path))
         self.kernels[text](**arrays)
         return from_bf16(o), lse
 
@@ -159,37 +163,36 @@ class BlockLists(unittest.TestCase):
 
     def test_right_and_wrong(self):
         rows, keys = 3 * BLOCK - 5, 4 * BLOCK
-        for score in (False, True) if CHIP == "sm_90a" else (True,):
-            tensors, seen = self.problem(rows, keys, [BLOCK + 20, 3 * BLOCK])
-            kept = blocks_of(seen)
-            # What the first block of rows sees of the second document: all and parts.
-            self.assertTrue(kept[0].any() and kept[1].any())
-            partly, wholly = map(lists_of, kept)
-            good = self.run_lists(tensors, *partly, *wholly, score=score)
-            self.assertTrue(self.right(tensors, seen, good, score))
-            self.assertFalse(good[0][:, 2 * BLOCK:].any())
+        tensors, seen = self.problem(rows, keys, [BLOCK + 20, 3 * BLOCK])
+        kept = blocks_of(seen)
+        # What the first block of rows sees of the second document: all and parts.
+        self.assertTrue(kept[0].any() and kept[1].any())
+        partly, wholly = map(lists_of, kept)
+        good = self.run_lists(tensors, *partly, *wholly, score=True)
+        self.assertTrue(self.right(tensors, seen, good, True))
+        self.assertFalse(good[0][:, 2 * BLOCK:].any())
 
-            # Numbers of lists in another order are the same tiles.
-            back = partly[1].copy()
-            for at in np.ndindex(back.shape[:3]):
-                n = partly[0][at]
-                back[at][:n] = partly[1][at][:n][::-1]
-            self.assertTrue(self.right(tensors, seen, self.run_lists(
-                tensors, partly[0], back, *wholly, score=score), score))
+        # Numbers of lists in another order are the same tiles.
+        back = partly[1].copy()
+        for at in np.ndindex(back.shape[:3]):
+            n = partly[0][at]
+            back[at][:n] = partly[1][at][:n][::-1]
+        self.assertTrue(self.right(tensors, seen, self.run_lists(
+            tensors, partly[0], back, *wholly, score=True), True))
 
-            faults = []
-            at = tuple(np.argwhere(kept[0])[0])
-            called_whole = kept.copy()
-            called_whole[(0, *at)], called_whole[(1, *at)] = False, True
-            faults.append(called_whole)
-            for part in 0, 1:
-                dropped = kept.copy()
-                dropped[(part, *np.argwhere(kept[part])[-1])] = False
-                faults.append(dropped)
-            for fault in faults:
-                partly, wholly = map(lists_of, fault)
-                bad = self.run_lists(tensors, *partly, *wholly, score=score)
-                self.assertFalse(self.right(tensors, seen, bad, score))
+        faults = []
+        at = tuple(np.argwhere(kept[0])[0])
+        called_whole = kept.copy()
+        called_whole[(0, *at)], called_whole[(1, *at)] = False, True
+        faults.append(called_whole)
+        for part in 0, 1:
+            dropped = kept.copy()
+            dropped[(part, *np.argwhere(kept[part])[-1])] = False
+            faults.append(dropped)
+        for fault in faults:
+            partly, wholly = map(lists_of, fault)
+            bad = self.run_lists(tensors, *partly, *wholly, score=True)
+            self.assertFalse(self.right(tensors, seen, bad, True))
 
     def test_cut(self):
         """The end of the sequence cuts the last block; it counts as partly visible, or, by

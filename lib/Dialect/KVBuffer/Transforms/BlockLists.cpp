@@ -66,16 +66,14 @@ BlockLists::BlockLists(ImplicitLocOpBuilder &b, AttentionOp op,
 
   Value parts = listConstant(b, blockKeys / tileKeys);
   partial = makeList(b, lists[0], lists[1]);
-  masked = partly = count = arith::MulIOp::create(b, partial.count, parts);
+  Value rest = arith::RemUIOp::create(b, at.keys, wide);
+  isCut = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rest, zero);
+  partly = count = arith::MulIOp::create(b, partial.count, parts);
   if (lists.size() == 2)
     return;
   whole = makeList(b, lists[2], lists[3]);
   Value all = arith::AddIOp::create(b, partial.count, whole.count);
   count = arith::MulIOp::create(b, all, parts);
-  // Any of them may be the block that the end of the sequence cuts.
-  Value rest = arith::RemUIOp::create(b, at.keys, wide);
-  Value isCut = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rest, zero);
-  masked = arith::SelectOp::create(b, isCut, count, masked);
 }
 
 Value BlockLists::isWhole(ImplicitLocOpBuilder &b, Value i) const {

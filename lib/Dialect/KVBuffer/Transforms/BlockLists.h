@@ -26,8 +26,12 @@ public:
 
   /// How many tiles there are.
   mlir::Value getCount() const { return count; }
-  /// The first so many of them are masked.
-  mlir::Value getMasked() const { return masked; }
+  /// The first so many of them are masked where the end of the sequence may cut
+  /// one (`getIsCut`), and so many where it does not.
+  mlir::Value getMasked() const { return count; }
+  mlir::Value getPartly() const { return partly; }
+  /// Whether the end of the sequence cuts a block, an i1.
+  mlir::Value getIsCut() const { return isCut; }
   /// The first key of tile `i`.
   mlir::Value keyOf(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
 
@@ -53,8 +57,8 @@ private:
   mlir::Value lastBlock;
   /// The most entries of a list that may be read.
   mlir::Value room;
-  /// Tiles, those of partly visible blocks, and those that are masked.
-  mlir::Value count, partly, masked;
+  /// Tiles, and those of partly visible blocks.
+  mlir::Value count, partly, isCut;
 };
 
 } // namespace kvbuf

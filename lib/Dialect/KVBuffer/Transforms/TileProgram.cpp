@@ -184,6 +184,10 @@ private:
     std::function<Value(Value)> keyOf;
     /// Whether lists say that it is wholly visible; null: there are none.
     std::function<Value(Value)> isWhole;
+    /// Whether the end of the sequence may cut one, where the program has a
+    /// loop for either case; null: it has one loop. `partly`: those that are
+    /// masked where it does not.
+    Value isCut, partly;
     /// Whether none but the first may be cut by the end of the sequence or the
     /// left side of a window.
     bool wholeAfterFirst;
@@ -510,7 +514,11 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   };
   // From right to left the end of the sequence cuts the first tile only; a
   // window may cut the last one too.
-  return {count, edges, keyOf, /*isWhole=*/{}, !mask.boundsLeft()};
+  return {count,          edges,
+          keyOf,
+          /*isWhole=*/{},
+          /*isCut=*/{},
+          /*partly=*/{},  !mask.boundsLeft()};
 }
 
 TileProgram::KeyTiles TileProgram::tilesOfLists() {
@@ -518,9 +526,12 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
                    schedule.getBN());
   // No window hides the first keys of a tile that is visited.
   keyLo = constant(0);
-  return {lists.getCount(), EdgeTiles(lists.getMasked()),
+  return {lists.getCount(),
+          EdgeTiles(lists.getMasked()),
           [=, this](Value i) { return lists.keyOf(b, i); },
           [=, this](Value i) { return lists.isWhole(b, i); },
+          lists.getIsCut(),
+          lists.getPartly(),
           /*wholeAfterFirst=*/false};
 }
 
@@ -607,6 +618,7 @@ void TileProgram::computeTile() {
   double softmaxScale = softmaxScaleOf(op);
 
   // The iterations from `first` to `last`, from a state on.
+  bool mayBeCut = true;
   auto sumTiles = [&](Value first, Value last, ValueRange state) -> scf::ForOp {
     auto loop = scf::ForOp::create(b, first, last, one, state);
     if (tiles.wholeAfterFirst)
@@ -636,9 +648,11 @@ void TileProgram::computeTile() {
       ScoreTile at{batch, head, row, key, queries, keys};
       at.loop = loop;
       at.bounded = boundsKeys(op);
-      if (tiles.isWhole)
+      at.mayBeCut = mayBeCut;
+      if (tiles.isWhole && mayBeCut)
         at.wholly = tiles.isWhole(i);
-      s = shapeScores(b, op, args, s, at, tiles.edges, i);
+      s = shapeScores(b, op, args, s, at,
+                      mayBeCut ? tiles.edges : EdgeTiles(tiles.partly), i);
       auto softmax = OnlineSoftmaxOp::create(
           b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
           sumsByUnit ? noSum : l, b.getF32FloatAttr(softmaxScale),
@@ -670,18 +684,37 @@ void TileProgram::computeTile() {
     }
     return loop;
   };
-  scf::ForOp loop = schedule.getSumKeys()
-                        ? sumInParts(tiles.count, init, sumTiles)
-                        : sumTiles(zero, tiles.count, init);
+  auto sumAll = [&] {
+    return schedule.getSumKeys() ? sumInParts(tiles.count, init, sumTiles)
+                                 : sumTiles(zero, tiles.count, init);
+  };
+  SmallVector<Value> sums;
+  if (tiles.isCut) {
+    // Few sequences have a block that is cut, and to look for it in each costs
+    // as much as a function of visibility.
+    auto branch = scf::IfOp::create(b, ValueRange(init).getTypes(), tiles.isCut,
+                                    /*addThenBlock=*/true,
+                                    /*addElseBlock=*/true);
+    for (Block *side : {branch.thenBlock(), branch.elseBlock()}) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(side);
+      mayBeCut = side == branch.thenBlock();
+      scf::ForOp loop = sumAll();
+      scf::YieldOp::create(b, loop.getResults());
+    }
+    sums = branch.getResults();
+  } else {
+    sums = sumAll().getResults();
+  }
 
   Value sink;
   if (op.getSink())
     sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
-  Value sum = loop.getResult(2);
+  Value sum = sums[2];
   if (sumsByUnit)
     sum = RowReduceOp::create(b, rowType, Reduction::Sum, sum);
   auto finish = SoftmaxFinishOp::create(
-      b, accType, rowType, loop.getResult(0), loop.getResult(1), sum,
+      b, accType, rowType, sums[0], sums[1], sum,
       /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScale),
       unboundedScoresOf(op));
   Type outElement = op.getOutElementType();

@@ -184,7 +184,8 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   // Lists know better than a mask, which is a part of the function then.
   bool masks = listed && (mask.boundsLeft() || mask.boundsRight());
   bool hides =
-      listed ? isEdge : !op.getVisible().empty() && (isEdge || !tile.bounded);
+      listed ? isEdge && (!op.getVisible().empty() || masks || tile.mayBeCut)
+             : !op.getVisible().empty() && (isEdge || !tile.bounded);
   if (op.getScore().empty() && !hides && scale == 1.0)
     return scores;
   auto constant = [&](int64_t value) -> Value {
@@ -226,7 +227,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   };
   if (readsAny)
     ownRow = within(ownRow, tile.queries);
-  if (readsAny && isEdge)
+  if (readsAny && isEdge && tile.mayBeCut)
     ownKey = within(ownKey, tile.keys);
   Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
   Value position = arith::AddIOp::create(b, ownRow, shift);
@@ -272,7 +273,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     if (visible && tile.wholly)
       visible = arith::OrIOp::create(b, visible, tile.wholly);
     // Once a column, where a mask behind the function would compare each score.
-    if (listed) {
+    if (listed && tile.mayBeCut) {
       Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, anyKey,
                                            tile.keys);
       visible = visible ? arith::AndIOp::create(b, visible, exists) : exists;

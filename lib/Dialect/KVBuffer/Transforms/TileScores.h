@@ -26,6 +26,8 @@ struct ScoreTile {
   /// Whether lists say that all rows see all keys of the tile, an i1; null
   /// where there are no such lists.
   mlir::Value wholly = {};
+  /// Whether the end of the sequence may cut the tile, if it is at an edge.
+  bool mayBeCut = true;
   /// Whether a function of visibility hides keys of edge tiles alone.
   bool bounded = false;
   /// The loop over tiles: what functions read for the sequence or the head
