@@ -6,8 +6,13 @@
 // preferred_element_type=f32) * scale, by default D**-0.5; mix(p, v): einsum(
 // 'bhts,bshd->bthd', p.astype(v.dtype), v), and mixf with preferred_element_type=f32; rep:
 // repeat(x, g, axis=2).
-// RUN: %python %S/Inputs/raise_and_run.py %s --range=3=0:40
+// RUN: %python %S/Inputs/raise_and_run.py %s --range=3=1:40
+// RUN: %python %S/Inputs/raise_and_launch.py %build sm_80 %s '--pass-options=caches rows-see-keys' --range=3=1:40
+// RUN: kvbuf-opt %s '--kvbuf-raise-attention=caches rows-see-keys' | FileCheck %s
 // REQUIRES: mlir-runner
+// CHECK: kvbuffer.make_cache %{{.*}} indices({{.*}}) : {{.*}} -> !kvbuffer.cache<continuous
+// CHECK: kvbuffer.attention {{.*}}kvbuffer.lengths = "all"
+// CHECK-NOT: visible
 
 #map = affine_map<(d0, d1, d2, d3, d4) -> (d0, d2, d1, d3, d4)>
 #map1 = affine_map<(d0, d1, d2, d3, d4) -> (d0, d1, d2, d3, d4)>

@@ -10,7 +10,14 @@
 // 'bhts,bshd->bthd', p.astype(v.dtype), v), and mixf with preferred_element_type=f32; rep:
 // repeat(x, g, axis=2).
 // RUN: %python %S/Inputs/raise_and_run.py %s --range=3=0:19 --range=4=1:80
+// RUN: %python %S/Inputs/raise_and_launch.py %build sm_80 %s '--pass-options=caches rows-see-keys' --range=3=0:19 --range=4=1:80
+// RUN: kvbuf-opt %s '--kvbuf-raise-attention=caches rows-see-keys' | FileCheck %s
 // REQUIRES: mlir-runner
+// CHECK-NOT: tensor.extract
+// CHECK: %[[K:.*]] = kvbuffer.make_cache %arg1 indices({{.*}}) : tensor<20x16x2x32xbf16> -> !kvbuffer.cache<paged, bf16, heads = 2, head_size = 32, page_size = 16>
+// CHECK: %[[V:.*]] = kvbuffer.make_cache %arg2
+// CHECK: kvbuffer.attention q({{.*}}) k(%[[K]]) v(%[[V]]) {{.*}}kvbuffer.lengths = "all"
+// CHECK-NOT: visible
 
 #map = affine_map<(d0, d1) -> (d0, d1)>
 #map1 = affine_map<(d0, d1, d2, d3, d4, d5) -> (d0, d1, d2)>

@@ -9,7 +9,12 @@
 // 'bhts,bshd->bthd', p.astype(v.dtype), v), and mixf with preferred_element_type=f32; rep:
 // repeat(x, g, axis=2).
 // RUN: %python %S/Inputs/raise_and_run.py %s --range=3=0:63
+// RUN: %python %S/Inputs/raise_and_launch.py %build sm_80 %s '--pass-options=caches rows-see-keys' --range=3=0:63
+// RUN: kvbuf-opt %s '--kvbuf-raise-attention=caches rows-see-keys' | FileCheck %s
 // REQUIRES: mlir-runner
+// CHECK: kvbuffer.make_cache %{{.*}} indices({{.*}}) : {{.*}} -> !kvbuffer.cache<continuous
+// CHECK: kvbuffer.attention {{.*}}kvbuffer.lengths = "all"
+// CHECK-NOT: visible
 
 #map = affine_map<(d0) -> (d0)>
 #map1 = affine_map<(d0) -> ()>

@@ -40,8 +40,8 @@ module {
     %expanded_4 = tensor.expand_shape %1 [[0, 1]] output_shape [24, 1] : tensor<24xi64> into tensor<24x1xi64>
     %2 = tensor.empty() : tensor<24x24xi64>
     %3 = linalg.generic {indexing_maps = [#map1, #map2, #map3], iterator_types = ["parallel", "parallel"]} ins(%expanded_3, %expanded_4 : tensor<1x24xi64>, tensor<24x1xi64>) outs(%2 : tensor<24x24xi64>) {
-    ^bb0(%in: i64, %in_10: i64, %out: i64):
-      %39 = arith.subi %in, %in_10 : i64
+    ^bb0(%in: i64, %in_11: i64, %out: i64):
+      %39 = arith.subi %in, %in_11 : i64
       linalg.yield %39 : i64
     } -> tensor<24x24xi64>
     %4 = tensor.empty() : tensor<24x24xf32>
@@ -52,13 +52,13 @@ module {
     } -> tensor<24x24xf32>
     %6 = tensor.empty() : tensor<4x24x24xf32>
     %7 = linalg.generic {indexing_maps = [#map4, #map5, #map6], iterator_types = ["parallel", "parallel", "parallel"]} ins(%expanded, %5 : tensor<4x1x1xf32>, tensor<24x24xf32>) outs(%6 : tensor<4x24x24xf32>) {
-    ^bb0(%in: f32, %in_10: f32, %out: f32):
-      %39 = arith.mulf %in, %in_10 : f32
+    ^bb0(%in: f32, %in_11: f32, %out: f32):
+      %39 = arith.mulf %in, %in_11 : f32
       linalg.yield %39 : f32
     } -> tensor<4x24x24xf32>
     %8 = tensor.empty() : tensor<2x4x32x24xbf16>
-    %transposed = linalg.transpose ins(%arg2 : tensor<2x4x24x32xbf16>) outs(%8 : tensor<2x4x32x24xbf16>) permutation = [0, 1, 3, 2] 
-    %collapsed = tensor.collapse_shape %arg2 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
+    %transposed = linalg.transpose ins(%arg1 : tensor<2x4x24x32xbf16>) outs(%8 : tensor<2x4x32x24xbf16>) permutation = [0, 1, 3, 2] 
+    %collapsed = tensor.collapse_shape %arg0 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
     %collapsed_5 = tensor.collapse_shape %transposed [[0, 1], [2], [3]] : tensor<2x4x32x24xbf16> into tensor<8x32x24xbf16>
     %9 = tensor.empty() : tensor<8x24x24xf32>
     %10 = linalg.fill ins(%cst : f32) outs(%9 : tensor<8x24x24xf32>) -> tensor<8x24x24xf32>
@@ -84,19 +84,19 @@ module {
       linalg.yield %39 : f32
     } -> tensor<2x4x24x24xf32>
     %18 = linalg.generic {indexing_maps = [#map7, #map8, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%17, %7 : tensor<2x4x24x24xf32>, tensor<4x24x24xf32>) outs(%16 : tensor<2x4x24x24xf32>) {
-    ^bb0(%in: f32, %in_10: f32, %out: f32):
-      %39 = arith.addf %in, %in_10 : f32
+    ^bb0(%in: f32, %in_11: f32, %out: f32):
+      %39 = arith.addf %in, %in_11 : f32
       linalg.yield %39 : f32
     } -> tensor<2x4x24x24xf32>
     %19 = tensor.empty() : tensor<24x24xi1>
     %20 = linalg.generic {indexing_maps = [#map1, #map2, #map3], iterator_types = ["parallel", "parallel"]} ins(%expanded_3, %expanded_4 : tensor<1x24xi64>, tensor<24x1xi64>) outs(%19 : tensor<24x24xi1>) {
-    ^bb0(%in: i64, %in_10: i64, %out: i1):
-      %39 = arith.cmpi sgt, %in, %in_10 : i64
+    ^bb0(%in: i64, %in_11: i64, %out: i1):
+      %39 = arith.cmpi sgt, %in, %in_11 : i64
       linalg.yield %39 : i1
     } -> tensor<24x24xi1>
     %21 = linalg.generic {indexing_maps = [#map9, #map10, #map7, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%20, %cst_1, %18 : tensor<24x24xi1>, tensor<f32>, tensor<2x4x24x24xf32>) outs(%16 : tensor<2x4x24x24xf32>) {
-    ^bb0(%in: i1, %in_10: f32, %in_11: f32, %out: f32):
-      %39 = arith.select %in, %in_10, %in_11 : f32
+    ^bb0(%in: i1, %in_11: f32, %in_12: f32, %out: f32):
+      %39 = arith.select %in, %in_11, %in_12 : f32
       linalg.yield %39 : f32
     } -> tensor<2x4x24x24xf32>
     %22 = tensor.empty() : tensor<2x4x24xi64>
@@ -104,18 +104,18 @@ module {
     %24 = tensor.empty() : tensor<2x4x24xf32>
     %25 = linalg.fill ins(%cst_0 : f32) outs(%24 : tensor<2x4x24xf32>) -> tensor<2x4x24xf32>
     %26:2 = linalg.generic {indexing_maps = [#map7, #map11, #map11], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%21 : tensor<2x4x24x24xf32>) outs(%25, %23 : tensor<2x4x24xf32>, tensor<2x4x24xi64>) {
-    ^bb0(%in: f32, %out: f32, %out_10: i64):
+    ^bb0(%in: f32, %out: f32, %out_11: i64):
       %39 = linalg.index 3 : index
       %40 = arith.index_cast %39 : index to i64
       %41 = arith.maximumf %in, %out : f32
       %42 = arith.cmpf ogt, %in, %out : f32
-      %43 = arith.select %42, %40, %out_10 : i64
+      %43 = arith.select %42, %40, %out_11 : i64
       linalg.yield %41, %43 : f32, i64
     } -> (tensor<2x4x24xf32>, tensor<2x4x24xi64>)
     %expanded_7 = tensor.expand_shape %26#0 [[0], [1], [2, 3]] output_shape [2, 4, 24, 1] : tensor<2x4x24xf32> into tensor<2x4x24x1xf32>
     %27 = linalg.generic {indexing_maps = [#map7, #map12, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%21, %expanded_7 : tensor<2x4x24x24xf32>, tensor<2x4x24x1xf32>) outs(%16 : tensor<2x4x24x24xf32>) {
-    ^bb0(%in: f32, %in_10: f32, %out: f32):
-      %39 = arith.subf %in, %in_10 : f32
+    ^bb0(%in: f32, %in_11: f32, %out: f32):
+      %39 = arith.subf %in, %in_11 : f32
       linalg.yield %39 : f32
     } -> tensor<2x4x24x24xf32>
     %28 = linalg.generic {indexing_maps = [#map7, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%27 : tensor<2x4x24x24xf32>) outs(%16 : tensor<2x4x24x24xf32>) {
@@ -131,8 +131,8 @@ module {
       linalg.yield %39 : f32
     } -> tensor<2x4x24x1xf32>
     %32 = linalg.generic {indexing_maps = [#map7, #map12, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%28, %31 : tensor<2x4x24x24xf32>, tensor<2x4x24x1xf32>) outs(%16 : tensor<2x4x24x24xf32>) {
-    ^bb0(%in: f32, %in_10: f32, %out: f32):
-      %39 = arith.divf %in, %in_10 : f32
+    ^bb0(%in: f32, %in_11: f32, %out: f32):
+      %39 = arith.divf %in, %in_11 : f32
       linalg.yield %39 : f32
     } -> tensor<2x4x24x24xf32>
     %33 = linalg.generic {indexing_maps = [#map7, #map7], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%32 : tensor<2x4x24x24xf32>) outs(%14 : tensor<2x4x24x24xbf16>) {
@@ -141,17 +141,18 @@ module {
       linalg.yield %39 : bf16
     } -> tensor<2x4x24x24xbf16>
     %collapsed_8 = tensor.collapse_shape %33 [[0, 1], [2], [3]] : tensor<2x4x24x24xbf16> into tensor<8x24x24xbf16>
+    %collapsed_9 = tensor.collapse_shape %arg2 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
     %34 = tensor.empty() : tensor<8x24x32xf32>
     %35 = linalg.fill ins(%cst : f32) outs(%34 : tensor<8x24x32xf32>) -> tensor<8x24x32xf32>
-    %36 = linalg.batch_matmul ins(%collapsed_8, %collapsed : tensor<8x24x24xbf16>, tensor<8x24x32xbf16>) outs(%35 : tensor<8x24x32xf32>) -> tensor<8x24x32xf32>
+    %36 = linalg.batch_matmul ins(%collapsed_8, %collapsed_9 : tensor<8x24x24xbf16>, tensor<8x24x32xbf16>) outs(%35 : tensor<8x24x32xf32>) -> tensor<8x24x32xf32>
     %37 = tensor.empty() : tensor<8x24x32xbf16>
     %38 = linalg.generic {indexing_maps = [#map6, #map6], iterator_types = ["parallel", "parallel", "parallel"]} ins(%36 : tensor<8x24x32xf32>) outs(%37 : tensor<8x24x32xbf16>) {
     ^bb0(%in: f32, %out: bf16):
       %39 = arith.truncf %in : f32 to bf16
       linalg.yield %39 : bf16
     } -> tensor<8x24x32xbf16>
-    %expanded_9 = tensor.expand_shape %38 [[0, 1], [2], [3]] output_shape [2, 4, 24, 32] : tensor<8x24x32xbf16> into tensor<2x4x24x32xbf16>
-    return %expanded_9 : tensor<2x4x24x32xbf16>
+    %expanded_10 = tensor.expand_shape %38 [[0, 1], [2], [3]] output_shape [2, 4, 24, 32] : tensor<8x24x32xbf16> into tensor<2x4x24x32xbf16>
+    return %expanded_10 : tensor<2x4x24x32xbf16>
   }
 }
 

@@ -18,7 +18,7 @@ module {
     %cst_0 = arith.constant 0xFF800000 : f32
     %cst_1 = arith.constant 0.17677669529663689 : f64
     %0 = tensor.empty() : tensor<2x4x32x40xbf16>
-    %transposed = linalg.transpose ins(%arg2 : tensor<2x4x40x32xbf16>) outs(%0 : tensor<2x4x32x40xbf16>) permutation = [0, 1, 3, 2] 
+    %transposed = linalg.transpose ins(%arg1 : tensor<2x4x40x32xbf16>) outs(%0 : tensor<2x4x32x40xbf16>) permutation = [0, 1, 3, 2] 
     %collapsed = tensor.collapse_shape %arg0 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
     %collapsed_2 = tensor.collapse_shape %transposed [[0, 1], [2], [3]] : tensor<2x4x32x40xbf16> into tensor<8x32x40xbf16>
     %1 = tensor.empty() : tensor<8x24x40xf32>

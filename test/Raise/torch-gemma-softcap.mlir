@@ -31,8 +31,8 @@ module {
     %cst_2 = arith.constant 6.250000e-02 : bf16
     %cst_3 = arith.constant 5.000000e+01 : bf16
     %0 = tensor.empty() : tensor<2x4x32x24xbf16>
-    %transposed = linalg.transpose ins(%arg2 : tensor<2x4x24x32xbf16>) outs(%0 : tensor<2x4x32x24xbf16>) permutation = [0, 1, 3, 2] 
-    %collapsed = tensor.collapse_shape %arg2 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
+    %transposed = linalg.transpose ins(%arg1 : tensor<2x4x24x32xbf16>) outs(%0 : tensor<2x4x32x24xbf16>) permutation = [0, 1, 3, 2] 
+    %collapsed = tensor.collapse_shape %arg0 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
     %collapsed_4 = tensor.collapse_shape %transposed [[0, 1], [2], [3]] : tensor<2x4x32x24xbf16> into tensor<8x32x24xbf16>
     %1 = tensor.empty() : tensor<8x24x24xf32>
     %2 = linalg.fill ins(%cst : f32) outs(%1 : tensor<8x24x24xf32>) -> tensor<8x24x24xf32>
@@ -76,8 +76,8 @@ module {
     %expanded_6 = tensor.expand_shape %12 [[0, 1]] output_shape [24, 1] : tensor<24xi64> into tensor<24x1xi64>
     %13 = tensor.empty() : tensor<24x24xi1>
     %14 = linalg.generic {indexing_maps = [#map3, #map4, #map5], iterator_types = ["parallel", "parallel"]} ins(%expanded_5, %expanded_6 : tensor<1x24xi64>, tensor<24x1xi64>) outs(%13 : tensor<24x24xi1>) {
-    ^bb0(%in: i64, %in_10: i64, %out: i1):
-      %40 = arith.cmpi sle, %in, %in_10 : i64
+    ^bb0(%in: i64, %in_11: i64, %out: i1):
+      %40 = arith.cmpi sle, %in, %in_11 : i64
       linalg.yield %40 : i1
     } -> tensor<24x24xi1>
     %15 = tensor.empty() : tensor<24x1xi64>
@@ -87,13 +87,13 @@ module {
       linalg.yield %40 : i64
     } -> tensor<24x1xi64>
     %17 = linalg.generic {indexing_maps = [#map3, #map4, #map5], iterator_types = ["parallel", "parallel"]} ins(%expanded_5, %16 : tensor<1x24xi64>, tensor<24x1xi64>) outs(%13 : tensor<24x24xi1>) {
-    ^bb0(%in: i64, %in_10: i64, %out: i1):
-      %40 = arith.cmpi sgt, %in, %in_10 : i64
+    ^bb0(%in: i64, %in_11: i64, %out: i1):
+      %40 = arith.cmpi sgt, %in, %in_11 : i64
       linalg.yield %40 : i1
     } -> tensor<24x24xi1>
     %18 = linalg.generic {indexing_maps = [#map5, #map5, #map5], iterator_types = ["parallel", "parallel"]} ins(%14, %17 : tensor<24x24xi1>, tensor<24x24xi1>) outs(%13 : tensor<24x24xi1>) {
-    ^bb0(%in: i1, %in_10: i1, %out: i1):
-      %40 = arith.andi %in, %in_10 : i1
+    ^bb0(%in: i1, %in_11: i1, %out: i1):
+      %40 = arith.andi %in, %in_11 : i1
       linalg.yield %40 : i1
     } -> tensor<24x24xi1>
     %19 = linalg.generic {indexing_maps = [#map5, #map5], iterator_types = ["parallel", "parallel"]} ins(%18 : tensor<24x24xi1>) outs(%13 : tensor<24x24xi1>) {
@@ -102,8 +102,8 @@ module {
       linalg.yield %40 : i1
     } -> tensor<24x24xi1>
     %20 = linalg.generic {indexing_maps = [#map6, #map7, #map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%19, %cst_1, %10 : tensor<24x24xi1>, tensor<bf16>, tensor<2x4x24x24xbf16>) outs(%6 : tensor<2x4x24x24xbf16>) {
-    ^bb0(%in: i1, %in_10: bf16, %in_11: bf16, %out: bf16):
-      %40 = arith.select %in, %in_10, %in_11 : bf16
+    ^bb0(%in: i1, %in_11: bf16, %in_12: bf16, %out: bf16):
+      %40 = arith.select %in, %in_11, %in_12 : bf16
       linalg.yield %40 : bf16
     } -> tensor<2x4x24x24xbf16>
     %21 = tensor.empty() : tensor<2x4x24x24xf32>
@@ -117,18 +117,18 @@ module {
     %25 = tensor.empty() : tensor<2x4x24xf32>
     %26 = linalg.fill ins(%cst_0 : f32) outs(%25 : tensor<2x4x24xf32>) -> tensor<2x4x24xf32>
     %27:2 = linalg.generic {indexing_maps = [#map1, #map8, #map8], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%22 : tensor<2x4x24x24xf32>) outs(%26, %24 : tensor<2x4x24xf32>, tensor<2x4x24xi64>) {
-    ^bb0(%in: f32, %out: f32, %out_10: i64):
+    ^bb0(%in: f32, %out: f32, %out_11: i64):
       %40 = linalg.index 3 : index
       %41 = arith.index_cast %40 : index to i64
       %42 = arith.maximumf %in, %out : f32
       %43 = arith.cmpf ogt, %in, %out : f32
-      %44 = arith.select %43, %41, %out_10 : i64
+      %44 = arith.select %43, %41, %out_11 : i64
       linalg.yield %42, %44 : f32, i64
     } -> (tensor<2x4x24xf32>, tensor<2x4x24xi64>)
     %expanded_7 = tensor.expand_shape %27#0 [[0], [1], [2, 3]] output_shape [2, 4, 24, 1] : tensor<2x4x24xf32> into tensor<2x4x24x1xf32>
     %28 = linalg.generic {indexing_maps = [#map1, #map9, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%22, %expanded_7 : tensor<2x4x24x24xf32>, tensor<2x4x24x1xf32>) outs(%21 : tensor<2x4x24x24xf32>) {
-    ^bb0(%in: f32, %in_10: f32, %out: f32):
-      %40 = arith.subf %in, %in_10 : f32
+    ^bb0(%in: f32, %in_11: f32, %out: f32):
+      %40 = arith.subf %in, %in_11 : f32
       linalg.yield %40 : f32
     } -> tensor<2x4x24x24xf32>
     %29 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%28 : tensor<2x4x24x24xf32>) outs(%21 : tensor<2x4x24x24xf32>) {
@@ -144,8 +144,8 @@ module {
       linalg.yield %40 : f32
     } -> tensor<2x4x24x1xf32>
     %33 = linalg.generic {indexing_maps = [#map1, #map9, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%29, %32 : tensor<2x4x24x24xf32>, tensor<2x4x24x1xf32>) outs(%21 : tensor<2x4x24x24xf32>) {
-    ^bb0(%in: f32, %in_10: f32, %out: f32):
-      %40 = arith.divf %in, %in_10 : f32
+    ^bb0(%in: f32, %in_11: f32, %out: f32):
+      %40 = arith.divf %in, %in_11 : f32
       linalg.yield %40 : f32
     } -> tensor<2x4x24x24xf32>
     %34 = linalg.generic {indexing_maps = [#map1, #map1], iterator_types = ["parallel", "parallel", "parallel", "parallel"]} ins(%33 : tensor<2x4x24x24xf32>) outs(%6 : tensor<2x4x24x24xbf16>) {
@@ -154,17 +154,18 @@ module {
       linalg.yield %40 : bf16
     } -> tensor<2x4x24x24xbf16>
     %collapsed_8 = tensor.collapse_shape %34 [[0, 1], [2], [3]] : tensor<2x4x24x24xbf16> into tensor<8x24x24xbf16>
+    %collapsed_9 = tensor.collapse_shape %arg2 [[0, 1], [2], [3]] : tensor<2x4x24x32xbf16> into tensor<8x24x32xbf16>
     %35 = tensor.empty() : tensor<8x24x32xf32>
     %36 = linalg.fill ins(%cst : f32) outs(%35 : tensor<8x24x32xf32>) -> tensor<8x24x32xf32>
-    %37 = linalg.batch_matmul ins(%collapsed_8, %collapsed : tensor<8x24x24xbf16>, tensor<8x24x32xbf16>) outs(%36 : tensor<8x24x32xf32>) -> tensor<8x24x32xf32>
+    %37 = linalg.batch_matmul ins(%collapsed_8, %collapsed_9 : tensor<8x24x24xbf16>, tensor<8x24x32xbf16>) outs(%36 : tensor<8x24x32xf32>) -> tensor<8x24x32xf32>
     %38 = tensor.empty() : tensor<8x24x32xbf16>
     %39 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel", "parallel"]} ins(%37 : tensor<8x24x32xf32>) outs(%38 : tensor<8x24x32xbf16>) {
     ^bb0(%in: f32, %out: bf16):
       %40 = arith.truncf %in : f32 to bf16
       linalg.yield %40 : bf16
     } -> tensor<8x24x32xbf16>
-    %expanded_9 = tensor.expand_shape %39 [[0, 1], [2], [3]] output_shape [2, 4, 24, 32] : tensor<8x24x32xbf16> into tensor<2x4x24x32xbf16>
-    return %expanded_9 : tensor<2x4x24x32xbf16>
+    %expanded_10 = tensor.expand_shape %39 [[0, 1], [2], [3]] output_shape [2, 4, 24, 32] : tensor<8x24x32xbf16> into tensor<2x4x24x32xbf16>
+    return %expanded_10 : tensor<2x4x24x32xbf16>
   }
 }
 

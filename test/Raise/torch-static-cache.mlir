@@ -4,7 +4,11 @@
 // Made by torch 2.15.0: torch.export.export, run_decompositions; iree-base-compiler
 // 3.13.0: FxImporter, and torch-mlir's passes to linalg on tensors.
 // RUN: %python %S/Inputs/raise_and_run.py %s --range=3=0:63
+// RUN: kvbuf-opt %s '--kvbuf-raise-attention=caches' | FileCheck %s
 // REQUIRES: mlir-runner
+// CHECK: kvbuffer.make_cache %{{.*}} indices({{.*}}) : {{.*}} -> !kvbuffer.cache<continuous
+// CHECK: kvbuffer.attention {{.*}}kvbuffer.lengths = "all"
+// CHECK-NOT: visible
 
 #map = affine_map<(d0) -> (d0)>
 #map1 = affine_map<(d0, d1) -> (d0, d1)>

@@ -159,6 +159,15 @@ def RaiseAttention : Pass<"kvbuf-raise-attention"> {
     so such a mask is a window, or a region `visible`, where every row is known to see
     a key, and a change of scores elsewhere. `rows-see-keys` says that every row does.
 
+    With `caches`, keys and values that the graph gathers by a table of pages are not
+    gathered, but read from paged caches; and the comparison of a key with a number
+    of its sequence becomes the lengths of the caches, so that what is hidden is not
+    read.
+
+    Where sizes are not known, exporters ask of each whether it is 1 and broadcast it
+    then. That is followed where the graph shows that it is as large as what it would
+    be broadcast to; `sizes-agree` says so of all sizes that are not known.
+
     With `round`, operands, weights and result are rounded to that type, where
     they are f32 in the graph. Without, only graphs are raised whose queries, keys,
     values and result are bf16, or f16.
@@ -168,7 +177,13 @@ def RaiseAttention : Pass<"kvbuf-raise-attention"> {
            "Type to round operands and results to: bf16 or f16">,
     Option<"rowsSeeKeys", "rows-see-keys", "bool", /*default=*/"false",
            "No query is hidden from all keys: what masks hide by a finite "
-           "number is hidden as by -inf">];
+           "number is hidden as by -inf">,
+    Option<"sizesAgree", "sizes-agree", "bool", /*default=*/"false",
+           "No dimension of unknown size is broadcast: it is as large as those "
+           "that it meets">,
+    Option<"caches", "caches", "bool", /*default=*/"false",
+           "Keys and values that are gathered by a table of pages are paged "
+           "caches, and what hides the keys from a number on is a length">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
@@ -193,15 +208,17 @@ def ConvertAttentionOps : Pass<"kvbuf-convert-attention-ops"> {
     `torch_c.to_builtin_tensor`, unless they come from one.
 
     An op that cannot be taken stays, with a remark that says why.
-    docs/raising.md has what of each op is taken. `round` and `rows-see-keys` are
-    those of `kvbuf-raise-attention`.
+    docs/raising.md has what of each op is taken. `round`, `rows-see-keys` and
+    `caches` are those of `kvbuf-raise-attention`.
   }];
   let options = [
     Option<"round", "round", "std::string", /*default=*/"",
            "Type to round operands and results to: bf16 or f16">,
     Option<"rowsSeeKeys", "rows-see-keys", "bool", /*default=*/"false",
            "No query is hidden from all keys: what masks hide by a finite "
-           "number is hidden as by -inf">];
+           "number is hidden as by -inf">,
+    Option<"caches", "caches", "bool", /*default=*/"false",
+           "Lengths of keys are lengths of caches">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];

@@ -162,6 +162,8 @@ struct ConvertAttentionOpsPass
         before.push_back(it);
       return eraseDead(before);
     }
+    if (caches)
+      given.match.matchCaches();
     // Without the log-sum-exp's users the op does not compute it.
     if (given.lse && op->getResult(*given.lse).use_empty())
       given.match.lseCoords.reset();

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionBuilder.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -232,6 +233,130 @@ void AttentionBuilder::readWords(BlockArgument arg, Type type) {
   }
 }
 
+Value AttentionBuilder::buildIntegers(
+    ArrayRef<OpFoldResult> sizes, Type element, ValueRange inputs,
+    ArrayRef<AffineMap> inputMaps,
+    llvm::function_ref<Value(OpBuilder &, Location, ValueRange)> body) {
+  SmallVector<AffineMap> maps(inputMaps);
+  maps.push_back(b.getMultiDimIdentityMap(sizes.size()));
+  SmallVector<utils::IteratorType> loops(sizes.size(),
+                                         utils::IteratorType::parallel);
+  Value init = empty(sizes, element);
+  return linalg::GenericOp::create(
+             b, init.getType(), inputs, init, maps, loops,
+             [&](OpBuilder &inner, Location loc, ValueRange args) {
+               linalg::YieldOp::create(inner, loc, body(inner, loc, args));
+             })
+      .getResult(0);
+}
+
+Value AttentionBuilder::buildLengths(OpFoldResult batch) {
+  int64_t keys = graph.getExtent(match.keys);
+  if (!match.lengths)
+    return buildIntegers(
+        batch, b.getI32Type(), {}, {},
+        [&](OpBuilder &inner, Location loc, ValueRange) -> Value {
+          return arith::ConstantIntOp::create(inner, loc, keys, /*width=*/32);
+        });
+  const Lengths &lengths = *match.lengths;
+  // A dimension a digit, of the numbers and of the sequences.
+  Value numbers = lengths.numbers.tensor;
+  Type element = typeOf(numbers).getElementType();
+  Coord given, sequences = graph.resolve(match.batch);
+  for (const Coord &coord : lengths.numbers.coords)
+    llvm::append_range(given, graph.resolve(coord));
+  if (given.empty()) {
+    if (typeOf(numbers).getRank())
+      numbers = tensor::CollapseShapeOp::create(
+          b, numbers, ArrayRef<ReassociationIndices>());
+  } else {
+    SmallVector<Coord> coords;
+    for (const Coord &coord : lengths.numbers.coords)
+      coords.push_back(graph.resolve(coord));
+    numbers = expandToDigits(numbers, coords);
+  }
+  if (!lengths.isInclusive && given.size() == 1 && given == sequences)
+    return numbers;
+  SmallVector<OpFoldResult> sizes;
+  SmallVector<AffineExpr> at;
+  for (Digit digit : given)
+    at.push_back(
+        b.getAffineDimExpr(llvm::find(sequences, digit) - sequences.begin()));
+  for (Digit digit : sequences)
+    sizes.push_back(
+        sequences.size() == 1 ? batch : b.getIndexAttr(graph.getExtent(digit)));
+  if (sizes.empty())
+    sizes.push_back(b.getIndexAttr(1));
+  int64_t rank = sizes.size();
+  Value result = buildIntegers(
+      sizes, element, numbers, AffineMap::get(rank, 0, at, b.getContext()),
+      [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
+        if (!lengths.isInclusive)
+          return args[0];
+        // The last key's number, of those that there are.
+        auto number = [&](int64_t value) {
+          return arith::ConstantOp::create(
+              inner, loc, inner.getIntegerAttr(element, value));
+        };
+        Value last = arith::MinSIOp::create(inner, loc, args[0], number(keys));
+        return arith::AddIOp::create(inner, loc, last, number(1));
+      });
+  if (rank == 1)
+    return result;
+  ReassociationIndices all = llvm::to_vector(llvm::seq<int64_t>(rank));
+  return tensor::CollapseShapeOp::create(b, result,
+                                         ArrayRef<ReassociationIndices>(all));
+}
+
+Value AttentionBuilder::makeCache(Value data, CacheKind kind, Value table,
+                                  Value lengths) {
+  RankedTensorType type = typeOf(data);
+  auto cache = CacheType::get(
+      b.getContext(), kind, type.getElementType(), type.getDimSize(2),
+      type.getDimSize(3),
+      /*pageSize=*/kind == CacheKind::Paged ? type.getDimSize(1) : 0,
+      /*cacheDepth=*/type.getDimSize(3), /*headDimOffset=*/0,
+      /*scaleType=*/Type(), /*granularity=*/0);
+  return MakeCacheOp::create(b, cache, data, ValueRange{table, lengths},
+                             /*scales=*/Value(), /*max_prompt=*/Value(),
+                             /*max_context=*/Value());
+}
+
+Value AttentionBuilder::buildPaged(const Pages &pages, Value lengths) {
+  Value table = arrange(pages.table.tensor, pages.table.coords,
+                        {match.batch, pages.pages});
+  if (pages.wrapsAt) {
+    Type element = typeOf(table).getElementType();
+    table = buildIntegers(
+        {sizeOf(table, 0), sizeOf(table, 1)}, element, table,
+        b.getMultiDimIdentityMap(2),
+        [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
+          auto number = [&](int64_t value) {
+            return arith::ConstantOp::create(
+                inner, loc, inner.getIntegerAttr(element, value));
+          };
+          Value isBelow = arith::CmpIOp::create(
+              inner, loc, arith::CmpIPredicate::slt, args[0], number(0));
+          Value above =
+              arith::AddIOp::create(inner, loc, args[0], number(pages.wrapsAt));
+          return arith::SelectOp::create(inner, loc, isBelow, above, args[0]);
+        });
+  }
+  return makeCache(pages.pool, CacheKind::Paged, table, lengths);
+}
+
+Value AttentionBuilder::buildContinuous(Value tensor, Value lengths) {
+  // Each sequence has its own rows.
+  Value table = buildIntegers(
+      sizeOf(tensor, 0), b.getI32Type(), {}, {},
+      [&](OpBuilder &inner, Location loc, ValueRange) -> Value {
+        Value sequence = linalg::IndexOp::create(inner, loc, /*dim=*/0);
+        return arith::IndexCastOp::create(inner, loc, inner.getI32Type(),
+                                          sequence);
+      });
+  return makeCache(tensor, CacheKind::Continuous, table, lengths);
+}
+
 AttentionBuilder::Results AttentionBuilder::build() {
   auto join = [](std::initializer_list<ArrayRef<Digit>> parts) {
     Coord coord;
@@ -251,8 +376,20 @@ AttentionBuilder::Results AttentionBuilder::build() {
                    match.elementType);
   };
   Value q = prepare(match.score.q, qShape);
-  Value k = prepare(match.score.k, kShape);
-  Value v = prepare(match.v, vShape);
+  Value k, v;
+  if (match.kPages) {
+    Value lengths = buildLengths(sizeOf(q, 0));
+    k = buildPaged(*match.kPages, lengths);
+    v = buildPaged(*match.vPages, lengths);
+  } else {
+    k = prepare(match.score.k, kShape);
+    v = prepare(match.v, vShape);
+    if (match.lengths) {
+      Value lengths = buildLengths(sizeOf(q, 0));
+      k = buildContinuous(k, lengths);
+      v = buildContinuous(v, lengths);
+    }
+  }
   Value sink;
   if (match.sink)
     sink = convert(arrange(match.sink->tensor, match.sink->coords, {heads}),
@@ -260,7 +397,7 @@ AttentionBuilder::Results AttentionBuilder::build() {
   SmallVector<OpFoldResult> sizes;
   for (int64_t dim = 0; dim < 3; ++dim)
     sizes.push_back(sizeOf(q, dim));
-  sizes.push_back(sizeOf(v, 3));
+  sizes.push_back(b.getIndexAttr(graph.getExtent(match.columns)));
   Value init = empty(sizes, match.outType), lse;
   if (match.lseCoords)
     lse = empty({sizes[0], sizes[2], sizes[1]}, b.getF32Type());
@@ -278,6 +415,8 @@ AttentionBuilder::Results AttentionBuilder::build() {
       b.getF32FloatAttr(match.score.scale),
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
+  if (match.kPages || match.lengths)
+    op->setAttr(kLengthsAttr, b.getStringAttr("all"));
   op.getScore().takeBody(scores);
   op.getVisible().takeBody(visible);
   RankedTensorType type = match.rootType;

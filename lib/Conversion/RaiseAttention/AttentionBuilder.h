@@ -54,6 +54,22 @@ private:
   mlir::Value collapseToCoords(mlir::Value tensor,
                                llvm::ArrayRef<Coord> coords);
   mlir::Value convert(mlir::Value tensor, mlir::Type element);
+  /// The lengths of the sequences, [batch].
+  mlir::Value buildLengths(mlir::OpFoldResult batch);
+  /// A cache of the pages that keys or values lie in.
+  mlir::Value buildPaged(const Pages &pages, mlir::Value lengths);
+  /// A cache of a tensor of a sequence's rows each, of which lengths count.
+  mlir::Value buildContinuous(mlir::Value tensor, mlir::Value lengths);
+  mlir::Value makeCache(mlir::Value data, CacheKind kind, mlir::Value table,
+                        mlir::Value lengths);
+  /// A tensor of integers of these sizes whose elements `body` computes of
+  /// those of `inputs`, which maps read.
+  mlir::Value buildIntegers(
+      llvm::ArrayRef<mlir::OpFoldResult> sizes, mlir::Type element,
+      mlir::ValueRange inputs, llvm::ArrayRef<mlir::AffineMap> maps,
+      llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::Location,
+                                     mlir::ValueRange)>
+          body);
   /// Fills the op's regions; the tensors that they read.
   llvm::SmallVector<mlir::Value> buildRegions(mlir::Region &scores,
                                               mlir::Region &visible);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ElementExpr.h"
+#include "Sizes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -254,6 +255,8 @@ Expr *ElementGraph::defineOnce(Expr *e) {
   }
   if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
     return defineReshape(e, op);
+  if (auto reshape = dyn_cast<tensor::ReshapeOp>(op))
+    return defineReshape(e, reshape);
   if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
     return defineSlice(e, slice);
   if (auto insertion = dyn_cast<tensor::InsertSliceOp>(op))
@@ -313,6 +316,117 @@ Expr *ElementGraph::defineReshape(Expr *e, Operation *op) {
   return element(collapse.getSrc(), coords);
 }
 
+Expr *ElementGraph::defineReshape(Expr *e, tensor::ReshapeOp op) {
+  auto from = dyn_cast<RankedTensorType>(op.getSource().getType());
+  auto to = dyn_cast<RankedTensorType>(op.getType());
+  if (!from || !to)
+    return nullptr;
+  for (auto [dim, coord] : llvm::enumerate(e->coords))
+    if (!fills(coord, to.getDimSize(dim)))
+      return nullptr;
+  // From the right: single dimensions of the same size, and runs of known sizes
+  // with the same product. What is left has as many elements on both sides.
+  SmallVector<Coord> coords(from.getRank());
+  int64_t source = from.getRank(), target = to.getRank();
+  while (source > 0 && target > 0) {
+    bool isOpen = from.isDynamicDim(source - 1);
+    if (isOpen != to.isDynamicDim(target - 1))
+      break;
+    if (isOpen) {
+      if (!(sizeOf(op.getSource(), source - 1) ==
+            sizeOf(op.getResult(), target - 1)))
+        break;
+      coords[--source] = e->coords[--target];
+      continue;
+    }
+    int64_t first = source - 1, last = target - 1;
+    int64_t have = from.getDimSize(first), want = to.getDimSize(last);
+    while (have != want) {
+      auto [type, at, size] =
+          have < want ? std::tie(from, first, have) : std::tie(to, last, want);
+      if (at == 0 || type.isDynamicDim(at - 1))
+        break;
+      size *= type.getDimSize(--at);
+    }
+    if (have != want || !regroup(e->coords, last, target, from.getShape(),
+                                 first, source, coords))
+      break;
+    source = first;
+    target = last;
+  }
+  if (source > 1 && target > 1)
+    return nullptr;
+  if ((source > 0 || target > 0) &&
+      !regroup(e->coords, 0, target, from.getShape(), 0, source, coords))
+    return nullptr;
+  return element(op.getSource(), coords);
+}
+
+bool ElementGraph::regroup(ArrayRef<Coord> given, int64_t givenBegin,
+                           int64_t givenEnd, ArrayRef<int64_t> shape,
+                           int64_t begin, int64_t end,
+                           SmallVectorImpl<Coord> &coords) {
+  Coord whole;
+  for (const Coord &coord : given.slice(givenBegin, givenEnd - givenBegin))
+    llvm::append_range(whole, coord);
+  auto parts = splitCoord(whole, shape.slice(begin, end - begin));
+  if (!parts)
+    return false;
+  llvm::copy(*parts, coords.begin() + begin);
+  return true;
+}
+
+Expr *ElementGraph::gathered(tensor::ExtractOp extract, linalg::LinalgOp op,
+                             ArrayRef<std::optional<Coord>> loops,
+                             DenseMap<Value, Expr *> &memo) {
+  Expr *e = makeUnknown(extract.getType(), extract, loops);
+  e->value = extract.getTensor();
+  for (Value index : extract.getIndices())
+    e->operands.push_back(inRegion(index, op, loops, memo));
+  return e;
+}
+
+std::optional<Coord> ElementGraph::followIndex(
+    Value index, Value tensor, unsigned dim, linalg::LinalgOp op,
+    ArrayRef<std::optional<Coord>> loops, DenseMap<Value, Expr *> &memo) {
+  auto type = cast<RankedTensorType>(tensor.getType());
+  if (type.getDimSize(dim) == 1)
+    return Coord{};
+  // A broadcast: 0 where the size is 1.
+  Size size = sizeOf(tensor, dim);
+  bool isBroadcast = false;
+  if (auto select = index.getDefiningOp<arith::SelectOp>()) {
+    auto compare = select.getCondition().getDefiningOp<arith::CmpIOp>();
+    isBroadcast = compare &&
+                  compare.getPredicate() == arith::CmpIPredicate::eq &&
+                  getConstantIntValue(compare.getRhs()) == 1 &&
+                  getConstantIntValue(select.getTrueValue()) == 0 &&
+                  sizeOf(compare.getLhs()) == size;
+    if (!isBroadcast)
+      return std::nullopt;
+    index = select.getFalseValue();
+  }
+  Expr *e = view(inRegion(index, op, loops, memo));
+  if (e->kind != Expr::Kind::Index)
+    return std::nullopt;
+  Coord coord = e->coords[0];
+  if (!type.isDynamicDim(dim))
+    return getExtent(coord) == type.getDimSize(dim) ? std::optional(coord)
+                                                    : std::nullopt;
+  if (isBroadcast && sizesAgree)
+    return coord;
+  // The loop is as long as the dimension.
+  for (OpOperand &operand : op->getOpOperands())
+    for (auto [at, expr] :
+         llvm::enumerate(op.getMatchingIndexingMap(&operand).getResults()))
+      if (auto loop = dyn_cast<AffineDimExpr>(expr);
+          loop && loops[loop.getPosition()] == coord &&
+          isa<RankedTensorType>(operand.get().getType()) &&
+          sizeOf(operand.get(), at) == size)
+        return coord;
+  return std::nullopt;
+}
+
 Expr *ElementGraph::operandAt(OpOperand &operand, linalg::LinalgOp op,
                               ArrayRef<std::optional<Coord>> loops) {
   auto type = dyn_cast<RankedTensorType>(operand.get().getType());
@@ -359,16 +473,12 @@ Expr *ElementGraph::inRegion(Value value, linalg::LinalgOp op,
     }
     if (auto extract = dyn_cast<tensor::ExtractOp>(def)) {
       SmallVector<Coord> coords;
-      auto type = extract.getTensor().getType();
       for (auto [dim, index] : llvm::enumerate(extract.getIndices())) {
-        Expr *at = view(inRegion(index, op, loops, memo));
-        if (at->kind == Expr::Kind::Index && !type.isDynamicDim(dim) &&
-            getExtent(at->coords[0]) == type.getDimSize(dim))
-          coords.push_back(at->coords[0]);
-        else if (type.getDimSize(dim) == 1)
-          coords.emplace_back();
-        else
-          return makeUnknown(value.getType(), def, loops);
+        std::optional<Coord> coord =
+            followIndex(index, extract.getTensor(), dim, op, loops, memo);
+        if (!coord)
+          return gathered(extract, op, loops, memo);
+        coords.push_back(*coord);
       }
       return element(extract.getTensor(), coords);
     }

@@ -55,7 +55,8 @@ struct Expr {
     /// All elements over the reduction loops of `op`, combined.
     Reduction,
     /// Something else, equal to nothing but itself, that `op` makes at
-    /// `coords`.
+    /// `coords`: of an op `tensor.extract`, the element of `value` at the
+    /// indices `operands`.
     Unknown
   };
   Kind kind;
@@ -85,7 +86,9 @@ struct Expr {
 /// The expressions of a graph, made as they are asked for.
 class ElementGraph {
 public:
-  explicit ElementGraph(mlir::MLIRContext *context) : context(context) {}
+  /// With `sizesAgree` no dimension of unknown size is broadcast.
+  explicit ElementGraph(mlir::MLIRContext *context, bool sizesAgree = false)
+      : context(context), sizesAgree(sizesAgree) {}
 
   /// A new variable.
   Digit makeDigit(int64_t extent);
@@ -166,6 +169,24 @@ private:
   Expr *defineLinalg(Expr *element, mlir::linalg::LinalgOp op, unsigned result);
   Expr *defineSoftmax(Expr *element, mlir::linalg::SoftmaxOp op);
   Expr *defineReshape(Expr *element, mlir::Operation *op);
+  /// The same of sizes that are numbers at run time, where each dimension is
+  /// one of the source's.
+  Expr *defineReshape(Expr *element, mlir::tensor::ReshapeOp op);
+  /// The element at indices that are no coordinates.
+  Expr *gathered(mlir::tensor::ExtractOp extract, mlir::linalg::LinalgOp op,
+                 llvm::ArrayRef<std::optional<Coord>> loops,
+                 llvm::DenseMap<mlir::Value, Expr *> &memo);
+  /// Gives dimensions of a shape from `begin` to before `end` the digits of
+  /// given coordinates, as far as these are of as many elements.
+  bool regroup(llvm::ArrayRef<Coord> given, int64_t givenBegin,
+               int64_t givenEnd, llvm::ArrayRef<int64_t> shape, int64_t begin,
+               int64_t end, llvm::SmallVectorImpl<Coord> &coords);
+  /// The coordinate that an index of an element is, in a dimension of a tensor;
+  /// nothing for others.
+  std::optional<Coord> followIndex(mlir::Value index, mlir::Value tensor,
+                                   unsigned dim, mlir::linalg::LinalgOp op,
+                                   llvm::ArrayRef<std::optional<Coord>> loops,
+                                   llvm::DenseMap<mlir::Value, Expr *> &memo);
   Expr *defineSlice(Expr *element, mlir::tensor::ExtractSliceOp op);
   Expr *defineInsertion(Expr *element, mlir::tensor::InsertSliceOp op);
   Expr *defineConcat(Expr *element, mlir::tensor::ConcatOp op);
@@ -186,6 +207,7 @@ private:
   splitCoord(Coord coord, llvm::ArrayRef<int64_t> shape);
 
   mlir::MLIRContext *context;
+  bool sizesAgree;
   std::deque<Expr> exprs;
   mutable std::vector<DigitInfo> digits;
   llvm::DenseMap<std::pair<Digit, int64_t>, Digit> shiftedDigits;

@@ -100,6 +100,21 @@ bool AttentionMatcher::matchWeights(Expr *e, Weights &weights) {
   return true;
 }
 
+bool AttentionMatcher::isOfRow(Expr *e) {
+  llvm::SmallSetVector<Digit, 8> digits;
+  graph.collectDigits(e, digits);
+  return llvm::none_of(graph.resolve(keys),
+                       [&](Digit digit) { return digits.contains(digit); });
+}
+
+Expr *AttentionMatcher::peelRowTerms(Expr *scores) {
+  Expr *e = graph.view(scores);
+  while (e->isOp("arith.subf") && !graph.constantOf(e->operands[1]) &&
+         isOfRow(e->operands[1]))
+    e = graph.view(e->operands[0]);
+  return e;
+}
+
 bool AttentionMatcher::isHiddenWhere(Expr *condition, bool where,
                                      Expr *scores) {
   constexpr double kLowest = -std::numeric_limits<double>::infinity();
@@ -470,6 +485,9 @@ void AttentionMatcher::placeShared(ArrayRef<Digit> shared) {
   // static.
   auto isOutside = [&](ArrayRef<Coord> coords, Digit digit,
                        ArrayRef<Digit> tokens) {
+    // One row is neither outside nor inside of anything.
+    if (tokens.empty())
+      return false;
     for (const Coord &coord : coords)
       for (Digit other : graph.resolve(coord)) {
         if (other == digit)
@@ -484,13 +502,14 @@ void AttentionMatcher::placeShared(ArrayRef<Digit> shared) {
     for (const Coord &coord : sink->coords)
       llvm::append_range(ofSink, graph.resolve(coord));
   for (Digit digit : shared) {
+    // Keys and values are as long as the queries, or longer.
     int outside = isOutside(score.q.coords, digit, rows) +
-                  isOutside(score.k.coords, digit, keys) +
-                  isOutside(v.coords, digit, keys) +
+                  2 * isOutside(score.k.coords, digit, keys) +
+                  2 * isOutside(v.coords, digit, keys) +
                   isOutside(rootCoords, digit, rows);
     // Sinks are the heads' own.
     bool hasSink = llvm::is_contained(ofSink, digit);
-    if ((outside >= 2 && !hasSink) ||
+    if ((outside >= 3 && !hasSink) ||
         ShapedType::isDynamic(graph.getExtent(digit)))
       batch.push_back(digit);
     else
@@ -529,13 +548,15 @@ bool AttentionMatcher::checkUsers() {
       // Sizes of results are not their elements.
       if (isa<tensor::DimOp>(user))
         continue;
-      if (!graph.getVisited().contains(user)) {
+      // Elements are read in the bodies of ops, too.
+      Operation *around = op->getBlock()->findAncestorOpInBlock(*user);
+      if (!around || !graph.getVisited().contains(around)) {
         why = ("an intermediate result, of '" + op->getName().getStringRef() +
                "', has another user, '" + user->getName().getStringRef() + "'")
                   .str();
         return false;
       }
-      worklist.push_back(user);
+      worklist.push_back(around);
     }
   }
   return true;
@@ -588,7 +609,7 @@ Outcome AttentionMatcher::match() {
       !isHiddenWhere(weights.noKey, weights.noKeyWhere, weights.scores))
     return refuse("weights are replaced by 0 where more than rows without a "
                   "key are");
-  if (!matchScore(weights.scores, score))
+  if (!matchScore(peelRowTerms(weights.scores), score))
     return Outcome::Refused;
   score.scale *= weights.factor;
   if (score.cap)

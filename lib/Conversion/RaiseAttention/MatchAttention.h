@@ -34,6 +34,26 @@ struct Score {
   mlir::Operation *product = nullptr;
 };
 
+/// Pages that a graph gathers keys or values of.
+struct Pages {
+  /// [blocks, rows, heads, columns].
+  mlir::Value pool;
+  /// The pages of each sequence.
+  SourceTensor table;
+  /// The coordinate of a page among a sequence's.
+  Coord pages;
+  /// Entries below 0 count from the end of so many blocks; of none if 0.
+  int64_t wrapsAt = 0;
+};
+
+/// How many keys a sequence has.
+struct Lengths {
+  /// Its dimensions are some of the sequences', or none.
+  SourceTensor numbers;
+  /// A number is that of the last key, not the number of keys.
+  bool isInclusive;
+};
+
 /// What there is at the end of a graph.
 enum class Outcome {
   /// No attention that ends here.
@@ -46,9 +66,11 @@ enum class Outcome {
 /// Looks for attention that ends in a tensor.
 class AttentionMatcher {
 public:
-  /// With `rowsSeeKeys` no row is hidden from all keys by numbers.
-  AttentionMatcher(mlir::Value root, mlir::Type roundTo, bool rowsSeeKeys)
-      : graph(root.getContext()), root(root), roundTo(roundTo),
+  /// With `rowsSeeKeys` no row is hidden from all keys by numbers, and with
+  /// `sizesAgree` no dimension of unknown size is broadcast.
+  AttentionMatcher(mlir::Value root, mlir::Type roundTo, bool rowsSeeKeys,
+                   bool sizesAgree = false)
+      : graph(root.getContext(), sizesAgree), root(root), roundTo(roundTo),
         rowsSeeKeys(rowsSeeKeys) {}
 
   Outcome match();
@@ -59,6 +81,9 @@ public:
   /// The score is `e`, in which `scoreBefore` is the scaled product: masks and
   /// caps as far as it is made of these, else a function.
   void setScore(Expr *e);
+  /// Finds pages of keys and values, and the lengths of sequences among what
+  /// hides keys. After a match.
+  void matchCaches();
   /// Whether an expression can be computed from a sequence, head, row and key,
   /// in few enough steps.
   bool canCompute(Expr *e, unsigned &steps);
@@ -91,6 +116,9 @@ public:
   /// Of the score's hidings, those that no window is: what hides keys from
   /// rows that see others, or from all; and what changes scores, in this order.
   llvm::SmallVector<Hiding, 2> unseen, changes;
+  /// Both, where keys and values lie in pages; and their lengths.
+  std::optional<Pages> kPages, vPages;
+  std::optional<Lengths> lengths;
   /// The type of elements that the op's operands have, and its result.
   mlir::Type elementType, outType;
   /// What stands for the score in expressions that compute one from it.
@@ -121,6 +149,11 @@ private:
   /// more, a sink.
   bool matchSink(const Weights &weights, Expr *sum, Expr *max);
   bool checkSink();
+  /// Whether an expression is the same for all keys.
+  bool isOfRow(Expr *e);
+  /// Scores without what is subtracted from all of a row's, which no softmax
+  /// depends on.
+  Expr *peelRowTerms(Expr *scores);
   bool matchNoKey(const Weights &weights);
   /// Whether scores are -inf where a condition is `where`.
   bool isHiddenWhere(Expr *condition, bool where, Expr *scores);
@@ -142,6 +175,9 @@ private:
     std::optional<Band> band;
   };
   bool matchMask();
+  std::optional<Pages> matchPages(const SourceTensor &operand,
+                                  llvm::ArrayRef<Digit> last);
+  std::optional<Lengths> matchLengths(const Hiding &hiding);
   /// Sets the mask of the op, or leaves it; false, and `why`, where the graph
   /// has no numbers.
   bool matchWindow(llvm::ArrayRef<MaskPart> parts, bool &isWindow,

@@ -34,7 +34,15 @@ bool AttentionMatcher::matchSink(const Weights &weights, Expr *sum, Expr *max) {
         !graph.equal(graph.body(max, {one}), alone.scores))
       continue;
     // A number for each head, as it is in a tensor.
-    Expr *e = graph.view(alone.scores);
+    // What is subtracted from all scores of a row is subtracted from this one.
+    Expr *e = graph.view(alone.scores), *others = graph.view(weights.scores);
+    while (others->isOp("arith.subf") && e->isOp("arith.subf") &&
+           graph.equal(others->operands[1], e->operands[1])) {
+      others = graph.view(others->operands[0]);
+      e = graph.view(e->operands[0]);
+    }
+    if (peelRowTerms(others) != others)
+      return false;
     if (e->kind != Expr::Kind::Element || !isa<FloatType>(e->type) ||
         weights.factor != 1.0)
       return false;

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AttentionBuilder.h"
+#include "Sizes.h"
 #include "Unraised.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -60,13 +61,15 @@ struct RaiseAttentionPass
     });
     reasons.clear();
     for (Value root : llvm::reverse(roots)) {
-      AttentionMatcher matcher(root, roundTo, rowsSeeKeys);
+      AttentionMatcher matcher(root, roundTo, rowsSeeKeys, sizesAgree);
       Outcome outcome = matcher.match();
       if (outcome == Outcome::Refused)
         reasons.insert({matcher.anchor, matcher.why});
       if (outcome != Outcome::Found)
         continue;
       Location loc = matcher.anchor->getLoc();
+      if (caches)
+        matcher.matchCaches();
       Value raised =
           AttentionBuilder(matcher, root.getDefiningOp()).build().out;
       std::string what = "attention is kvbuffer.attention now";
@@ -78,6 +81,7 @@ struct RaiseAttentionPass
           << what;
       root.replaceAllUsesWith(raised);
       eraseUnused(root.getDefiningOp());
+      eraseForSizes();
       return true;
     }
     return false;
@@ -103,6 +107,21 @@ struct RaiseAttentionPass
     }
   }
 
+  /// What is left of raised graphs for the sizes of its results alone goes.
+  void eraseForSizes() {
+    forwardSizes(getOperation());
+    SmallVector<Operation *> ops;
+    getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
+      bool isDead =
+          llvm::any_of(op->getResultTypes(), llvm::IsaPred<RankedTensorType>) &&
+          isOpTriviallyDead(op);
+      if (isDead)
+        ops.push_back(op);
+      return isDead ? WalkResult::skip() : WalkResult::advance();
+    });
+    llvm::for_each(ops, eraseUnused);
+  }
+
   void runOnOperation() override {
     Reasons reasons;
     while (raiseOne(reasons))
@@ -110,7 +129,7 @@ struct RaiseAttentionPass
     // What the matcher does not take for weights, by what it comes from.
     getOperation()->walk([&](linalg::LinalgOp op) {
       if (!reasons.contains(op) && isSumOfProducts(op))
-        if (std::optional<std::string> why = whyUnfollowed(op))
+        if (std::optional<std::string> why = whyUnfollowed(op, sizesAgree))
           reasons.insert({op, *why});
     });
     for (auto &[op, why] : reasons)

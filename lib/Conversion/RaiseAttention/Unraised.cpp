@@ -101,13 +101,13 @@ static Operation *whereItEnds(ElementGraph &graph, Expr *e,
   return nullptr;
 }
 
-std::optional<std::string>
-kvbuf::raise::whyUnfollowed(linalg::LinalgOp product) {
+std::optional<std::string> kvbuf::raise::whyUnfollowed(linalg::LinalgOp product,
+                                                       bool sizesAgree) {
   for (Value operand : product.getDpsInputs()) {
     auto type = dyn_cast<RankedTensorType>(operand.getType());
     if (!type || !isSoftmax(opsBehind(operand)))
       continue;
-    ElementGraph graph(product.getContext());
+    ElementGraph graph(product.getContext(), sizesAgree);
     SmallVector<Coord> coords;
     for (int64_t extent : type.getShape())
       coords.push_back(graph.makeCoord(extent));

@@ -21,7 +21,8 @@ bool isSumOfProducts(mlir::linalg::LinalgOp op);
 /// Why a sum of products is not found to be the end of attention, if what it
 /// multiplies comes from a softmax of another one by whatever ops; else
 /// nothing.
-std::optional<std::string> whyUnfollowed(mlir::linalg::LinalgOp product);
+std::optional<std::string> whyUnfollowed(mlir::linalg::LinalgOp product,
+                                         bool sizesAgree);
 
 } // namespace kvbuf::raise
 

@@ -49,12 +49,17 @@ def tool(*command, text):
 
 
 class Tensor:
-    """A ranked type of static sizes."""
+    """A ranked type; `sizes` are those that are not in it, as in 2x4x24."""
 
-    def __init__(self, text):
+    def __init__(self, text, sizes=None):
         self.text = text
-        *sizes, self.kind = re.match(r"tensor<(.*)>$", text)[1].split("x")
-        self.shape = [int(n) for n in sizes]
+        *own, self.kind = re.match(r"tensor<(.*)>$", text)[1].split("x")
+        self.shape = [int(n) for n in (sizes.split("x") if sizes else own)]
+        self.known = f"tensor<{'x'.join([*map(str, self.shape), self.kind])}>"
+
+    def arrives(self, name, static):
+        """Text that makes a value of this type of one of static sizes."""
+        return f"{name} = tensor.cast {static} : {self.known} to {self.text}"
 
 
 def literal(array, kind):
@@ -73,13 +78,14 @@ def entry_of(function, inputs, results):
             sizes = ", ".join(map(str, type.shape))
             group = ", ".join(map(str, range(len(type.shape))))
             lines.append(
-                f"%a{i} = tensor.expand_shape %c{i} [[{group}]] output_shape "
-                f"[{sizes}] : tensor<{array.size}xi1> into {type.text}"
+                f"%s{i} = tensor.expand_shape %c{i} [[{group}]] output_shape "
+                f"[{sizes}] : tensor<{array.size}xi1> into {type.known}"
                 if len(type.shape) > 1 else
-                f"%a{i} = tensor.cast %c{i} : {type.text} to {type.text}")
+                f"%s{i} = tensor.cast %c{i} : {type.known} to {type.known}")
         else:
-            lines.append(f"%a{i} = arith.constant {literal(array, type.kind)} : "
-                         f"{type.text}")
+            lines.append(f"%s{i} = arith.constant {literal(array, type.kind)} : "
+                         f"{type.known}")
+        lines.append(type.arrives(f"%a{i}", f"%s{i}"))
         args.append(f"%a{i}")
     names = ", ".join(f"%r{i}" for i in range(len(results)))
     types = ", ".join(t.text for _, t in inputs)
@@ -127,11 +133,13 @@ def on_host(module, function, inputs, results):
     return printed_arrays(printed, results)
 
 
-def signature(module):
+def signature(module, sizes=()):
+    """Types of @main's arguments and first result; `sizes` are those of them all."""
     match = re.search(r"func\.func (?:public )?@main\((.*?)\)\s*->\s*\(?"
                       r"(tensor<[^>]*>)", module, re.S)
     types = re.findall(r"%\w+: (tensor<[^>]*>)", match[1])
-    return [Tensor(t) for t in types], Tensor(match[2])
+    known = list(sizes) or [None] * (len(types) + 1)
+    return [Tensor(*t) for t in zip(types, known)], Tensor(match[2], known[-1])
 
 
 def strip(module):
@@ -144,5 +152,9 @@ def strip(module):
 def widened(module):
     """The graph in f32 for bf16 and f64 for f32."""
     module = module.replace("f32", "f64").replace("bf16", "f32")
-    return module.replace("0xFF800000 : f64", "0xFFF0000000000000 : f64").replace(
-        "0xFF80 : f32", "0xFF800000 : f32")
+    for kind, old, new in (("f64", "0xFF800000", "0xFFF0000000000000"),
+                           ("f32", "0xFF80", "0xFF800000")):
+        module = module.replace(f"{old} : {kind}", f"{new} : {kind}").replace(
+            f"<{old}> : tensor<{kind}>", f"<{new}> : tensor<{kind}>")
+    # What was rounded from f64, as torch's numbers are.
+    return re.sub(r"arith\.(trunc|ext)f (%\w+ : f64 to f64)", r"arith.bitcast \2", module)
