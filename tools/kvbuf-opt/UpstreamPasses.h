@@ -9,12 +9,18 @@
 #ifndef KVBUFFER_TOOLS_KVBUF_OPT_UPSTREAMPASSES_H
 #define KVBUFFER_TOOLS_KVBUF_OPT_UPSTREAMPASSES_H
 
+#include "mlir/IR/DialectRegistry.h"
+
 namespace kvbuf {
 
-/// Registers the passes of MLIR that are of use on kernels: the general
-/// transformations, those of the dialects that kernels pass through, and the
-/// conversions between these.
+/// Registers the passes of MLIR that are of use on kernels and on the host's
+/// half of programs with them: the general transformations, those of the
+/// dialects that these pass through, and the conversions between these.
 void registerUpstreamPasses();
+
+/// Registers what `one-shot-bufferize` asks the dialects of tensor programs
+/// for.
+void registerUpstreamBufferization(mlir::DialectRegistry &registry);
 
 } // namespace kvbuf
 

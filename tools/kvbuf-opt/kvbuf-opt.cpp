@@ -27,6 +27,7 @@ int main(int argc, char **argv) {
   kvbuf::registerAllPasses();
   kvbuf::registerPipelines();
   kvbuf::registerUpstreamPasses();
+  kvbuf::registerUpstreamBufferization(registry);
   // What gpu-module-to-binary makes code with, as in mlir-opt.
   mlir::registerAllGPUToLLVMIRTranslations(registry);
   mlir::NVVM::registerNVVMTargetInterfaceExternalModels(registry);
