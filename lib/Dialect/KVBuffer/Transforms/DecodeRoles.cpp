@@ -201,8 +201,8 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
     if (end > inRegisters)
       columns.push_back({&part, inRegisters, end - inRegisters, Value()});
   }
-  EdgeTiles edges(b, own.tiles.range, own.tiles.range.getFullHi(), own.end, bn,
-                  mask);
+  EdgeTiles edges(b, own.tiles.range, KeyRangeOp(own.tiles.range).getFullHi(),
+                  own.end, bn, mask);
   Value low = fill(rowType, -std::numeric_limits<float>::infinity()),
         nothing = fill(rowType, 0.0f), same = fill(rowType, 1.0f);
   auto loop = scf::ForOp::create(b, zero, own.count, one,
