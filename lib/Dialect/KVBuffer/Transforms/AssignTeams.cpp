@@ -725,6 +725,41 @@ static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
       params.getWarpSize(), order, params.getOpen());
 }
 
+/// Makes the ring of a channel's buffer: from the producers to the consumers,
+/// or two, where the wideners stand between them.
+static void makeRings(ImplicitLocOpBuilder &b, Channel &channel,
+                      ScheduleAttr schedule, const TargetInfo &target,
+                      StringRef producers, StringRef wideners,
+                      StringRef consumers) {
+  b.setLoc(channel.buffer.getLoc());
+  auto named = [&](StringRef name) {
+    return b.getArrayAttr(FlatSymbolRefAttr::get(b.getContext(), name));
+  };
+  int64_t widens = schedule.getMovingTeam()->widens.warps;
+  TypedValue<BufferType> buffer = channel.buffer.getBuffer();
+  KVBufferAttr params = buffer.getType().getParams();
+  Type wide = widens ? widerElement(channel.buffer) : Type();
+  Dimension order = Dimension::Rows;
+  if (widens && !wide && isTurnedForProducts(channel.buffer, target)) {
+    wide = params.getElementType();
+    order = Dimension::Cols;
+  }
+  if (!wide) {
+    channel.value = RingOp::create(b, buffer, producers, named(consumers),
+                                   /*shared=*/false);
+    return;
+  }
+  buffer.setType(BufferType::get(
+      b.getContext(), readBy(params, widens, params.getElementType(), target)));
+  channel.narrow =
+      RingOp::create(b, buffer, producers, named(wideners), /*shared=*/false);
+  auto alloc = AllocOp::create(
+      b, BufferType::get(b.getContext(), readBy(params, schedule.getWarps(),
+                                                wide, target, order)));
+  channel.value = RingOp::create(b, alloc.getBuffer(), wideners,
+                                 named(consumers), /*shared=*/false);
+}
+
 /// The ring of an operand that is one value: rows enough for the warps that put
 /// it, of which products read as many as it has.
 static Value constantRing(ImplicitLocOpBuilder &b, FragmentFillOp fill,
@@ -804,32 +839,8 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
       if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
         channels.push_back({op, Value(), Value()});
     }
-    for (Channel &channel : channels) {
-      b.setLoc(channel.buffer.getLoc());
-      TypedValue<BufferType> buffer = channel.buffer.getBuffer();
-      KVBufferAttr params = buffer.getType().getParams();
-      Type wide = widens.warps ? widerElement(channel.buffer) : Type();
-      Dimension order = Dimension::Rows;
-      if (widens.warps && !wide &&
-          isTurnedForProducts(channel.buffer, *target)) {
-        wide = params.getElementType();
-        order = Dimension::Cols;
-      }
-      if (!wide) {
-        channel.value = RingOp::create(b, buffer, from, to, /*shared=*/false);
-        continue;
-      }
-      buffer.setType(BufferType::get(
-          b.getContext(),
-          readBy(params, widens.warps, params.getElementType(), *target)));
-      channel.narrow = RingOp::create(b, buffer, from, named(wideners),
-                                      /*shared=*/false);
-      auto alloc = AllocOp::create(
-          b, BufferType::get(b.getContext(), readBy(params, schedule.getWarps(),
-                                                    wide, *target, order)));
-      channel.value = RingOp::create(b, alloc.getBuffer(), wideners, to,
-                                     /*shared=*/false);
-    }
+    for (Channel &channel : channels)
+      makeRings(b, channel, schedule, *target, from, wideners, consumers);
     b.setLoc(kernel.getLoc());
     SmallVector<Constant> constants;
     if (widens.warps && target->turnsBytesForGroups())
