@@ -305,8 +305,7 @@ void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
 /// What is always true, but known only when the maxima of the softmax before a
 /// release are, where a wait for a product follows the release. The assembler
 /// leaves a wait behind an arrival, and else moves it up among the comparisons
-/// that the product was to run beside (an eighth of a loop's time on an H200).
-/// Null elsewhere.
+/// that the product was to run beside. Null elsewhere.
 static Value whenMaximaAreThere(LaneLowering &lower, RingReleaseOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   Operation *next = op->getNextNode();
