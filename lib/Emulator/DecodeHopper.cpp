@@ -207,9 +207,6 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
                 x.getMbar(), x.getPredicate(), {}, x.getCoordinates(),
                 x.getMulticastMask(), gathers);
   }
-  // What is in a cache the emulator does not know.
-  if (isa<NVVM::CpAsyncBulkTensorPrefetchOp>(op))
-    return success();
   if (auto x = dyn_cast<NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp>(op)) {
     if (x.getMode() != NVVM::TMAStoreMode::TILE)
       return unsupported(op, "modes other than tile");

@@ -76,8 +76,7 @@ StringRef kvbuf::accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
     } else if (tile) {
       for (Operation *use : tile->getUsers()) {
         bool isStore = isa<FragmentStoreOp>(use);
-        bool isLoad =
-            isa<DramLoadOp, RingLoadOp, RingAheadOp, TileFragmentOp>(use);
+        bool isLoad = isa<DramLoadOp, RingLoadOp, TileFragmentOp>(use);
         writes |= !isLoad;
         reads |= !isStore;
       }

@@ -91,7 +91,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
-    attach<Warps::Rings, RingOp, RingLoadOp, RingAheadOp, RingPutOp, RingWaitOp,
+    attach<Warps::Rings, RingOp, RingLoadOp, RingPutOp, RingWaitOp,
            RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp, NextTileOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp>(context);
   });

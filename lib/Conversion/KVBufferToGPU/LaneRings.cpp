@@ -253,17 +253,6 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
                                     emptyBarrier(lower, ring, to), parity);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, RingAheadOp op) {
-  auto at = lower.coordinates.find(op.getTile());
-  // Of small pages lanes would look up each.
-  if (at == lower.coordinates.end() || op.getTile().getType().getPageSize())
-    return;
-  OpBuilder::InsertionGuard guard(lower.b);
-  if (lower.rings.movers != Movers::Lane)
-    lower.enter(lower.rings.firstOfTeam);
-  lower.boxes().emitAhead(lower, op, at->second);
-}
-
 /// Whether no lane, but an engine or a matrix unit, reads what lanes put into a
 /// ring, somewhere.
 static bool isReadByUnits(Value ring) {

@@ -23,7 +23,6 @@ mlir::LogicalResult checkNoRings(Lanes &lower, mlir::Operation *op);
 /// Lowers an op; its model calls it (LaneModels.cpp).
 mlir::LogicalResult lowerOp(LaneLowering &lower, RingOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, RingLoadOp op);
-void lowerOp(LaneLowering &lower, RingAheadOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, RingPutOp op);
 void lowerOp(Lanes &lower, RingWaitOp op);
 void lowerOp(LaneLowering &lower, RingReleaseOp op);

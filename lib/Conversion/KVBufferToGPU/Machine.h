@@ -301,10 +301,6 @@ public:
   emitRingLoad(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
                const TileCoordinates &at, mlir::Value slot, mlir::Value full,
                mlir::Value empty, mlir::Value emptyParity) = 0;
-  /// Asks for the boxes of a tile ahead of its load, if they are whole ones;
-  /// one lane does.
-  virtual void emitAhead(LaneLowering &lower, RingAheadOp op,
-                         const TileCoordinates &at) {}
 };
 
 /// Stores of boxes by an engine: a group of warps puts its rows of a fragment

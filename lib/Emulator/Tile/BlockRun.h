@@ -149,8 +149,6 @@ private:
   mlir::LogicalResult finishProducts();
   mlir::LogicalResult runOp(RingOp op);
   mlir::LogicalResult runOp(RingLoadOp op);
-  /// Nothing to compute.
-  mlir::LogicalResult runOp(RingAheadOp) { return mlir::success(); }
   mlir::LogicalResult runOp(RingPutOp op);
   mlir::LogicalResult runOp(RingWaitOp op);
   mlir::LogicalResult runOp(RingReleaseOp op);

@@ -56,11 +56,10 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp, WorkItemOp,
            ItemRowsOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
-    attach<TileModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingAheadOp,
-           RingPutOp, RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp,
-           MailboxTakeOp, MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp,
-           TeamsOp, QueueOp, QueuePutOp, QueueTakeOp, ShelfOp, ShelfPutOp,
-           ShelfGetOp>(context);
+    attach<TileModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingPutOp,
+           RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
+           MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,
+           QueuePutOp, QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
     attach<FragmentModel, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
            ExchangeOp, RowReduceOp, WarpReduceOp, SoftcapOp, FragmentScaleOp,
            MaskOp, RescaleOp>(context);

@@ -70,7 +70,6 @@ def own_types(op):
                                 "64x128xbf16, BK = 64>>"},
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
-        "ring_ahead": {"tile": "!kvbuffer.tile<64x128xbf16>"},
         "ring_put": {"wide": fragment("64x128xbf16", "a")},
         "mailbox_post": {"tile": "index"},
         "item_rows": {"tile": "index"},

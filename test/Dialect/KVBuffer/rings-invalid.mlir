@@ -203,15 +203,6 @@ func.func @tile(%tile: !kvbuffer.tile<32x16xbf16>, %ring: !kvbuffer.ring<#kbuf>,
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
-func.func @ahead(%tile: !kvbuffer.tile<32x16xbf16>, %ring: !kvbuffer.ring<#kbuf>) {
-  // expected-error @below {{'kvbuffer.ring_ahead' op expected a tile of 16 rows, cache_depth = 16 columns and elements 'bf16', got '!kvbuffer.tile<32x16xbf16>'}}
-  kvbuffer.ring_ahead %tile into %ring : !kvbuffer.tile<32x16xbf16>, !kvbuffer.ring<#kbuf>
-  return
-}
-
-// -----
-
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 32, stages = 2>
 func.func @shapes(%a: !kvbuffer.fragment<64x16xbf16, a>, %ks: !kvbuffer.staged<#kbuf>) {
   // expected-error @below {{'kvbuffer.mma_start' op cannot multiply '!kvbuffer.fragment<64x16xbf16, a>' by}}

@@ -123,8 +123,6 @@ public:
                                    const TileCoordinates &at, mlir::Value slot,
                                    mlir::Value full, mlir::Value empty,
                                    mlir::Value emptyParity) override;
-  void emitAhead(LaneLowering &lower, RingAheadOp op,
-                 const TileCoordinates &at) override;
 
 protected:
   /// A pointer into shared memory; with `cluster` one that may lead to any

@@ -380,30 +380,6 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   }
 }
 
-void BoxMachine::emitAhead(LaneLowering &lower, RingAheadOp op,
-                           const TileCoordinates &at) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getRing().getType().getParams();
-  // The map of the loads into the ring; they have another where these are of
-  // parts of a tile.
-  Value map = lower.signature.tensorMap(
-      {at.tensor, at.rowDimension, params.getBN(), params.getBK(),
-       params.getHeadDimOffset(), params.getDepth()});
-  if (!map)
-    return;
-  int64_t columns = params.getSmemCols() / params.getBK();
-  for (int64_t column = 0; column < columns; ++column) {
-    Value first = lower.i32(column * params.getBK());
-    if (at.column)
-      first = arith::AddIOp::create(b, at.column, first);
-    Values position{first};
-    llvm::append_range(position, at.position);
-    NVVM::CpAsyncBulkTensorPrefetchOp::create(
-        b, map, position, /*im2colOffsets=*/ValueRange(),
-        NVVM::TMALoadMode::TILE, /*l2CacheHint=*/Value());
-  }
-}
-
 void BoxMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
                                 const TileValues &tile, Value slot, Value full,
                                 Value blocks) {

@@ -38,11 +38,6 @@ LogicalResult RingLoadOp::verify() {
                         getRing().getType().getParams());
 }
 
-LogicalResult RingAheadOp::verify() {
-  return verifyTileFits(*this, getTile().getType(),
-                        getRing().getType().getParams());
-}
-
 LogicalResult RingPutOp::verify() {
   FragmentType type = getFragment().getType();
   KVBufferAttr params = getRing().getType().getParams();

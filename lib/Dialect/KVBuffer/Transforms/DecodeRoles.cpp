@@ -36,9 +36,6 @@ using namespace kvbuf;
 static constexpr llvm::StringLiteral kScores = "scores", kLeft = "left",
                                      kRight = "right", kLoad = "load";
 
-/// Tiles that come from DRAM before they have slots.
-static constexpr int64_t kTilesAhead = 3;
-
 namespace {
 /// Some columns of a row of keys, with slots of their own.
 struct Part {
@@ -357,21 +354,11 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   KeyRangeOp range = own.tiles.range;
   auto type = TileType::get(b.getContext(), schedule.getBN(),
                             cache.getCacheDepth(), element, smallPageOf(op));
-  auto tileOf = [&](Value i) -> Value {
-    return CacheTileOp::create(b, type, operand(op.getK()), batch, kvHead,
-                               keyOf(own, i), range.getLo(), own.tiles.keys,
-                               /*pred=*/Value());
-  };
-  Value keyTile = tileOf(i);
+  Value keyTile = CacheTileOp::create(b, type, operand(op.getK()), batch,
+                                      kvHead, keyOf(own, i), range.getLo(),
+                                      own.tiles.keys, /*pred=*/Value());
   for (const Part &part : roles.parts)
     RingLoadOp::create(b, keyTile, part.ring, own.filling(b, part, i));
-  // Slots are few: tiles after those that have some are on their way from DRAM.
-  // Of the last ones the last tile is asked for again.
-  Value last = arith::SubIOp::create(b, own.count, one);
-  Value later = arith::AddIOp::create(b, i, constant(kTilesAhead));
-  Value ahead = tileOf(arith::MinSIOp::create(b, later, last));
-  for (const Part &part : roles.parts)
-    RingAheadOp::create(b, ahead, part.ring);
 }
 
 Value DecodeProgram::keyOf(const RolePiece &own, Value i) {

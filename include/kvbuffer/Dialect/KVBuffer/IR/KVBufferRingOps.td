@@ -89,33 +89,6 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_RingAheadOp : KVBuffer_Op<"ring_ahead", [
-    KVBuffer_FillsChannel, KVBuffer_Moves,
-    MemoryEffects<[MemRead, MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
-  let summary = "Asks for a tile that will be loaded into a ring";
-  let description = [{
-    Fills nothing and waits for nothing: where an engine moves tiles as boxes, it
-    brings the columns that a slot of the ring has of them from DRAM into the cache
-    that all blocks share. A load that comes later takes less time, so that fewer
-    slots are enough. Rows need not be valid, but have to lie in memory that the
-    tensor has. Elsewhere nothing happens.
-
-    Example:
-
-    ```mlir
-    kvbuffer.ring_ahead %tile into %kring
-      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
-    ```
-  }];
-  let arguments = (ins
-      Arg<KVBuffer_TileType, "what will be loaded">:$tile,
-      Arg<KVBuffer_RingType, "the ring that it will be loaded into">:$ring);
-  let assemblyFormat = [{
-    $tile `into` $ring attr-dict `:` type($tile) `,` type($ring)
-  }];
-  let hasVerifier = 1;
-}
-
 def KVBuffer_RingPutOp : KVBuffer_Op<"ring_put", [
     KVBuffer_FillsChannel, KVBuffer_Together,
     MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
