@@ -36,11 +36,35 @@ uint32_t Known::clock(uint32_t block, uint32_t warp) const {
   return it != entries.end() && it->block == block ? (*it->clocks)[warp] : 0;
 }
 
+/// The block of what many have published.
+static constexpr uint32_t noBlockAtAll = ~0u;
+
+bool Known::holds(const Known &other) const {
+  auto i = entries.begin(), iEnd = entries.end();
+  for (const Entry &e : other.entries) {
+    while (i != iEnd && i->block < e.block)
+      ++i;
+    if (i == iEnd || i->block != e.block)
+      return false;
+    if (i->clocks == e.clocks)
+      continue;
+    for (size_t v = 0; v < e.clocks->size(); ++v)
+      if ((*i->clocks)[v] < (*e.clocks)[v])
+        return false;
+  }
+  return true;
+}
+
 KnownPtr Known::join(const KnownPtr &a, const KnownPtr &b) {
   if (!b || a == b)
     return a;
   if (!a)
     return b;
+  // One of them has all, more often than not.
+  if (a->entries.size() <= b->entries.size() && b->holds(*a))
+    return b;
+  if (b->entries.size() <= a->entries.size() && a->holds(*b))
+    return a;
   auto both = std::make_shared<Known>();
   both->entries.reserve(std::max(a->entries.size(), b->entries.size()));
   auto i = a->entries.begin(), iEnd = a->entries.end();
@@ -119,6 +143,9 @@ struct GlobalMemory::Atomic {
   /// Block and warp of those who have read what the last write left.
   std::vector<std::pair<uint32_t, uint32_t>> observers;
   std::vector<Published> published;
+  /// What all of those published that release to the device, together: a word
+  /// that a whole grid counts in has as many as there are blocks.
+  KnownPtr wide;
 
   bool isObserver(uint32_t block, uint32_t warp) const {
     return std::find(observers.begin(), observers.end(),
@@ -410,7 +437,7 @@ void GlobalMemory::touch(Access &a, uint64_t address, uint32_t bytes) {
              {r.write[b & 3], r.writeLane[b & 3], r.reads[b & 3],
               r.readLanes[b & 3]});
       if (r.atomic && a.store && !a.atomic)
-        r.atomic->published.clear();
+        r.atomic->published.clear(), r.atomic->wide.reset();
     }
     at = stop;
   }
@@ -550,7 +577,20 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
   }
   bool acquiresNow = reads && (inst.order & acquires);
   if (reads && !at.published.empty()) {
+    bool isWide = inst.scope >= Scope::Device && at.wide;
+    if (isWide && acquiresNow) {
+      learn(run, w, {at.wide, noBlockAtAll, 0, Scope::Device});
+    } else if (isWide) {
+      std::vector<Published> &read = orderOf(w).read;
+      std::erase_if(read, [&](const Published &r) {
+        return r.block == noBlockAtAll && at.wide->holds(*r.known);
+      });
+      read.push_back({at.wide, noBlockAtAll, 0, Scope::Device});
+    }
     for (const Published &p : at.published) {
+      // Fences of the block may ask for what the block itself released.
+      if (isWide && p.scope >= Scope::Device && p.block != run.serial)
+        continue;
       Scope scope = std::min(p.scope, inst.scope);
       if (!covers(scope, run, w, p))
         continue;
@@ -578,7 +618,7 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
   if (reads)
     at.observers.push_back({run.serial, w.id});
   else
-    at.published.clear();
+    at.published.clear(), at.wide.reset();
   auto add = [&](const KnownPtr &known, Scope scope) {
     // What it releases now contains what it released before.
     // What it acquired before is part of what it releases.
@@ -586,6 +626,8 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
       return p.scope <= scope && p.known->isPartOf(*known, p.block, p.warp);
     });
     at.published.push_back({known, run.serial, w.rank, scope, w.id});
+    if (scope >= Scope::Device)
+      at.wide = Known::join(at.wide, known);
   };
   if (inst.order & releases) {
     add(publish(run, w), inst.scope);

@@ -49,6 +49,9 @@ public:
   /// The same with a block's clocks.
   static KnownPtr with(const KnownPtr &known, uint32_t block, Clocks clocks);
 
+  /// Whether all that `other` has is in this.
+  bool holds(const Known &other) const;
+
   /// Whether `other` has learnt this, which a warp of a block published: its
   /// own clock then is in it.
   bool isPartOf(const Known &other, uint32_t block, uint32_t warp) const;

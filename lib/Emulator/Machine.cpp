@@ -422,6 +422,14 @@ const Warp *Run::polling() const {
   return nullptr;
 }
 
+bool Run::onlyPolls() const {
+  for (const Warp &w : warps)
+    if (w.state == Stop::Yield && w.wait != WaitFor::Global &&
+        w.wait != WaitFor::MBarrier)
+      return false;
+  return polling();
+}
+
 bool Run::waits() const {
   // What was read twice since the last change may be asked for in vain.
   constexpr uint32_t inVain = 2;

@@ -332,6 +332,8 @@ public:
   bool executeHeld();
   /// Adds what it has counted to the launch, once.
   void collect();
+  /// Whether its warps have asked for other blocks' doings and go on with that.
+  bool onlyPolls() const;
   /// Whether all its warps wait, some of them for other blocks.
   bool waits() const;
   /// A warp that polls global memory; null: none.

@@ -114,10 +114,24 @@ void Window::admitMore(size_t places) {
     resident[k].serial = memory.reserve(resident[k].clusters.size());
 }
 
+bool Window::isIdle(const Resident &r) const {
+  return r.started && (round < r.rests || r.run->waits());
+}
+
+bool Window::wake() {
+  bool any = false;
+  for (Resident &r : resident) {
+    any |= round < r.rests;
+    r.rests = 0;
+  }
+  return any;
+}
+
 /// Those that take part in the next round, in the order in which they settle.
 std::vector<size_t> Window::choose() {
   std::vector<size_t> chosen;
-  auto waits = [](const Resident &r) { return r.started && r.run->waits(); };
+  ++round;
+  auto waits = [&](const Resident &r) { return isIdle(r); };
   bool all = std::all_of(resident.begin(), resident.end(), waits);
   for (size_t k = 0; k < resident.size(); ++k) {
     // What nothing has changed for would ask in vain.
@@ -179,6 +193,11 @@ bool Window::settle(Resident &r) {
     r.goesOn = run.executeHeld();
     r.ended += !r.goesOn;
   }
+  // A few polls in vain are what most waits take.
+  constexpr uint32_t few = 4, most = 10;
+  r.inVain = r.goesOn && run.onlyPolls() ? r.inVain + 1 : 0;
+  r.rests =
+      r.inVain > few ? round + (1ull << std::min(r.inVain - few, most)) : 0;
   return !run.hot.stop;
 }
 
@@ -227,13 +246,12 @@ void Window::execute(const std::function<void(uint64_t, uint64_t)> &progress) {
     // Those that have nothing to do with others need no such company.
     inRow = alone ? std::min(2 * inRow, kMostInRow) : 1;
     if (resident.empty() ||
-        !std::all_of(resident.begin(), resident.end(), [](const Resident &r) {
-          return r.started && r.run->waits();
-        }))
+        !std::all_of(resident.begin(), resident.end(),
+                     [&](const Resident &r) { return isIdle(r); }))
       continue;
     size_t before = resident.size();
     admitMore(before + kWindowBlocks);
-    if (resident.size() > before)
+    if (resident.size() > before || wake())
       continue;
     uint64_t polls = 0;
     for (const Resident &r : resident)

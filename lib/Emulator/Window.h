@@ -83,6 +83,11 @@ private:
     bool told = false;
     /// After a stretch: it has not ended.
     bool goesOn = true;
+    /// Stretches that were nothing but polls, one after the other, and the
+    /// round up to which it rests because of that: others come first, or every
+    /// block of a grid would look at a barrier whenever one arrives.
+    uint32_t inVain = 0;
+    uint64_t rests = 0;
     /// Those that ended in the last stretch.
     uint64_t ended = 0;
   };
@@ -94,6 +99,10 @@ private:
   void stretch(Resident &r, bool apart);
   bool settle(Resident &r);
   void retire(Resident &r);
+  /// Whether a block has begun, and waits or rests.
+  bool isIdle(const Resident &r) const;
+  /// Whether some rested, who go on.
+  bool wake();
   void deadlock();
   void collect();
   uint64_t next();
@@ -107,6 +116,7 @@ private:
   /// Blocks that one after the other may execute in a round, in the same
   /// memory of the host: it is in the caches then.
   size_t inRow = 1;
+  uint64_t round = 0;
   Workers workers;
   uint64_t random;
 };
