@@ -4,6 +4,7 @@
 // Made by torch 2.15.0: torch.export.export, run_decompositions; iree-base-compiler
 // 3.13.0: FxImporter, and torch-mlir's passes to linalg on tensors.
 // RUN: %python %S/Inputs/raise_and_run.py %s --range=3=0:24
+// RUN: %python %S/Inputs/raise_and_launch.py %build sm_80 %s --pass-options=caches --range=3=0:24 --f32-weights
 // RUN: kvbuf-opt %s '--kvbuf-raise-attention=caches' | FileCheck %s
 // REQUIRES: mlir-runner
 // CHECK: kvbuffer.make_cache %{{.*}} indices({{.*}}) : {{.*}} -> !kvbuffer.cache<continuous

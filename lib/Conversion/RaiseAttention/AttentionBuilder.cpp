@@ -311,6 +311,21 @@ Value AttentionBuilder::buildLengths(OpFoldResult batch) {
 Value AttentionBuilder::makeCache(Value data, CacheKind kind, Value table,
                                   Value lengths) {
   RankedTensorType type = typeOf(data);
+  // Kernels take tables and lengths of one type.
+  Type wide = b.getI64Type();
+  if (typeOf(table).getElementType() != typeOf(lengths).getElementType())
+    for (Value *numbers : {&table, &lengths}) {
+      SmallVector<OpFoldResult> sizes;
+      int64_t rank = typeOf(*numbers).getRank();
+      for (int64_t dim = 0; dim < rank; ++dim)
+        sizes.push_back(sizeOf(*numbers, dim));
+      if (typeOf(*numbers).getElementType() != wide)
+        *numbers = buildIntegers(
+            sizes, wide, *numbers, b.getMultiDimIdentityMap(rank),
+            [&](OpBuilder &inner, Location loc, ValueRange args) -> Value {
+              return arith::ExtSIOp::create(inner, loc, wide, args[0]);
+            });
+    }
   auto cache = CacheType::get(
       b.getContext(), kind, type.getElementType(), type.getDimSize(2),
       type.getDimSize(3),
