@@ -352,7 +352,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | `stages` | slots | slots of the buffer | 1 |
     | `swizzle` | | [bits, base, shift], perhaps of two terms, perhaps with a unit, see below | none |
     | `policy` | | how it is filled, see below | `double_buffered` |
-    | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming` | `rows` |
+    | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming`, or by a team that fills a ring of 8-bit elements | `rows` |
     | `cache_depth` | columns | elements of a row in DRAM | the slot's |
     | `head_dim_offset` | columns | the slot's first column in that row | 0 |
     | `open` | | what of `BK`, `stages`, `swizzle`, `policy` and `order` the attribute does not name is the chip's to choose (`kvbuf-complete-program`), not the default | |

@@ -15,7 +15,9 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 // Problem
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem]> {
+// Its functions read what they are given alone: constants stay inside of them.
+def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem,
+    IsolatedFromAbove]> {
   let summary = "Attention of queries over key and value caches";
   let description = [{
     For every sequence, query head and query row: O = softmax(scale * Q K^T) V
