@@ -121,7 +121,8 @@ bool Window::isIdle(const Resident &r) const {
 bool Window::wake() {
   bool any = false;
   for (Resident &r : resident) {
-    any |= round < r.rests;
+    // Who has asked since anything changed would ask in vain.
+    any |= round < r.rests && !r.run->waits();
     r.rests = 0;
   }
   return any;

@@ -101,7 +101,7 @@ private:
   void retire(Resident &r);
   /// Whether a block has begun, and waits or rests.
   bool isIdle(const Resident &r) const;
-  /// Whether some rested, who go on.
+  /// Whether some rested for whom something has changed; all go on.
   bool wake();
   void deadlock();
   void collect();
