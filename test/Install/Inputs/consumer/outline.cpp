@@ -36,6 +36,7 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext *context) {
   auto attention = kvbuf::AttentionOp::create(
       b, TypeRange{type}, q, k, v, /*offsets=*/Value(), /*sink=*/Value(),
       /*captures=*/ValueRange(), init, /*lse=*/Value(), mask,
+      /*block_mask=*/nullptr,
       /*scale=*/FloatAttr(), /*softcap=*/FloatAttr(),
       /*batch_invariant=*/nullptr, /*schedule=*/nullptr);
   Value into = tensor::EmptyOp::create(b, type.getShape(), b.getBF16Type());
