@@ -399,8 +399,8 @@ public:
   void asyncWait(Warp &w, const Inst &inst, uint32_t pending, uint64_t lanes);
   // Counters.cpp: AMD's counters of memory operations.
   void vmCount(Warp &w);
-  /// Ends a group of a wave's vector memory operations, or waits for all but the
-  /// last `imm` groups.
+  /// Ends a group of a wave's vector memory operations, or waits for all but
+  /// the last `imm` groups.
   void vmMark(Warp &w, const Inst &inst);
   void ldsIssue(Warp &w, const Inst &inst, const uint32_t *address,
                 uint64_t mask, bool store);

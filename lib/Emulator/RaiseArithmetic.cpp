@@ -23,6 +23,27 @@
 using namespace mlir;
 using namespace kvbuf::emu;
 
+std::optional<LLVM::FCmpPredicate>
+kvbuf::emu::ptxFloatPredicate(StringRef name) {
+  using P = LLVM::FCmpPredicate;
+  return llvm::StringSwitch<std::optional<P>>(name)
+      .Case("eq", P::oeq)
+      .Case("ne", P::one)
+      .Case("lt", P::olt)
+      .Case("le", P::ole)
+      .Case("gt", P::ogt)
+      .Case("ge", P::oge)
+      .Case("equ", P::ueq)
+      .Case("neu", P::une)
+      .Case("ltu", P::ult)
+      .Case("leu", P::ule)
+      .Case("gtu", P::ugt)
+      .Case("geu", P::uge)
+      .Case("num", P::ord)
+      .Case("nan", P::uno)
+      .Default(std::nullopt);
+}
+
 namespace {
 
 class ArithmeticRaiser {
@@ -152,22 +173,8 @@ bool ArithmeticRaiser::raiseCompare(StringRef opcode,
                                     const std::vector<PtxOperand> &o) {
   SmallVector<StringRef> words;
   opcode.split(words, '.');
-  using P = LLVM::FCmpPredicate;
-  auto predicate = llvm::StringSwitch<std::optional<P>>(
-                       words.size() == 3 ? words[1] : StringRef())
-                       .Case("eq", P::oeq)
-                       .Case("ne", P::one)
-                       .Case("lt", P::olt)
-                       .Case("le", P::ole)
-                       .Case("gt", P::ogt)
-                       .Case("ge", P::oge)
-                       .Case("equ", P::ueq)
-                       .Case("neu", P::une)
-                       .Case("ltu", P::ult)
-                       .Case("leu", P::ule)
-                       .Case("gtu", P::ugt)
-                       .Case("geu", P::uge)
-                       .Default(std::nullopt);
+  std::optional<LLVM::FCmpPredicate> predicate =
+      ptxFloatPredicate(words.size() == 3 ? words[1] : StringRef());
   if (!predicate || o.size() != 3 || (words[2] != "f32" && words[2] != "f64"))
     return false;
   Type type = words[2] == "f32" ? Type(b.getF32Type()) : Type(b.getF64Type());

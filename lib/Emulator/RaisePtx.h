@@ -37,6 +37,11 @@ bool raiseStatements(mlir::LLVM::InlineAsmOp text,
 /// empty: of an unknown form are operands.
 llvm::StringRef unknownStatement(llvm::StringRef text);
 
+/// What a comparison of floats is called in PTX ("ltu": less, or unordered), as
+/// LLVM has it; nothing for another word.
+std::optional<mlir::LLVM::FCmpPredicate>
+ptxFloatPredicate(llvm::StringRef name);
+
 } // namespace kvbuf::emu
 
 #endif // KVBUF_LIB_EMULATOR_RAISEPTX_H

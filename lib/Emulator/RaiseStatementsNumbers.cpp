@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RaisePtx.h"
 #include "RaiseStatements.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -245,26 +246,6 @@ bool StatementRaiser::raiseConvert(StringRef opcode,
 // Arithmetic of floats
 //===----------------------------------------------------------------------===//
 
-static std::optional<LLVM::FCmpPredicate> floatPredicate(StringRef name) {
-  using P = LLVM::FCmpPredicate;
-  return llvm::StringSwitch<std::optional<P>>(name)
-      .Case("eq", P::oeq)
-      .Case("ne", P::one)
-      .Case("lt", P::olt)
-      .Case("le", P::ole)
-      .Case("gt", P::ogt)
-      .Case("ge", P::oge)
-      .Case("equ", P::ueq)
-      .Case("neu", P::une)
-      .Case("ltu", P::ult)
-      .Case("leu", P::ule)
-      .Case("gtu", P::ugt)
-      .Case("geu", P::uge)
-      .Case("num", P::ord)
-      .Case("nan", P::uno)
-      .Default(std::nullopt);
-}
-
 // fp32 and fp64 have intrinsics that round as their names say.
 Value StatementRaiser::roundedCall(StringRef what, StringRef how, bool flushes,
                                    bool saturates, ArrayRef<Value> x) {
@@ -292,7 +273,7 @@ bool StatementRaiser::raiseFloat(StringRef opcode,
       return false;
   }
   if (what == "setp") {
-    auto predicate = floatPredicate(words[1]);
+    auto predicate = ptxFloatPredicate(words[1]);
     bool plain = words.size() == 3 || (words.size() == 4 && words[2] == "ftz");
     return predicate && plain && x.size() == 2 && !isa<VectorType>(type) &&
            set(o[0], LLVM::FCmpOp::create(b, loc, *predicate, x[0], x[1]));
@@ -300,7 +281,7 @@ bool StatementRaiser::raiseFloat(StringRef opcode,
   // 1 where it holds.
   if (what == "set" && words.size() == 4 && words[2] == words[3] &&
       x.size() == 2) {
-    auto predicate = floatPredicate(words[1]);
+    auto predicate = ptxFloatPredicate(words[1]);
     if (!predicate)
       return false;
     Type bit = b.getI1Type();

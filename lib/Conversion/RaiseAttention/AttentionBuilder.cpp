@@ -426,8 +426,7 @@ AttentionBuilder::Results AttentionBuilder::build() {
   SmallVector<Value> captures = buildRegions(scores, visible);
   auto op = AttentionOp::create(
       b, types, q, k, v, /*offsets=*/Value(), sink, captures, init, lse, mask,
-      /*block_mask=*/BlockMaskAttr(),
-      b.getF32FloatAttr(match.score.scale),
+      /*block_mask=*/BlockMaskAttr(), b.getF32FloatAttr(match.score.scale),
       match.score.cap ? b.getF32FloatAttr(match.score.cap) : FloatAttr(),
       /*batch_invariant=*/false, /*schedule=*/ScheduleAttr());
   if (match.kPages || match.lengths)

@@ -103,7 +103,7 @@ def own_types(op):
         "fragment_scale": {"s": scores},
         "mask": {"s": scores},
         "online_softmax": {"s": scores, "m": rows, "l": rows},
-        "rescale": {"a": acc, "r": rows},
+        "rescale": {"a": acc, "r": rows, "t": acc},
         "softmax_finish": {"a": acc, "m": rows, "l": rows},
         "raise_max": {"s": scores, "m": rows, "few": "i1"},
         "apply_raise": {"raised": "i1", "f": rows, "a": acc, "l": rows},

@@ -167,7 +167,11 @@ def KVBuffer_BlockMaskAttr : KVBuffer_Attr<"BlockMask", "block_mask"> {
     one, or behind the last, is that one. A block of queries with no blocks of keys
     gives O = 0 and LSE = -inf (with a sink: LSE = sink[head]).
 
-    Example: `#kvbuffer.block_mask<rows = 128, keys = 128, lists = [0, 1, 2, 3]>`.
+    Example:
+
+    ```mlir
+    #kvbuffer.block_mask<rows = 128, keys = 128, lists = [0, 1, 2, 3]>
+    ```
   }];
   let parameters = (ins
     "int64_t":$rows, "int64_t":$keys, ArrayRefParameter<"int64_t">:$lists);
