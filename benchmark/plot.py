@@ -2,11 +2,14 @@
 # Part of the kvbuf project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Draws results of `kvbuf-tune --json` or `kvbuf-run --bench --json` by matplotlib.
+"""Draws results of `kvbuf-tune --json` or `kvbuf-run --bench --json`, or columns of
+docs/measured, by matplotlib.
 
   benchmark/plot.py OUT.svg RESULTS.json...     (or .png, .pdf)
+  benchmark/plot.py OUT.svg docs/measured/prefill.json:cudnn:ratio
 
-A bar for each kernel: median time with the middle half of the launches; modelled
+FILE:ID:COLUMN is a column of a table of measurements, a bar for each row: the first
+number of its cell; of columns of one name the last. Otherwise a bar for each kernel: median time with the middle half of the launches; modelled
 cycles or instructions where nothing was timed, which the axis says. Kernels that were
 not offered, because they spill, are hatched. All files must hold the same kind of
 number. Exit status: 0 drawn, 2 bad input, or matplotlib is missing.
@@ -14,6 +17,7 @@ number. Exit status: 0 drawn, 2 bad input, or matplotlib is missing.
 
 import json
 import os
+import re
 import sys
 
 AXES = {"time": "median time, us (line: the middle half)",
@@ -26,8 +30,38 @@ def fail(text):
     sys.exit(2)
 
 
+def read_measured(text):
+    """As `read`, of FILE:ID:COLUMN."""
+    path, name, column = text.split(":", 2)
+    try:
+        with open(path) as file:
+            runs = json.load(file)["runs"]
+        run = next((r for r in runs if r["id"] == name), None)
+    except (OSError, ValueError, KeyError, TypeError) as e:
+        fail(f"'{path}': expected a file of docs/measured ({e})")
+    if run is None:
+        fail(f"'{path}': no table '{name}'; expected one of "
+             + ", ".join(sorted({r["id"] for r in runs})))
+    columns = run["columns"]
+    if column not in columns:
+        fail(f"'{path}': '{name}' has no column '{column}'; expected one of "
+             + ", ".join(f"'{c}'" for c in columns))
+    at = len(columns) - 1 - columns[::-1].index(column)
+    rows = []
+    for row in run["rows"]:
+        number = re.match(r"[^\d-]*(-?\d+(?:\.\d+)?)", row[at])
+        if number:
+            label = ", ".join(row[:next((i for i, cell in enumerate(row) if i and
+                                         re.match(r"-?\d", cell)), 1)])
+            rows.append((label, float(number[1]), 0.0, 0.0, True))
+    what = f"{run['title']}: {column} ({run['date']}, {run['card']})"
+    return column, what, rows
+
+
 def read(path):
     """(kind, what was run, [(label, value, below, above, offered)]) of a file."""
+    if path.count(":") >= 2:
+        return read_measured(path)
     try:
         with open(path) as file:
             root = json.load(file)
@@ -97,7 +131,7 @@ def main():
         at += len(rows)
     axes.set_yticks(range(at), labels)
     axes.invert_yaxis()
-    axes.set_xlabel(AXES[kinds[0]])
+    axes.set_xlabel(AXES.get(kinds[0], kinds[0]))
     figure.legend(loc="outside upper left", frameon=False)
     try:
         figure.savefig(out)
