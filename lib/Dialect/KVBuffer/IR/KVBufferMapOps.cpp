@@ -141,21 +141,6 @@ LogicalResult AttentionOp::verifyRegions() {
                 "the sequence, the head, the row, its position, the key and "
                 "the captures")))
       return failure();
-    // The kernel knows nothing else.
-    WalkResult walk = region->walk([&](Operation *inner) -> WalkResult {
-      for (Value operand : inner->getOperands())
-        if (!region->isAncestor(operand.getParentRegion())) {
-          InFlightDiagnostic diag =
-              inner->emitOpError()
-              << "uses a value from outside of the region; expected it among "
-                 "the captures, or a constant inside";
-          diag.attachNote(getLoc()) << "the region is here";
-          return diag;
-        }
-      return WalkResult::advance();
-    });
-    if (walk.wasInterrupted())
-      return failure();
   }
   return success();
 }

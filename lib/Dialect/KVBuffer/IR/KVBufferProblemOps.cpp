@@ -115,8 +115,31 @@ static LogicalResult verifyBlockMask(AttentionOp op) {
   return success();
 }
 
+/// That functions of scores use nothing from outside of their regions: the
+/// kernel knows nothing else. The trait's own check comes later and cannot say
+/// what to do.
+static LogicalResult verifyFunctionsAreClosed(AttentionOp op) {
+  for (Region *region : {&op.getVisible(), &op.getScore()}) {
+    WalkResult walk = region->walk([&](Operation *inner) -> WalkResult {
+      for (Value operand : inner->getOperands())
+        if (!region->isAncestor(operand.getParentRegion())) {
+          InFlightDiagnostic diag =
+              inner->emitOpError()
+              << "uses a value from outside of the region; expected it among "
+                 "the captures, or a constant inside";
+          diag.attachNote(op.getLoc()) << "the region is here";
+          return diag;
+        }
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyBlockMask(*this)))
+  if (failed(verifyBlockMask(*this)) || failed(verifyFunctionsAreClosed(*this)))
     return failure();
   if (ScheduleAttr schedule = getScheduleAttr(); schedule && schedule.isOpen())
     return emitOpError() << "has a schedule that leaves mma_shape open, as "
