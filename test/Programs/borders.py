@@ -34,7 +34,7 @@ BORDERS = [
      + [f"{T}Transforms/{name}" for name in (
          "BlockLists", "CacheScales", "ChooseSchedule.", "Decode", "LowerAttention",
          "LowerDecode", "ProblemLimits", "ScheduleRepair", "TileProgram", "TileScores",
-         "VisibleWindows")],
+         "VisibleBounds", "VisibleWindows")],
      [I + "Dialect/KVBuffer/IR/KVBufferMapOps.td", I + "Dialect/KVBuffer/IR/Lengths.h",
       I + "Dialect/KVBuffer/Transforms/Problems.h", I + "Runtime/Manifest.h",
       I + "Runtime/Workload.h", T + "IR/KVBufferMapOps.cpp",
@@ -55,7 +55,10 @@ BORDERS = [
       "lib/Conversion/KVBufferToGPU/KernelSignature.cpp",
       "lib/Conversion/KVBufferToGPU/LaneAppend.cpp",
       "lib/Conversion/KVBufferToGPU/LaneCaches.cpp",
-      "lib/Conversion/KVBufferToGPU/LaneMovement.cpp", T + "IR/KVBufferOps.cpp",
+      "lib/Conversion/KVBufferToGPU/LaneMovement.cpp",
+      # Which kind of cache it makes of a graph that gathers by a table.
+      "lib/Conversion/RaiseAttention/AttentionBuilder.cpp",
+      "lib/Conversion/RaiseAttention/AttentionBuilder.h", T + "IR/KVBufferOps.cpp",
       T + "IR/KVBufferProblemOps.cpp", T + "Transforms/ChooseSchedule.cpp",
       T + "Transforms/DecodeSizes.cpp", T + "Transforms/LowerAttention.cpp",
       T + "Transforms/ProblemLimits.cpp", T + "Transforms/SizeExpressions.cpp",
