@@ -7,5 +7,5 @@ build=$1; jobs=${2:-2}; shift; [ $# -eq 0 ] || shift
 cd "$(dirname "$0")/.."
 tidy=$(command -v clang-tidy-22 || command -v clang-tidy) || {
   echo "clang-tidy is not here: apt-get install clang-tidy-22" >&2; exit 1; }
-[ $# -gt 0 ] || set -- lib/Runtime/*.cpp lib/Runtime/Problems/*.cpp
+[ $# -gt 0 ] || set -- lib/Runtime/*.cpp lib/Runtime/Problems/*.cpp lib/Runtime/Problems/*/*.cpp
 printf '%s\n' "$@" | xargs -P "$jobs" -n 4 "$tidy" -p "$build" --quiet
