@@ -39,11 +39,14 @@ struct LatentRoles {
   int64_t leftSlots, rightSlots, restSlots, weightSlots;
   /// Registers of a lane of the team that has scores.
   int64_t scoreRegisters;
+  /// Lanes of a warp.
+  int64_t waveSize;
 
   static LatentRoles of(const Schedule &schedule, const TileOperands &operands,
                         const TargetInfo &target) {
     LatentRoles roles;
     int64_t values = operands.valueHeadSize;
+    roles.waveSize = int64_t(target.waveSize);
     roles.half = values / 2;
     roles.rest = operands.headSize - values;
     roles.queries =
@@ -75,7 +78,7 @@ struct LatentRoles {
     constexpr int64_t kEntries = 4, kBarriers = 1024;
     return 2 * (columns * schedule.BN + own * schedule.BM +
                 weightSlots * schedule.BM * schedule.BN) +
-           kEntries * schedule.warps * 32 * 8 + kBarriers;
+           kEntries * schedule.warps * waveSize * 8 + kBarriers;
   }
 };
 
