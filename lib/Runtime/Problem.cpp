@@ -181,6 +181,18 @@ Problem::Problem(const Manifest &manifest, const WorkloadOptions &options)
   }
 }
 
+void Problem::takeSizes(const std::set<std::string> &known) {
+  for (const auto &[name, value] : options.sizes) {
+    if (!known.count(name))
+      throw Error("--size " + name + ": no such size; this kernel has " +
+                  quotedList(known, "and"));
+    if (value < 0 || value > std::numeric_limits<int32_t>::max())
+      throw Error("--size " + name + "=" + std::to_string(value) +
+                  ": expected 0 to 2147483647");
+    values[name] = value;
+  }
+}
+
 bool Problem::fromFile(const std::string &name) const {
   return fileData.count(name) > 0;
 }

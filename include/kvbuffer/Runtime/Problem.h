@@ -175,6 +175,9 @@ protected:
   /// Error for names, types and shapes that do not fit.
   Problem(const Manifest &manifest, const WorkloadOptions &options);
 
+  /// Takes the sizes of the options, which are among `known`. Throws Error for
+  /// other names and for values beyond 32 bits.
+  void takeSizes(const std::set<std::string> &known);
   bool fromFile(const std::string &name) const;
   /// Does the tensor with this part come from a file?
   bool isGiven(const std::string &role) const;

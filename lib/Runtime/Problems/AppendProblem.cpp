@@ -99,15 +99,7 @@ void AppendProblem::chooseSizes() {
                 ": an append makes its own data");
   std::set<std::string> known = spec.sizeNames();
   known.insert({"batch", "seq_new", "cache"});
-  for (const auto &[name, value] : options.sizes) {
-    if (!known.count(name))
-      throw Error("--size " + name + ": no such size; this kernel has " +
-                  quotedList(known, "and"));
-    if (value < 0 || value > std::numeric_limits<int32_t>::max())
-      throw Error("--size " + name + "=" + std::to_string(value) +
-                  ": expected 0 to 2147483647");
-    values[name] = value;
-  }
+  takeSizes(known);
   auto get = [&](const char *name, int64_t usual) {
     return values.emplace(name, usual).first->second;
   };

@@ -36,15 +36,7 @@ GemmProblem::GemmProblem(const Manifest &manifest,
                          const WorkloadOptions &options)
     : Problem(manifest, options) {
   std::set<std::string> known = spec.sizeNames();
-  for (const auto &[name, value] : options.sizes) {
-    if (!known.count(name))
-      throw Error("--size " + name + ": no such size; this kernel has " +
-                  quotedList(known, "and"));
-    if (value < 0 || value > std::numeric_limits<int32_t>::max())
-      throw Error("--size " + name + "=" + std::to_string(value) +
-                  ": expected 0 to 2147483647");
-    values[name] = value;
-  }
+  takeSizes(known);
   // No multiples of any tile.
   int64_t usual = options.large ? 2000 : 100;
   for (const std::string &name : known)
