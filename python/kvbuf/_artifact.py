@@ -22,15 +22,16 @@ from ._library import Error, Size, Tensor, check, check_handle, lib
 DEFAULT_TARGET = "sm_80"
 
 
-def compile(source, target=None, schedule=None):
+def compile(source, target=None, schedule=None, machine_code=True):
     """Compiles MLIR with ``kvbuffer.attention`` problems to an Artifact.
 
     ``source`` is a path, or the text itself (bytes, or a string of more than
     one line). ``target`` is a chip, as "sm_90", and overrules the one that the
     module names (``kvbuffer.target``); by default that one, else that of the
     GPU, if there is one, else "sm_80". ``schedule`` overrides the compiler's
-    choice, as "BM=128,BN=64". What has been compiled before, by this or another
-    process, comes from the disk (`cache_dir`).
+    choice, as "BM=128,BN=64". ``machine_code=False`` leaves out the code for a GPU:
+    compiled several times as fast, for the emulator alone. What has been compiled
+    before, by this or another process, comes from the disk (`cache_dir`).
     """
     from . import _kernels  # which needs this module
     name = "<string>"
@@ -48,6 +49,8 @@ def compile(source, target=None, schedule=None):
                else {"default_target": _default_target()})
     if schedule:
         options["schedule"] = schedule
+    if not machine_code:
+        options["machine_code"] = False
     return _kernels.compiled(source, name, options)
 
 

@@ -101,7 +101,8 @@ rng = np.random.default_rng()
 for name in FORMATS:
     # Chips that multiply a format have an instruction to widen by.
     for chip in ("sm_80", "gfx942", *["sm_90", "gfx950"] * (not name.endswith("FNUZ"))):
-        kernel = kvbuf.compile(TEXT.replace("TYPE", name), target=chip)
+        kernel = kvbuf.compile(TEXT.replace("TYPE", name), target=chip,
+                               machine_code=False)
         values = definition(name)
         # Elements, points half-way between them, and their neighbours; any bits.
         finite = np.sort(values[np.isfinite(values)]).astype(np.float32)

@@ -109,7 +109,7 @@ def compiled(lines, stage=None, change=None):
         text = "\n".join(changed([x for x in text.splitlines() if x.strip()],
                                  change))
     try:
-        return kvbuf.compile(text, target=CHIP)
+        return kvbuf.compile(text, target=CHIP, machine_code=False)
     except kvbuf.Error as e:
         raise Fault(str(e)) from None
 

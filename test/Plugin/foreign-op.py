@@ -95,7 +95,7 @@ class Foreign(unittest.TestCase):
         self.assertEqual(target.returncode, 0, target.stderr)
         q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
         out = np.full((ROWS, 32), np.nan, np.float32)
-        kvbuf.compile(target.stdout, target=CHIP)(
+        kvbuf.compile(target.stdout, target=CHIP, machine_code=False)(
             q=q, k=k, s=out, device=kvbuf.Device("emulator"))
         exact = from_bf16(q) @ from_bf16(k).T * 0.5 + 3 * np.arange(32)
         if sums:
@@ -130,7 +130,7 @@ class Foreign(unittest.TestCase):
             target = lowered(text.replace("BK = 32>", f"BK = 32{swizzle}>"))
             self.assertEqual(target.returncode, 0, target.stderr)
             out = np.full((ROWS, 32), np.nan, np.float32)
-            kvbuf.compile(target.stdout, target=CHIP)(
+            kvbuf.compile(target.stdout, target=CHIP, machine_code=False)(
                 q=q, k=k, s=out, device=kvbuf.Device("emulator"))
             np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-3)
 

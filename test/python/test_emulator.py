@@ -114,6 +114,14 @@ class Prefill(unittest.TestCase):
         self.assertEqual(chip(named, target="sm_80"), "sm_80")
         self.assertEqual(chip(text, target="sm_90"), "sm_90")
 
+    def test_machine_code(self):
+        """Without a GPU's code, which the artifact says; it runs all the same."""
+        kernel = kvbuf.compile(SOURCE / "examples/prefill.mlir", target="sm_90",
+                               machine_code=False)
+        self.assertEqual(kernel.manifest["code"], "none")
+        self.assertNotIn("code", self.prefill.manifest)
+        self.close(kernel(q=self.q, k=self.k, v=self.v))
+
 
 class Ragged(unittest.TestCase):
     """No size says how long the longest sequence is, so none can be too small

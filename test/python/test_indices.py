@@ -21,7 +21,7 @@ def compile(kind, page="", more=""):
       kvbuffer.attention q(%q) k(%k) v(%v) out(%o) offsets(%at)
         {{mask = #kvbuffer.mask<causal = true>{more}}}
         : {q}, {cache}, {cache}, {q}, offsets {at}
-      return }}""", target="sm_80")
+      return }}""", target="sm_80", machine_code=False)
 
 
 def attention(q, k, v):

@@ -33,7 +33,8 @@ def compile(cache, ragged, rows="?", region=""):
       kvbuffer.attention q(%q) k(%k) v(%v) out(%o){more}
         {{mask = #kvbuffer.mask<causal = true>}}
         : {q}, {cache}, {cache}, {q}{types} {region}
-      return }}""", target=CHIP, schedule=SCHEDULE if region else None)
+      return }}""", target=CHIP,
+        schedule=SCHEDULE if region else None, machine_code=False)
 
 
 #: Whoever asks for one gets its kernel, and none beside it for few rows: those with
@@ -194,7 +195,7 @@ class Lengths(unittest.TestCase):
             %c2 = arith.constant 2 : index
             %c3 = arith.constant 3 : index
             %b = gpu.block_id x
-            {sums}gpu.return }} }}""", target=CHIP)
+            {sums}gpu.return }} }}""", target=CHIP, machine_code=False)
         data = {n: RNG.standard_normal(shape).astype(np.float32)
                 for n, shape in (("p", (5, 2, 1, 4)), ("s", (3, 6, 1, 4)),
                                  ("r", (9, 1, 4)), ("d", (2, 3, 1, 4)))}
@@ -297,7 +298,7 @@ class Lengths(unittest.TestCase):
             %vc: {cache}, %at: memref<?xi32>) {{
           kvbuffer.cache_append k(%k : {new}) to(%kc : {cache})
             v(%v : {new}) to(%vc : {cache}) offsets(%at : memref<?xi32>)
-          return }}""", target=CHIP)
+          return }}""", target=CHIP, machine_code=False)
         rows, table = 40, RNG.permutation(20)[:16].astype(np.int32).reshape(4, 4)
         k = normal(rows, 1, SIZE)
         k[:, 0, 0] = 1 + np.arange(rows)

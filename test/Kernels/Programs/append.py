@@ -66,7 +66,7 @@ class Append(unittest.TestCase):
         for page in (16, 1, 3, 528):
             kernel = kvbuf.compile(
                 TEXT.replace("page_size = 16", f"page_size = {page}"),
-                target=CHIP)
+                target=CHIP, machine_code=False)
             batch, blocks, room = 3, 50 if page < 100 else 5, 14
             per_seq = -(-room // page)
             counts, lengths = [5, 0, 7], [room - 5, 2, 0]
@@ -75,7 +75,7 @@ class Append(unittest.TestCase):
             self.run_on(kernel, counts, lengths, table, page, k, v)
 
     def test_layouts(self):
-        kernel = kvbuf.compile(TEXT, target=CHIP)
+        kernel = kvbuf.compile(TEXT, target=CHIP, machine_code=False)
         table = pages(2, 2, 9)
         # K and V of a page in one tensor; heads outside of tokens; a table of
         # longer rows.
@@ -90,7 +90,7 @@ class Append(unittest.TestCase):
         """Past the table, in pages that there are not, at lengths that no
         sequence has: nothing is stored, and nothing else is written. A host that
         can read lengths refuses those."""
-        kernel = kvbuf.compile(TEXT, target=CHIP)
+        kernel = kvbuf.compile(TEXT, target=CHIP, machine_code=False)
         device = kvbuf.Device("emulator", check_lengths=False)
         table = pages(3, 2, 9)
         table[1, 0], table[2] = 9, [-1, 1 << 30]
@@ -118,7 +118,7 @@ class Append(unittest.TestCase):
     def test_wide_indices(self):
         kernel = kvbuf.compile(
             re.sub(r'(kvbuffer.name = "[kv]")', r"\1, kvbuffer.index = i64",
-                   TEXT), target=CHIP)
+                   TEXT), target=CHIP, machine_code=False)
         table = pages(2, 2, 9).astype(np.int64)
         table[1, 1] |= 1 << 40
         k, v = (random(9, 16, HEADS, SIZE) for _ in "kv")
@@ -139,7 +139,7 @@ class Append(unittest.TestCase):
                 # These have all their rows from the beginning.
                 text = re.sub(r"%length = .*", "%length = arith.constant 3 : "
                               "index", text)
-            kernel = kvbuf.compile(text, target=CHIP)
+            kernel = kvbuf.compile(text, target=CHIP, machine_code=False)
             counts = [4, 9]
             new = random(13, HEADS, SIZE)
             given = {"offsets": np.int32([0, 4, 13])}

@@ -76,7 +76,7 @@ class Programs(unittest.TestCase):
     SHAPES = (2, 70, 150), (1, 64, 64), (1, 100, 37), (1, 1, 129)
 
     def test_sigmoid(self):
-        run = kvbuf.compile(program("sigmoid"), target=CHIP)
+        run = kvbuf.compile(program("sigmoid"), target=CHIP, machine_code=False)
         for shape in self.SHAPES:
             q, k, v = self.tensors(*shape)
             out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
@@ -87,7 +87,7 @@ class Programs(unittest.TestCase):
             self.check(out, p, v, normalize=False)
 
     def test_bias(self):
-        self.check_bias(kvbuf.compile(program("bias"), target=CHIP))
+        self.check_bias(kvbuf.compile(program("bias"), target=CHIP, machine_code=False))
 
     #: Caches that the program makes of memrefs: type, data, other arguments.
     MADE = {
@@ -126,7 +126,7 @@ class Programs(unittest.TestCase):
                  f"!kvbuffer.cache<{kind}, bf16, heads = 4, head_size = 64{more}>")):
             self.assertIn(old, text)
             text = text.replace(old, new, 1)
-        return kvbuf.compile(text, target=CHIP)
+        return kvbuf.compile(text, target=CHIP, machine_code=False)
 
     def test_made_caches(self):
         """K and V are every second block of one tensor, the rest of which is
@@ -182,7 +182,7 @@ class Programs(unittest.TestCase):
                  "        %distance = arith.subi %down, %position")):
             self.assertIn(old, text)
             text = text.replace(old, new, 1)
-        self.check_bias(kvbuf.compile(text, target=CHIP))
+        self.check_bias(kvbuf.compile(text, target=CHIP, machine_code=False))
 
     def check_bias(self, run):
         for batch, queries, keys in self.SHAPES:

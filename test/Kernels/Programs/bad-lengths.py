@@ -45,7 +45,7 @@ class BadLengths(unittest.TestCase):
     def setUpClass(cls):
         WORK.mkdir(parents=True, exist_ok=True)
         os.chdir(WORK)
-        cls.paged = kvbuf.compile(PAGED, target="sm_80")
+        cls.paged = kvbuf.compile(PAGED, target="sm_80", machine_code=False)
         cls.paged.save("paged.kvbuf")
         kvbuf.compile(RAGGED, target="sm_80", schedule="BM=64").save("ragged.kvbuf")
 

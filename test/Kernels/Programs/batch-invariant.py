@@ -41,7 +41,7 @@ class BatchInvariant(unittest.TestCase):
     def compile(self, dtype="f16", invariant=True, **options):
         return kvbuf.compile(problem(
             heads=HEADS, kv_heads=KV_HEADS, head_size=SIZE, dtype=dtype,
-            batch_invariant=invariant, **options), target=CHIP)
+            batch_invariant=invariant, **options), target=CHIP, machine_code=False)
 
     def same(self, one, other):
         self.assertTrue(np.asarray(one).size)

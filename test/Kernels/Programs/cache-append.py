@@ -66,7 +66,7 @@ class Append(unittest.TestCase):
     def check(self, text, counts, lengths, page=4, blocks=11, per_seq=4, heads=2,
               size=64, rope=None, interleaved=False, stored="bf16", granularity=None,
               ragged=True, values=True, at=None, scale=None, device=None):
-        kernel = kvbuf.compile(text, target=CHIP)
+        kernel = kvbuf.compile(text, target=CHIP, machine_code=False)
         total = sum(counts)
         table = RNG.permutation(max(blocks, len(counts) * per_seq))[
             :len(counts) * per_seq].reshape(len(counts), per_seq).astype(np.int32)

@@ -127,7 +127,8 @@ def check(kind, quantized):
         memref.store %f2, %views[%i, %three] : memref<?x4xf32>
       }}"""
     kernel = kvbuf.compile(TEXT.format(cache=cache, stores=STORES, more=more,
-                                       more_args=more_args), target=CHIP)
+                                       more_args=more_args), target=CHIP,
+                           machine_code=False)
     batch, blocks, per_seq = 3, 7, 2
     rows = PAGE if kind == "paged" else 12
     given = {}

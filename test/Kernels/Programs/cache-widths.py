@@ -166,7 +166,7 @@ gpu.module @m {{
             where[:, column] = self.rng.integers(least, end, LANES)
         where[:, 3] *= step
         where[:2, 2] = 2**31 - 1, -2**31
-        kernel = kvbuf.compile(self.text(), target=chip)
+        kernel = kvbuf.compile(self.text(), target=chip, machine_code=False)
         # Lengths and tables hold what no host would let by.
         device = kvbuf.Device("emulator", check_lengths=False)
         values, raw = kernel(where=where, device=device, **given)

@@ -37,7 +37,7 @@ def bias(chip, schedule, **options):
     exact = (v.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     q = np.zeros((1, 64, 1, SIZE), np.uint16)
     o = np.full((1, 64, 1, SIZE), np.nan, np.float32)
-    kernel = kvbuf.compile(TEXT, target=chip, schedule=schedule)
+    kernel = kvbuf.compile(TEXT, target=chip, schedule=schedule, machine_code=False)
     kernel(q=q, k=np.zeros((1, KEYS, 1, SIZE), np.uint16), v=v, o=o,
            device=kvbuf.Device("emulator", **options))
     want = exact.mean(1, keepdims=True)

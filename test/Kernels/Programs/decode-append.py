@@ -269,7 +269,7 @@ class DecodeAppend(unittest.TestCase):
         for cached in lengths:
             case = Case(cached, **options)
             kernel = kernel or kvbuf.compile(case.problem().source(), target=CHIP,
-                                             schedule=schedule)
+                                             schedule=schedule, machine_code=False)
             first = None
             for seed in seeds:
                 out, lse, caches, scales = case.run(kernel, seed)
@@ -317,7 +317,7 @@ class DecodeAppend(unittest.TestCase):
 
     def test_what_the_host_knows(self):
         case = Case([140])
-        kernel = kvbuf.compile(case.problem().source(), target=CHIP)
+        kernel = kvbuf.compile(case.problem().source(), target=CHIP, machine_code=False)
         for length, message in ((-1, "'k.lengths' holds -1 at 0; expected 0 to "),
                                 (1000, "'k.lengths' holds 1000 at 0; expected 0 to ")):
             case.cached = [length]
@@ -356,7 +356,7 @@ class DecodeAppend(unittest.TestCase):
                                replacement)
         with self.assertRaisesRegex(kvbuf.KernelFault,
                                     "global-memory race|race between lanes"):
-            case.run(kvbuf.compile(broken, target=CHIP))
+            case.run(kvbuf.compile(broken, target=CHIP, machine_code=False))
 
     def test_faults(self):
         """Without the barrier between stores and reads of a block; where each piece

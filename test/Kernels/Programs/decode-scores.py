@@ -225,7 +225,7 @@ def run_case(kind, chip):
             cache[:, place, :part.shape[1]] = part
             table[b, p] = place
     out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
-    run = kvbuf.compile(source(case), target=chip)
+    run = kvbuf.compile(source(case), target=chip, machine_code=False)
     lengths = np.array(keys, np.int32)
     run(q=q, k=cache[0], v=cache[1], o=out, q_offsets=offsets,
         **{"words" if hasattr(case, "example") else "t": case.tensor},

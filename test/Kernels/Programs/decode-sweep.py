@@ -477,7 +477,8 @@ def run(seed, number, chip, widest):
     a kernel of many rows), refused or FAILED."""
     case = Draw(seed, number, chip, widest)
     try:
-        kernel = kvbuf.compile(case.problem.source(), target=case.chip)
+        kernel = kvbuf.compile(case.problem.source(), target=case.chip,
+                               machine_code=False)
     except kvbuf.Error as e:
         text = str(e)
         located = re.search(r":\d+:\d+: error: ", text)

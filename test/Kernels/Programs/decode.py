@@ -92,7 +92,7 @@ class Decode(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.text = program()
-        cls.artifact = kvbuf.compile(cls.text, target=CHIP)
+        cls.artifact = kvbuf.compile(cls.text, target=CHIP, machine_code=False)
 
     def test_lengths(self):
         for cached, room in (([0, 31, 32, 700], 1024), ([63], 64),
@@ -106,7 +106,7 @@ class Decode(unittest.TestCase):
 
     def fails(self, text, *messages):
         """In every order of the blocks; one of the messages says why."""
-        broken = kvbuf.compile(text, target=CHIP)
+        broken = kvbuf.compile(text, target=CHIP, machine_code=False)
         case = Case([700, 300], 1024)
         for seed in (1, 2):
             with self.assertRaises(kvbuf.KernelFault) as caught:

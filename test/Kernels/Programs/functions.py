@@ -62,7 +62,7 @@ class Model(unittest.TestCase):
     ON_GPU = False
 
     def test_serving(self):
-        model = kvbuf.compile(MODEL, target=CHIP)
+        model = kvbuf.compile(MODEL, target=CHIP, machine_code=False)
         self.assertEqual(model.names, ("append", "prefill", "decode"))
         batch, prompt, steps = 2, 21, 3
         k, v = (kvbuf.to_bf16(np.full((8, PAGE, KV_HEADS, SIZE), np.nan)) for _ in "kv")
@@ -92,7 +92,8 @@ class Programs(unittest.TestCase):
                  for name in ("gemm", "sigmoid")]
         module = kvbuf.compile("\n".join(
             aliases_apart(text, f"p{number}_")
-            for number, text in enumerate([*texts, MODEL])), target=CHIP)
+            for number, text in enumerate([*texts, MODEL])), target=CHIP,
+                               machine_code=False)
         self.assertEqual(module.names, ("gemm", "sigmoid", "append", "prefill", "decode"))
 
         a, b = normal(70, 40), normal(30, 40)

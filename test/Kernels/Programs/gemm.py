@@ -167,7 +167,8 @@ class Gemm(unittest.TestCase):
     SHAPES = (128, 256, 64), (100, 70, 150), (257, 136, 200), (1, 1, 1), (65, 3, 77)
 
     def check(self, name, dtype, packed=False, text=None, shapes=SHAPES):
-        run = kvbuf.compile(text or program(name, dtype), target=CHIP)
+        run = kvbuf.compile(text or program(name, dtype), target=CHIP,
+                            machine_code=False)
         lists = text and "gather" in text
         for m, n, k in shapes:
             nn = name == "gemm_nn"
@@ -215,7 +216,7 @@ class Gemm(unittest.TestCase):
         if self.ON_GPU:
             return
         # Tiles of A and B that other blocks still read.
-        run = kvbuf.compile(program("gemm", "bf16"), target=CHIP)
+        run = kvbuf.compile(program("gemm", "bf16"), target=CHIP, machine_code=False)
         both = np.zeros((192, 64), np.uint16)
         a, b = np.zeros((64, 64), np.uint16), np.zeros((64, 64), np.uint16)
         for given, name in (dict(a=both[:64], b=b), "a"), (dict(a=a, b=both[:64]), "b"):
@@ -262,7 +263,7 @@ class Gemm(unittest.TestCase):
 
     def refused(self, text, message):
         with self.assertRaisesRegex(kvbuf.Error, message):
-            kvbuf.compile(text, target=CHIP)
+            kvbuf.compile(text, target=CHIP, machine_code=False)
 
     FEW = (100, 70, 150), (132, 136, 200)
 

@@ -190,7 +190,7 @@ class Case:
         if self.ragged:
             given["q_offsets"] = offsets
             sizes["seq_q"] = max(self.rows)
-        kernel = kvbuf.compile(self.problem().source(), target=CHIP)
+        kernel = kvbuf.compile(self.problem().source(), target=CHIP, machine_code=False)
         kernel(**given, **sizes)
         for b, keys in enumerate(self.keys):
             rows = self.rows[b]

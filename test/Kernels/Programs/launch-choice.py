@@ -49,7 +49,7 @@ def compile():
     mask = "mask = #kvbuffer.mask<causal = true>" if CAUSAL else ""
     return kvbuf.compile(f"""func.func @f(%q: {q}, %k: {kv}, %v: {kv}, %o: {q}) {{
       kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {{{mask}}} : {q}, {kv}, {kv}, {q}
-      return }}""", target=CHIP).manifest
+      return }}""", target=CHIP, machine_code=False).manifest
 
 
 MANIFEST = compile()

@@ -103,7 +103,7 @@ class ListedTiles(unittest.TestCase):
             rows = slice(N * i, N * (i + 1))
             exact += from_bf16(to_bf16(from_bf16(a) @ from_bf16(b[rows]).T)) @ from_bf16(c[rows])
         o = np.full((50, D), 0x7FC0, np.uint16)
-        kvbuf.compile(program(stages), target=CHIP)(
+        kvbuf.compile(program(stages), target=CHIP, machine_code=False)(
             a=a, b=b, c=c, list=np.array(numbers or [-1], np.int32),
             count=np.array([len(numbers)], np.int32), o=o)
         # bfloat16's rounding of O, and of sums in another order.

@@ -177,7 +177,8 @@ class Policies(unittest.TestCase):
 
     def check(self, kind):
         for transposed in True, False:
-            run = kvbuf.compile(program(kind, transposed), target=CHIP)
+            run = kvbuf.compile(program(kind, transposed), target=CHIP,
+                                machine_code=False)
             for m, n, k in (64, 64, 320), (70, 100, 150), (1, 3, 77), (65, 8, 64):
                 with self.subTest(transposed=transposed, shape=(m, n, k)):
                     whole, c, x, y = self.launch(run, transposed, m, n, k)
@@ -205,7 +206,7 @@ class Policies(unittest.TestCase):
         text = program(kind, transposed)
         self.assertEqual(text.count("      kvbuffer.meet\n"), 1)
         run = kvbuf.compile(text.replace("      kvbuffer.meet\n", ""),
-                            target=CHIP)
+                            target=CHIP, machine_code=False)
         with self.assertRaisesRegex(kvbuf.KernelFault, "race"):
             self.launch(run, transposed, 64, 64, 320)
 

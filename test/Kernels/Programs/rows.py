@@ -129,7 +129,8 @@ class Rows(unittest.TestCase):
         """What the emulator says; the largest errors, by a row's largest value."""
         s, o = (np.full((50, n), 0x7FC0, np.uint16) for n in (N, D))
         try:
-            kvbuf.compile(text, target=CHIP)(a=self.a, b=self.b, v=self.v, s=s, o=o)
+            kvbuf.compile(text, target=CHIP,
+                          machine_code=False)(a=self.a, b=self.b, v=self.v, s=s, o=o)
         except kvbuf.Error as error:
             return str(error), None
         return "", max(

@@ -110,7 +110,7 @@ def swizzled(rows, span, start=0):
 
 class TmaTiles(unittest.TestCase):
     def run_case(self, text, arrays, where):
-        artifact = kvbuf.compile(text, target=CHIP)
+        artifact = kvbuf.compile(text, target=CHIP, machine_code=False)
         out = np.zeros((len(where), int(text.split("memref<?x")[2].split("x")[0])),
                        np.int32)
         artifact(c=arrays["c"], where=np.int32(where), out=out,
@@ -275,7 +275,7 @@ class TmaTiles(unittest.TestCase):
                 kvbuf.compile(program(
                     "paged, bf16, heads = 1, head_size = 64, page_size = 8",
                     "gather4_tma", "tile_width = 64 : i64", 512,
-                    [(0, 1, 2, 3, 4)]), target=CHIP)
+                    [(0, 1, 2, 3, 4)]), target=CHIP, machine_code=False)
             return
         arrays = self.paged(4, 8, 1, 64, np.uint16, gap=8)
         text = program("paged, bf16, heads = 1, head_size = 64, page_size = 8",

@@ -50,7 +50,7 @@ func.func @f(%q: !qo, %k: !kv, %v: !kv, %o: !qo,
 
 
 def main():
-    run = kvbuf.compile(SOURCE, target=CHIP)
+    run = kvbuf.compile(SOURCE, target=CHIP, machine_code=False)
     queries, keys = 260, 420
     last = np.array([-1, 70, 2**31 - 1, 300, 5], np.int32)
     least = np.array([2**40, 400, 2**62, 128, -2**40], np.int64)

@@ -50,7 +50,7 @@ RNG = np.random.default_rng()
 
 def main():
     for chip in sys.argv[1:]:
-        run = kvbuf.compile(TEXT, target=chip)
+        run = kvbuf.compile(TEXT, target=chip, machine_code=False)
         batch = len(PREFIXES)
         q = np.zeros((batch, QUERIES, 1, 64), np.uint16)
         k = np.zeros((batch, KEYS, 1, 64), np.uint16)

@@ -67,7 +67,7 @@ class Case:
             k_dtype="e4m3fnuz" if "FNUZ" in KIND else "e4m3",
             v_dtype="e4m3fnuz" if "FNUZ" in KIND else "e4m3",
             k_scale=self.granularity)
-        kernel = kvbuf.compile(problem.source(), target=CHIP)
+        kernel = kvbuf.compile(problem.source(), target=CHIP, machine_code=False)
         kernel(q=q, k=k, v=v, o=out, k_scales=scales)
         exact_k, exact_v = (np.repeat(values[x][0], GROUP, 1).transpose(1, 0, 2)
                             for x in (k, v))

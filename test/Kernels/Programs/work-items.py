@@ -46,7 +46,7 @@ def target(text):
 
 def run_sigmoid(test, text, shapes):
     """Runs examples/sigmoid.mlir, changed, and checks its result."""
-    run = kvbuf.compile(text, target=CHIP)
+    run = kvbuf.compile(text, target=CHIP, machine_code=False)
     for batch, queries, keys in shapes:
         q, k, v = (attention.to_bf16(attention.RNG.standard_normal((batch, n, 4, 64)))
                    for n in (queries, keys, keys))
@@ -83,7 +83,7 @@ class Products(unittest.TestCase):
     SHAPES = (2, 70, 264, 72), (1, 1160, 40, 64)
 
     def check(self, text, run=None):
-        run = run or kvbuf.compile(text, target=CHIP)
+        run = run or kvbuf.compile(text, target=CHIP, machine_code=False)
         for batch, m, n, k in self.SHAPES:
             a, b = (gemm.encode(gemm.RNG.standard_normal((batch, 4, rows, k)), "bf16")
                     for rows in (m, n))

@@ -66,7 +66,8 @@ class Mutations(unittest.TestCase):
         """What the emulator says, and whether the result is right."""
         out = np.full((1, 9, 8, 64), 0x7FC0, np.uint16)
         try:
-            kvbuf.compile(text, target=CHIP)(q=self.q, k=self.k, out=out)
+            kvbuf.compile(text, target=CHIP,
+                          machine_code=False)(q=self.q, k=self.k, out=out)
         except kvbuf.Error as error:
             return str(error), False
         error = abs(from_bf16(out).reshape(self.exact.shape) - self.exact)
@@ -104,7 +105,7 @@ class Mutations(unittest.TestCase):
             q = to_bf16(RNG.standard_normal((1, 10, 4, 64)))
             k, v = (to_bf16(RNG.standard_normal((1, 200, 2, 64))) for _ in "kv")
             try:
-                kvbuf.compile(text, target=CHIP)(
+                kvbuf.compile(text, target=CHIP, machine_code=False)(
                     q=q, k=k, v=v, out=np.zeros((1, 10, 8, 64), np.uint16),
                     lse=np.zeros((1, 8, 10), np.float32))
             except kvbuf.Error as error:

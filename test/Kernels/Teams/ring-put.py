@@ -69,7 +69,8 @@ TURNED = changed(
 
 class Puts(unittest.TestCase):
     def check(self, text, shapes, target="sm_90a"):
-        check_latent(self, kvbuf.compile(text, target=target), shapes)
+        check_latent(self, kvbuf.compile(text, target=target,
+                                         machine_code=False), shapes)
 
     def test_weights(self):
         self.check(TEXT, ((2, 100, 300), (1, 3, 1)))

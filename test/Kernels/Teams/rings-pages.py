@@ -72,7 +72,7 @@ class Pages(unittest.TestCase):
             cache[own] = padded.reshape(len(own), page, 1, 192)
         q = to_bf16(rng.standard_normal((batch, queries, 4, 192)))
         out = np.full((batch, queries, 8, 64), 0x7FC0, np.uint16)
-        kvbuf.compile(program(page, first), target="sm_90a")(
+        kvbuf.compile(program(page, first), target="sm_90a", machine_code=False)(
             q=q, k=cache, k_table=table, k_lengths=np.array(lengths, np.int32),
             at=np.array([at], np.int32), out=out)
         out = from_bf16(out).reshape(batch, queries, 4, 128)

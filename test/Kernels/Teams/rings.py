@@ -67,7 +67,8 @@ class Rings(unittest.TestCase):
     SHAPES = (2, 100, 300), (1, 64, 64), (1, 3, 1), (1, 1, 500)
 
     def check(self, text, shapes=SHAPES, target="sm_90a"):
-        check_latent(self, kvbuf.compile(text, target=target), shapes)
+        check_latent(self, kvbuf.compile(text, target=target,
+                                         machine_code=False), shapes)
 
     def test_three_readers(self):
         self.check(TEXT)
@@ -85,7 +86,7 @@ class Rings(unittest.TestCase):
         self.check(TEXT, ((1, 70, 300), (1, 1, 100)), "gfx950")
         with self.assertRaisesRegex(kvbuf.Error, "is read contracted.rows. and "
                                     "contracted.cols., but gfx942 .*expected two"):
-            kvbuf.compile(TEXT, target="gfx942")
+            kvbuf.compile(TEXT, target="gfx942", machine_code=False)
 
     def test_teams_of_two_warps(self):
         """They are no group, wherever groups of warps multiply."""
@@ -105,7 +106,7 @@ class Rings(unittest.TestCase):
             k = rng.choice(codes, (1, 200, 1, 192)).astype(np.uint8)
             q = to_bf16(rng.standard_normal((1, 70, 4, 192)))
             out = np.full((1, 70, 8, 64), 0x7FC0, np.uint16)  # NaN
-            kvbuf.compile(WIDENED, target=target)(q=q, k=k, out=out)
+            kvbuf.compile(WIDENED, target=target, machine_code=False)(q=q, k=k, out=out)
             keys = numbers[k]
             exact, base, _ = softmax(from_bf16(q), keys, keys[..., :128],
                                      192 ** -0.5, causal=True)

@@ -36,7 +36,7 @@ POLLS = unittest.skipIf(CHIP[:3] != "gfx", "an engine completes this chip's barr
 
 class TwoRings(unittest.TestCase):
     def run_text(self, text, shapes):
-        run = kvbuf.compile(text, target=CHIP)
+        run = kvbuf.compile(text, target=CHIP, machine_code=False)
         rng = np.random.default_rng()
         for batch, queries, keys in shapes:
             q, k, v = (to_bf16(rng.standard_normal((batch, n, 4, 64)))

@@ -89,7 +89,7 @@ def run_program(attrs, q, k, v, sink, types, captures, score, target):
             "  return\n}\n")
     bits = [to_bits(x, tq.kind) for x in (q, k, v)]
     out = to_bits(np.full(to.shape, np.nan), to.kind)
-    kvbuf.compile(text, target=target)(
+    kvbuf.compile(text, target=target, machine_code=False)(
         q=bits[0], k=bits[1], v=bits[2], o=out,
         **{f"x{i}": np.atleast_1d(to_bits(x, t.kind)) for i, (x, t) in enumerate(captures)},
         **({} if sink is None else {"sink": sink.astype(np.float32)}))
