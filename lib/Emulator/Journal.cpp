@@ -240,17 +240,24 @@ void Journal::endStore(Run &run, Warp &w, uint32_t copy) {
   add(run, What::EndStore, w, run.program.insts[0]).copy = copy;
 }
 
+bool Journal::isCounted(bool isWarning, FaultKind kind, const Inst &inst,
+                        const Inst *other) {
+  auto it =
+      known.find({isWarning, kind, inst.origin, other ? other->origin : ~0u});
+  if (it == known.end())
+    return false;
+  ++reports[it->second].count;
+  return true;
+}
+
 bool Journal::fault(bool isWarning, FaultKind kind, const Warp &w,
                     const Inst &inst, int lane, const std::string &text,
                     const std::string &note, const Inst *other,
                     const Program *of) {
-  auto [it, isNew] = known.try_emplace(
-      {isWarning, kind, inst.origin, other ? other->origin : ~0u},
-      reports.size());
-  if (!isNew) {
-    ++reports[it->second].count;
+  if (isCounted(isWarning, kind, inst, other))
     return false;
-  }
+  known[{isWarning, kind, inst.origin, other ? other->origin : ~0u}] =
+      reports.size();
   Entry &e = entries.emplace_back();
   e.what = What::Report;
   e.warp = w.id;

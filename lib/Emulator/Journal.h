@@ -40,6 +40,10 @@ public:
             uint64_t address, uint32_t bytes, bool store, uint32_t copy);
   void endStore(Run &run, Warp &w, uint32_t copy);
 
+  /// Counts one more of a fault, or a warning, that the journal has of this
+  /// kind between these operations; false: it has none.
+  bool isCounted(bool isWarning, FaultKind kind, const Inst &inst,
+                 const Inst *other);
   /// A fault, or a warning, in the words of `Run::fault`. False: the journal
   /// has one of this kind between these operations, which is counted.
   bool fault(bool isWarning, FaultKind kind, const Warp &w, const Inst &inst,

@@ -516,6 +516,11 @@ public:
   bool tooMany(Warp &w, const Inst &inst, size_t count, const char *what);
   void faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                  const char *text);
+  /// Counts one more of what has been reported of this kind between these
+  /// operations; false: nothing has. Before a text that takes time to put
+  /// together, as a place in shared memory does.
+  bool isCounted(FaultKind kind, const Inst &inst, const Inst *other = nullptr,
+                 uint64_t count = 1);
   /// Reports once for each kind and pair of operations. `text` follows
   /// "'op' by thread N: "; `note` goes to the other operation, of this kernel
   /// or of another one. It happened `count` times.

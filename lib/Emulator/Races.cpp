@@ -86,11 +86,11 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
   const Inst *other = &program.insts[writer >> 6];
   auto by = [&] { return actorName(writer & 63); };
   if (clock == clockUnwritten) {
-    if (options.uninitialized)
+    if (options.uninitialized && !isCounted(FaultKind::Unwritten, inst))
       fault(FaultKind::Unwritten, w, inst, lane,
             "reads " + sharedPlace(address) + ", which nothing has written");
   } else if (clock == clockInFlight) {
-    if (options.landingChecks)
+    if (options.landingChecks && !isCounted(FaultKind::InFlight, inst, other))
       fault(FaultKind::InFlight, w, inst, lane,
             "reads " + sharedPlace(address) +
                 ": read of bytes an asynchronous copy still owes",
@@ -103,13 +103,14 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
     // One comes after the other.
   } else if (options.races && clock > w.known &&
              unordered(w, clock, writer & 63)) {
-    fault(FaultKind::Race, w, inst, lane,
-          "shared-memory race: read of " + sharedPlace(address) +
-              missing(writer >> 6) + "the write by " + by() + ", " +
-              opName(program, *other),
-          "the write by " + by() + ", '" + program.origins[other->origin].name +
-              "'",
-          other);
+    if (!isCounted(FaultKind::Race, inst, other))
+      fault(FaultKind::Race, w, inst, lane,
+            "shared-memory race: read of " + sharedPlace(address) +
+                missing(writer >> 6) + "the write by " + by() + ", " +
+                opName(program, *other),
+            "the write by " + by() + ", '" +
+                program.origins[other->origin].name + "'",
+            other);
   } else if (hot.laneOrder && (writer & 63) == w.id) {
     int by = unorderedLane(w.lanes, lane, 1u << s.writeLane[cell], clock);
     if (by >= 0)
@@ -156,7 +157,7 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
   const Inst *other = &program.insts[writer >> 6];
   auto by = [&] { return actorName(writer & 63); };
   if (clock == clockInFlight) {
-    if (options.landingChecks)
+    if (options.landingChecks && !isCounted(FaultKind::InFlight, inst, other))
       fault(FaultKind::InFlight, w, inst, lane,
             "writes " + sharedPlace(address) +
                 ": write of bytes an asynchronous copy still owes",

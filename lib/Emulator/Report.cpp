@@ -125,6 +125,17 @@ void Run::faultText(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   fault(kind, w, inst, lane, text);
 }
 
+bool Run::isCounted(FaultKind kind, const Inst &inst, const Inst *other,
+                    uint64_t count) {
+  if (hot.apart)
+    return journal->isCounted(/*isWarning=*/false, kind, inst, other);
+  auto it = launch.known.find({kind, inst.origin, other ? other->origin : ~0u});
+  if (it == launch.known.end())
+    return false;
+  launch.findings[it->second].count += count;
+  return true;
+}
+
 void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                 const std::string &text, const std::string &note,
                 const Inst *other, const Program *of, uint64_t count) {
@@ -140,11 +151,9 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
       hot.giveWay = true;
     return;
   }
-  auto [it, isNew] = launch.known.try_emplace(key, findings.size());
-  if (!isNew) {
-    findings[it->second].count += count;
+  if (isCounted(kind, inst, other, count))
     return;
-  }
+  launch.known[key] = findings.size();
   const Origin &origin = program.origins[inst.origin];
   findings.push_back({kind, origin.name, origin.location, text, count});
   message(Severity::Error, origin.location,
