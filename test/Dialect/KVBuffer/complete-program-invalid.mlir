@@ -34,6 +34,22 @@ module attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+!a = !kvbuffer.fragment<16x64xbf16, a>
+!b = !kvbuffer.fragment<32x64xbf16, b>
+!acc = !kvbuffer.fragment<16x32xf32, acc>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    // expected-error @+1 {{leaves mma_shape open, but no instruction of gfx942, 32x32x8 and 16x16x16, divides all of its products: 16 rows of a warp, multiples of 32 columns that warp_cols = 4 warps share and of 64 contracted elements}}
+    gpu.func @shared_columns(%a: !a, %b: !b, %zero: !acc) kernel attributes {
+        kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, warps = 4, warp_cols = 4>} {
+      %x = kvbuffer.mma %a, %b, %zero {transpose_b} : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     // expected-error @+1 {{leaves mma_shape open, but has no kvbuffer.mma to choose it by; expected mma_shape}}
@@ -55,7 +71,7 @@ module attributes {kvbuffer.target = "gfx942"} {
   gpu.module @m {
     gpu.func @both_ways(%q: !a, %tile: !tile, %zero: !acc) kernel attributes {
         kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 64>} {
-      // expected-error @+1 {{is read contracted(rows) and contracted(cols), but gfx942 cannot read LDS transposed, and turns what is contracted by rows on its way there; expected two buffers}}
+      // expected-remark @+1 {{this buffer is read contracted(rows) and contracted(cols); gfx942 reads the former by single elements, and vectors of a buffer that is read in no other way}}
       %buf = kvbuffer.alloc : !kvbuffer.buffer<#open>
       %t = kvbuffer.dram_load %tile into %buf : !tile, !kvbuffer.buffer<#open>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#open>

@@ -14,12 +14,14 @@
 
 // SM-DAG: #[[TWO:[a-z0-9]+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 // SM-DAG: #[[KEPT:[a-z0-9]+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [16, 8, 16]>
+// SM-DAG: #[[SHARED:[a-z0-9]+]] = #kvbuffer.schedule<BM = 16, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], warp_cols = 4>
 // SM-DAG: #[[K:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 // SM-DAG: #[[ONCE:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [3, 0, 3]>
 // SM-DAG: #[[MINE:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [1, 0, 3]>
 //
 // GFX942-DAG: #[[TWO:[a-z0-9]+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 32, stages = 2, warps = 2, mma_shape = [32, 32, 8], swap_a_b = true>
 // GFX942-DAG: #[[KEPT:[a-z0-9]+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 32, stages = 3, warps = 4, mma_shape = [16, 16, 16], swap_a_b = true>
+// GFX942-DAG: #[[ALONE:[a-z0-9]+]] = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, stages = 2, warps = 1, mma_shape = [16, 16, 16], swap_a_b = true>
 // GFX942-DAG: #[[K:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 32, stages = 2, swizzle = [2, 0, 3]>
 // GFX942-DAG: #[[V:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 32, stages = 2, policy = register_staged, order = cols>
 // GFX942-DAG: #[[ONCE:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 32, swizzle = [2, 0, 3]>
@@ -28,6 +30,7 @@
 //
 // GFX950-DAG: #[[TWO:[a-z0-9]+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 32, stages = 2, warps = 2, mma_shape = [32, 32, 16], swap_a_b = true>
 // GFX950-DAG: #[[KEPT:[a-z0-9]+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 32, stages = 3, warps = 4, mma_shape = [16, 16, 32], swap_a_b = true>
+// GFX950-DAG: #[[ALONE:[a-z0-9]+]] = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, stages = 2, warps = 1, mma_shape = [16, 16, 32], swap_a_b = true>
 // GFX950-DAG: #[[K:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 32, stages = 2, swizzle = [2, 0, 4]>
 // GFX950-DAG: #[[V:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 32, stages = 2>
 // GFX950-DAG: #[[ONCE:[a-z0-9]+]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 32, swizzle = [3, 0, 3, 2, 0, 4]>
@@ -139,6 +142,25 @@ gpu.module @m {
       %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#open> -> !b
       %x = kvbuffer.mma %q, %f, %zero {transpose_b} : !a, !b, !acc
     }
+    gpu.return
+  }
+
+  // Few rows of many columns: where a warp's registers are too few for the
+  // accumulators (16 x 512 are 256 for each of 32 lanes, 128 of 64), warps share the
+  // columns. 32 columns of scores are four times 8, those of the instruction.
+  // CHECK-LABEL: gpu.func @few_rows
+  // SM-SAME:       kvbuffer.schedule = #[[SHARED]]}
+  // GFX942-SAME:   kvbuffer.schedule = #[[ALONE]]}
+  // GFX950-SAME:   kvbuffer.schedule = #[[ALONE]]}
+  gpu.func @few_rows() kernel attributes {
+      kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32>} {
+    %p = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x32xbf16, a>
+    %b = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x32xbf16, b>
+    %s = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x32xf32, acc>
+    %v = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<32x512xbf16, b>
+    %o = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<16x512xf32, acc>
+    %x = kvbuffer.mma %p, %b, %s {transpose_b} : !kvbuffer.fragment<16x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !kvbuffer.fragment<16x32xf32, acc>
+    %y = kvbuffer.mma %p, %v, %o : !kvbuffer.fragment<16x32xbf16, a>, !kvbuffer.fragment<32x512xbf16, b>, !kvbuffer.fragment<16x512xf32, acc>
     gpu.return
   }
 

@@ -35,6 +35,8 @@ using namespace kvbuf;
 /// Warps of a block, and slots of a buffer that is filled in a loop, where
 /// nothing says more.
 static constexpr int64_t kWarps = 4, kStages = 2;
+/// Warps of a block where some share columns.
+static constexpr int64_t kMostSharing = 8;
 
 namespace {
 
@@ -71,20 +73,24 @@ struct Products {
   }
 };
 
-/// An instruction, the order of its operands, and warps.
+/// An instruction, the order of its operands, and warps: how many, and how many
+/// of them share the columns of the same rows.
 struct Choice {
   const MatrixInstruction *mma = nullptr;
   bool swapped = false;
-  int64_t warps = 0;
+  int64_t warps = 0, warpCols = 1;
 };
 
 } // namespace
 
 /// The number of warps for an instruction where the program leaves it open:
 /// those of its teams, or as many as have an instruction's rows each, and no
-/// more accumulators than half of a lane's registers.
+/// more accumulators than half of a lane's registers. Few rows of many columns
+/// have several warps, which share the columns (`warpCols`), as long as an
+/// instruction of `colUnit` columns divides the part of each.
 static int64_t warpsFor(const Products &products, int64_t BM, int64_t rowUnit,
-                        const TargetInfo &target) {
+                        int64_t colUnit, const TargetInfo &target,
+                        int64_t &warpCols) {
   int64_t warps = 0;
   for (TeamOp team : products.teams)
     if (!team.getBM())
@@ -96,10 +102,17 @@ static int64_t warpsFor(const Products &products, int64_t BM, int64_t rowUnit,
     return 1;
   int64_t most = std::max<int64_t>(1, BM / rowUnit);
   warps = std::min(most, kWarps);
-  while (2 * warps <= most &&
-         BM * products.mostCols / (warps * target.waveSize) >
-             target.registersPerLane / 2)
+  auto tooMany = [&] {
+    return BM * products.mostCols / (warps * target.waveSize) >
+           target.registersPerLane / 2;
+  };
+  while (2 * warps <= most && tooMany())
     warps *= 2;
+  while (products.teams.empty() && tooMany() && 2 * warps <= kMostSharing &&
+         products.cols % (2 * warpCols * colUnit) == 0) {
+    warps *= 2;
+    warpCols *= 2;
+  }
   return warps;
 }
 
@@ -132,25 +145,30 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
         continue;
       int64_t rowUnit = swapped ? mma.n : mma.m,
               colUnit = swapped ? mma.m : mma.n;
-      int64_t warps = schedule.warps
-                          ? schedule.warps
-                          : warpsFor(products, schedule.BM, rowUnit, target);
-      if (schedule.BM % warps ||
-          !dividesRows(products, schedule.BM / warps, rowUnit) ||
-          products.cols % colUnit || products.contracted % (mma.k * mma.group))
+      int64_t warps = schedule.warps, warpCols = schedule.warpCols;
+      if (!warps)
+        warps =
+            warpsFor(products, schedule.BM, rowUnit, colUnit, target, warpCols);
+      int64_t parts = warps / warpCols;
+      if (schedule.BM % parts ||
+          !dividesRows(products, schedule.BM / parts, rowUnit) ||
+          products.cols % (colUnit * warpCols) ||
+          products.contracted % (mma.k * mma.group))
         continue;
-      return Choice{&mma, swapped, warps};
+      return Choice{&mma, swapped, warps, warpCols};
     }
   InFlightDiagnostic diag =
       kernel.emitOpError() << "leaves mma_shape open, but no instruction of "
                            << target.chip << ", " << TargetInfo::shapesOf(known)
                            << ", divides all of its products: ";
   if (schedule.warps)
-    diag << schedule.BM / schedule.warps << " rows of a warp";
+    diag << schedule.rowsOfWarp() << " rows of a warp";
   else
     diag << schedule.BM << " rows";
-  diag << ", multiples of " << products.cols << " columns and of "
-       << products.contracted << " contracted elements";
+  diag << ", multiples of " << products.cols << " columns ";
+  if (schedule.warpCols > 1)
+    diag << "that warp_cols = " << schedule.warpCols << " warps share ";
+  diag << "and of " << products.contracted << " contracted elements";
   return diag;
 }
 
@@ -284,15 +302,15 @@ static FailureOr<KVBufferAttr> layOut(const Uses &uses,
       BK /= 2;
   }
   int64_t rowBytes = BK * bytes;
-  bool turns = uses.byRows && !target.readsTransposed;
-  if (turns && uses.byCols && leaves(KVBufferAttr::kOpenOrder))
-    return alloc.emitOpError()
-               << "is read contracted(rows) and contracted(cols), but "
-               << target.chip
-               << " cannot read LDS transposed, and turns what is contracted "
-                  "by "
-                  "rows on its way there; expected two buffers",
-           failure();
+  // What is read both ways lies as it is in memory.
+  bool turns = uses.byRows && !uses.byCols && !target.readsTransposed;
+  if (uses.byRows && uses.byCols && !target.readsTransposed &&
+      leaves(KVBufferAttr::kOpenOrder))
+    alloc.emitRemark() << "this buffer is read contracted(rows) and "
+                          "contracted(cols); "
+                       << target.chip
+                       << " reads the former by single elements, and vectors "
+                          "of a buffer that is read in no other way";
   Policy policy = params.getPolicy();
   if (leaves(KVBufferAttr::kOpenPolicy) &&
       (turns || params.getOrder() == Dimension::Cols ||
@@ -389,6 +407,7 @@ struct CompleteProgramPass
       schedule.mma = {choice->mma->m, choice->mma->n, choice->mma->k};
       schedule.swapAB = choice->swapped;
       schedule.warps = choice->warps;
+      schedule.warpCols = choice->warpCols;
       if (!schedule.BK)
         schedule.BK = target.ldsRowBytes / 2;
       schedule.stages = most;
