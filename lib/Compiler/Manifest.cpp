@@ -295,6 +295,12 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
         kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
     return launch && launch.contains("beside");
   });
+  // Of what the problem's products are, as far as a peak goes.
+  auto problem = withProblem ? withProblem->getAttrOfType<DictionaryAttr>(
+                                   KVBufferDialect::kProblemAttr)
+                             : nullptr;
+  auto dtype = problem ? problem.getAs<StringAttr>("dtype") : nullptr;
+  StringRef element = dtype ? dtype.getValue() : "";
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream os(stream, /*IndentSize=*/2);
@@ -314,7 +320,7 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
           for (const DevicePeak &peak : peaks)
             os.object([&] {
               os.attribute("device", peak.device);
-              os.attribute("matrix_flops", peak.matrixFlops);
+              os.attribute("matrix_flops", peak.matrixFlopsFor(element));
               os.attribute("memory_bytes", peak.memoryBytes);
             });
         });

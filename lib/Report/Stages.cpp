@@ -10,7 +10,6 @@
 #include "kvbuffer/Compiler/IsaReport.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Report/Report.h"
-#include "kvbuffer/Target/DevicePeaks.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
@@ -199,6 +198,19 @@ static json::Array describeKernels(ModuleOp module) {
   return kernels;
 }
 
+/// The peaks that a manifest states, for the operands of its problem.
+static json::Array peaksIn(StringRef manifest) {
+  llvm::Expected<json::Value> parsed = json::parse(manifest);
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return {};
+  }
+  json::Object *root = parsed->getAsObject();
+  json::Object *target = root ? root->getObject("target") : nullptr;
+  json::Array *peaks = target ? target->getArray("peaks") : nullptr;
+  return peaks ? std::move(*peaks) : json::Array();
+}
+
 llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
                                                   const CompileOptions &given) {
   CompileOptions options = given;
@@ -266,12 +278,7 @@ llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
     data["vendor"] = vendorName(target->vendor);
     data["wave"] = target->waveSize;
     data["banks"] = target->banks;
-    json::Array peaks;
-    for (const DevicePeak &peak : devicePeaks(target->chip))
-      peaks.push_back(json::Object{{"device", peak.device},
-                                   {"matrix_flops", peak.matrixFlops},
-                                   {"memory_bytes", peak.memoryBytes}});
-    data["peaks"] = std::move(peaks);
+    data["peaks"] = peaksIn(artifact->manifest);
   }
   if (const std::string *hsaco = artifact->find("hsaco")) {
     int64_t lds = 0;

@@ -389,8 +389,8 @@ struct TargetSpec {
   /// Lanes of a wave (warp).
   unsigned wave = 32;
   /// What the makers of devices with this chip state: the piece of the driver's
-  /// name that tells the device, operations of the matrix unit a second (16-bit
-  /// operands), bytes of memory a second.
+  /// name that tells the device, operations of the matrix unit a second (on
+  /// operands of the problem's type), bytes of memory a second.
   struct Peak {
     std::string device;
     double matrixFlops = 0, memoryBytes = 0;

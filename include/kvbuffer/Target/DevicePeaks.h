@@ -29,6 +29,12 @@ struct DevicePeak {
   double matrixFlops;
   /// Bytes a second of device memory.
   double memoryBytes;
+
+  /// `matrixFlops` on operands of a type, by its name in MLIR: of 8-bit floats,
+  /// where a unit multiplies them, each of these makers states twice the rate.
+  double matrixFlopsFor(llvm::StringRef element) const {
+    return element.starts_with("f8") ? 2 * matrixFlops : matrixFlops;
+  }
 };
 
 /// The devices with a chip, the fastest first; empty where none is known. Of
