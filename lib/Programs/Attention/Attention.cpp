@@ -9,7 +9,6 @@
 
 #include "Attention.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Programs/Programs.h"
 #include "kvbuffer/Target/ScheduleCandidates.h"
 

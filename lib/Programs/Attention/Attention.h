@@ -10,9 +10,44 @@
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_ATTENTION_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemInterface.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 
 namespace kvbuf {
+
+/// The operands of a problem, and what its kernels call them. A cache's own
+/// tensors have its name and theirs: "k.table"
+/// (`CacheLayout::getIndexTensors`), "k.scales".
+llvm::SmallVector<NamedOperand> namedOperands(AttentionOp op);
+
+/// The append that is a part of an attention problem: a `kvbuffer.cache_append`
+/// before it in its block, into its caches. Null where there is none.
+CacheAppendOp appendOf(AttentionOp op);
+
+/// The numbers that a kernel of an attention problem has for the sizes that
+/// conditions name, where its types fix them: a name that no tensor's shape has
+/// any more has no value at a launch.
+llvm::StringMap<int64_t> fixedSizesOf(mlir::Operation *kernel);
+
+/// When a launch does better with a kernel that splits keys over blocks.
+struct FewQueryRows {
+  /// With up to so many query rows of a sequence.
+  int64_t most;
+  /// Rows of the kernel's tiles (BM): query rows times the heads that share a
+  /// head of the cache.
+  int64_t tile;
+};
+
+/// The same for a problem on memrefs whose types leave the number of rows open;
+/// none for others, where no such kernel fits the chip, and where a row's bits
+/// must not depend on how many there are.
+std::optional<FewQueryRows> fewQueryRows(AttentionOp op,
+                                         const TargetInfo &target);
+
+/// ProblemInterface's methods of attention.
+llvm::LogicalResult chooseSchedule(AttentionOp op, const ScheduleQuery &query);
+llvm::LogicalResult buildTile(AttentionOp op, mlir::func::FuncOp function,
+                              const TargetInfo &target);
 
 /// See ProblemInterface::getVariants.
 KernelVariants attentionVariants(AttentionOp problem,

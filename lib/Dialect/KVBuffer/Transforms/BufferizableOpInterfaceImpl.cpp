@@ -111,6 +111,22 @@ bufferizeProblem(Op op, RewriterBase &rewriter,
   return success();
 }
 
+Operation *kvbuf::cloneProblem(OpBuilder &b, Operation *problem,
+                               ValueRange operands) {
+  // (mlir::clone takes no regions that are empty.)
+  Operation *copy =
+      mlir::cloneWithoutRegions(b, problem, /*newResultTypes=*/{}, operands);
+  for (auto [from, to] :
+       llvm::zip_equal(problem->getRegions(), copy->getRegions())) {
+    IRMapping values;
+    if (!from.empty())
+      from.cloneInto(&to, values);
+  }
+  if (auto attention = dyn_cast<AttentionOp>(copy))
+    attention.updateRegionTypes();
+  return copy;
+}
+
 namespace {
 
 struct AttentionModel

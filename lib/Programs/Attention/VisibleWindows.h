@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEWINDOWS_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEWINDOWS_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_VISIBLEWINDOWS_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_VISIBLEWINDOWS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
@@ -22,4 +22,4 @@ void sayByAttributes(AttentionOp op);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEWINDOWS_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_VISIBLEWINDOWS_H

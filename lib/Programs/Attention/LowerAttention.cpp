@@ -6,12 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attention.h"
 #include "LowerDecode.h"
 #include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -68,22 +68,6 @@ SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
   for (auto [i, capture] : llvm::enumerate(op.getCaptures()))
     list.push_back({capture, b.getStringAttr("capture" + Twine(i)).getValue()});
   return list;
-}
-
-Operation *kvbuf::cloneProblem(OpBuilder &b, Operation *problem,
-                               ValueRange operands) {
-  // (mlir::clone takes no regions that are empty.)
-  Operation *copy =
-      mlir::cloneWithoutRegions(b, problem, /*newResultTypes=*/{}, operands);
-  for (auto [from, to] :
-       llvm::zip_equal(problem->getRegions(), copy->getRegions())) {
-    IRMapping values;
-    if (!from.empty())
-      from.cloneInto(&to, values);
-  }
-  if (auto attention = dyn_cast<AttentionOp>(copy))
-    attention.updateRegionTypes();
-  return copy;
 }
 
 namespace {

@@ -15,8 +15,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_SCHEDULEREPAIR_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_SCHEDULEREPAIR_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AskedSchedule.h"
@@ -31,4 +31,4 @@ void repairSchedule(AttentionOp op, const AskedSchedule &asked,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_SCHEDULEREPAIR_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILESCORES_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILESCORES_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_TILESCORES_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_TILESCORES_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/IRMapping.h"
@@ -75,4 +75,4 @@ mlir::Value shapeScores(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILESCORES_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_TILESCORES_H

@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODEPROGRAM_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODEPROGRAM_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODEPROGRAM_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODEPROGRAM_H
 
 #include "CacheScales.h"
 #include "DecodeSizes.h"
@@ -307,4 +307,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODEPROGRAM_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODEPROGRAM_H

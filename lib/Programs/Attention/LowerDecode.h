@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOWERDECODE_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOWERDECODE_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_LOWERDECODE_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_LOWERDECODE_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -33,4 +33,4 @@ llvm::LogicalResult checkAppend(AttentionOp op, CacheAppendOp append,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_LOWERDECODE_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_LOWERDECODE_H

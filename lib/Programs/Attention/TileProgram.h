@@ -12,8 +12,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILEPROGRAM_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILEPROGRAM_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_TILEPROGRAM_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_TILEPROGRAM_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -49,4 +49,4 @@ void buildTiles(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_TILEPROGRAM_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_TILEPROGRAM_H

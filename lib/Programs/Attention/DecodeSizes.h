@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODESIZES_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODESIZES_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODESIZES_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODESIZES_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -86,4 +86,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_DECODESIZES_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODESIZES_H

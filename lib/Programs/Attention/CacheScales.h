@@ -15,8 +15,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_CACHESCALES_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_CACHESCALES_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -135,4 +135,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_CACHESCALES_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_CACHESCALES_H

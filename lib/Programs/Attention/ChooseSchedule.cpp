@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Attention.h"
 #include "ProblemLimits.h"
 #include "ScheduleRepair.h"
 #include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;

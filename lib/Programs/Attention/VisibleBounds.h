@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEBOUNDS_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEBOUNDS_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_VISIBLEBOUNDS_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_VISIBLEBOUNDS_H
 
 #include "TileScores.h"
 
@@ -33,4 +33,4 @@ VisibleBounds visibleBounds(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_VISIBLEBOUNDS_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_VISIBLEBOUNDS_H

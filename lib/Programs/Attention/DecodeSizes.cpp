@@ -7,10 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeSizes.h"
+#include "Attention.h"
 #include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/Support/MathExtras.h"

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_BLOCKLISTS_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_BLOCKLISTS_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_BLOCKLISTS_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_BLOCKLISTS_H
 
 #include "TileScores.h"
 
@@ -63,4 +63,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_BLOCKLISTS_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_BLOCKLISTS_H

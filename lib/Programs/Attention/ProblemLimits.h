@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMLIMITS_H
-#define KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMLIMITS_H
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_PROBLEMLIMITS_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_PROBLEMLIMITS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/ScheduleLimits.h"
@@ -57,4 +57,4 @@ llvm::LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMLIMITS_H
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_PROBLEMLIMITS_H

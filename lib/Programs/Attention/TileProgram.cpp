@@ -7,12 +7,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileProgram.h"
+#include "Attention.h"
 #include "BlockLists.h"
 #include "CacheScales.h"
 #include "TileScores.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "llvm/Support/MathExtras.h"

@@ -24,11 +24,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "LowerDecode.h"
+#include "Attention.h"
 #include "DecodeProgram.h"
 #include "TileProgram.h"
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Target/LatentRoles.h"
 
 using namespace mlir;
