@@ -12,6 +12,7 @@
 #include "kvbuffer/Emulator/Emulator.h"
 
 #include <algorithm>
+#include <set>
 
 using namespace kvbuf::emu;
 
@@ -29,11 +30,16 @@ static constexpr size_t maxEvents = 1 << 27;
 // Knowledge
 //===----------------------------------------------------------------------===//
 
-uint32_t Known::clock(uint32_t block, uint32_t warp) const {
+const Known::Clocks *Known::clocksOf(uint32_t block) const {
   auto it = std::lower_bound(
       entries.begin(), entries.end(), block,
       [](const Entry &e, uint32_t number) { return e.block < number; });
-  return it != entries.end() && it->block == block ? (*it->clocks)[warp] : 0;
+  return it != entries.end() && it->block == block ? it->clocks.get() : nullptr;
+}
+
+uint32_t Known::clock(uint32_t block, uint32_t warp) const {
+  const Clocks *clocks = clocksOf(block);
+  return clocks ? (*clocks)[warp] : 0;
 }
 
 /// The block of what many have published.
@@ -141,15 +147,14 @@ struct GlobalMemory::Atomic {
   uint32_t write = 0, reads[2] = {};
   Scope writeScope = Scope::System;
   /// Block and warp of those who have read what the last write left.
-  std::vector<std::pair<uint32_t, uint32_t>> observers;
+  std::set<std::pair<uint32_t, uint32_t>> observers;
   std::vector<Published> published;
   /// What all of those published that release to the device, together: a word
   /// that a whole grid counts in has as many as there are blocks.
   KnownPtr wide;
 
   bool isObserver(uint32_t block, uint32_t warp) const {
-    return std::find(observers.begin(), observers.end(),
-                     std::make_pair(block, warp)) != observers.end();
+    return observers.contains({block, warp});
   }
 };
 
@@ -497,12 +502,14 @@ KnownPtr GlobalMemory::publish(Run &run, Warp &w) {
 }
 
 void GlobalMemory::learn(Run &run, Warp &w, const Published &p) {
+  if (w.others == p.known)
+    return;
   w.others = Known::join(w.others, p.known);
+  const Known::Clocks *own = p.known->clocksOf(run.serial);
   bool newer = false;
-  for (unsigned v = 0; v < maxWarps; ++v) {
-    uint32_t clock = p.known->clock(run.serial, v);
-    newer |= clock > w.seen[v];
-    w.seen[v] = std::max(w.seen[v], clock);
+  for (unsigned v = 0; own && v < maxWarps; ++v) {
+    newer |= (*own)[v] > w.seen[v];
+    w.seen[v] = std::max(w.seen[v], (*own)[v]);
   }
   if (newer)
     run.updateKnown(w);
@@ -606,8 +613,7 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
   }
   a.view = View::of(w); // with what it has just learnt
   if (!writes) {
-    if (!at.isObserver(run.serial, w.id))
-      at.observers.push_back({run.serial, w.id});
+    at.observers.insert({run.serial, w.id});
     unsigned k = at.reads[0] && !ordered(a, at.reads[0]);
     at.reads[k] = a.event;
     return;
@@ -616,7 +622,7 @@ void GlobalMemory::atomic(Run &run, Warp &w, const Inst &inst, unsigned lane,
   at.writeScope = inst.scope;
   at.observers.clear();
   if (reads)
-    at.observers.push_back({run.serial, w.id});
+    at.observers.insert({run.serial, w.id});
   else
     at.published.clear(), at.wide.reset();
   auto add = [&](const KnownPtr &known, Scope scope) {

@@ -44,6 +44,8 @@ public:
 
   /// The clock of a warp of a block, 0 if nothing is known.
   uint32_t clock(uint32_t block, uint32_t warp) const;
+  /// Those of all warps of a block; null: nothing is known.
+  const Clocks *clocksOf(uint32_t block) const;
   /// `a` and `b`, either of which may be null, together.
   static KnownPtr join(const KnownPtr &a, const KnownPtr &b);
   /// The same with a block's clocks.

@@ -250,8 +250,9 @@ void Window::execute(const std::function<void(uint64_t, uint64_t)> &progress) {
         !std::all_of(resident.begin(), resident.end(),
                      [&](const Resident &r) { return isIdle(r); }))
       continue;
+    // By a part of those that wait: they ask again after each of these steps.
     size_t before = resident.size();
-    admitMore(before + kWindowBlocks);
+    admitMore(before + std::max(kWindowBlocks, before / 2));
     if (resident.size() > before || wake())
       continue;
     uint64_t polls = 0;
