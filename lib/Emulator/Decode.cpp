@@ -11,6 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Emulator/Executed.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -387,6 +388,8 @@ LogicalResult Decoder::decodeOp(Operation *op) {
 }
 
 LogicalResult Decoder::decodeByOp(Operation *op) {
+  if (!executesOperation(op->getName().getStringRef()))
+    return unsupported(op);
   if (auto call = dyn_cast<LLVM::CallOp>(op))
     return decodeCall(call);
   if (op->getName().getDialectNamespace() == "kvbuffer")

@@ -105,25 +105,36 @@ LogicalResult Decoder::decodeAmdProduct(Operation *op, WarpOp w, Value a,
   return success();
 }
 
-LogicalResult Decoder::decodeAmdWmma(Operation *op, StringRef name) {
-  auto refuse = [&](const Twine &why) { return unsupported(op, why); };
+// <result>.<shape>.<a>[.<b>]
+static std::optional<WarpOp> wmmaNamed(StringRef name) {
   WarpOp w{};
   w.kind = WarpOpKind::AmdWmma;
-  // <result>.<shape>.<a>[.<b>]
   auto [resultName, rest] = name.split('.');
   auto c = elementNamed(resultName);
   if (!c || !readShape(rest, w) || !rest.consume_front("."))
-    return refuse("'" + name + "'");
+    return std::nullopt;
   auto [first, more] = rest.split('.');
   auto a = elementNamed(first), b = elementNamed(more.split('.').first);
-  bool tied = name.contains("tied");
-  if (!a || tied || w.m != 16)
-    return refuse("'" + name + "'");
-  if (program.chip.lanes != 32)
-    return refuse("waves of 64 lanes");
+  if (!a || name.contains("tied") || w.m != 16)
+    return std::nullopt;
   w.c = *c;
   w.a = *a;
   w.b = (*a == Element::E4M3 || *a == Element::E5M2) && b ? *b : *a;
+  return w;
+}
+
+bool kvbuf::emu::isAmdWmma(StringRef name) {
+  return wmmaNamed(name).has_value();
+}
+
+LogicalResult Decoder::decodeAmdWmma(Operation *op, StringRef name) {
+  auto refuse = [&](const Twine &why) { return unsupported(op, why); };
+  std::optional<WarpOp> named = wmmaNamed(name);
+  if (!named)
+    return refuse("'" + name + "'");
+  if (program.chip.lanes != 32)
+    return refuse("waves of 64 lanes");
+  WarpOp w = *named;
   SmallVector<Value> operands(op->getOperands());
   auto attribute = [&](StringRef key) -> std::optional<bool> {
     if (auto attr = op->getAttrOfType<IntegerAttr>(key))
@@ -166,15 +177,54 @@ LogicalResult Decoder::decodeAmdWmma(Operation *op, StringRef name) {
   return decodeAmdProduct(op, w, operands[0], operands[1], operands[2]);
 }
 
+/// "scale.f32.16x16x128.f8f6f4".
+static bool scaledMfma(StringRef name, WarpOp &w) {
+  return name.consume_front("scale.f32.") && readShape(name, w) &&
+         name == ".f8f6f4";
+}
+
+/// "f32.16x16x4f16", of one type of elements.
+static std::optional<WarpOp> mfmaNamed(StringRef name) {
+  WarpOp w{};
+  w.kind = WarpOpKind::AmdMfmaAny;
+  auto [resultName, rest] = name.split('.');
+  auto c = elementNamed(resultName);
+  if (!c || !readShape(rest, w))
+    return std::nullopt;
+  rest.consume_front(".");
+  rest.consume_back(".1k");
+  auto a = elementNamed(rest);
+  // bf16 without "1k" has fewer elements, and 4x4 fp64 another layout.
+  if (!a ||
+      (*a == Element::BF16 && !name.ends_with(".1k") &&
+       !name.contains(".bf16")) ||
+      (*c == Element::F64 && w.m != 16))
+    return std::nullopt;
+  w.a = w.b = *a;
+  w.c = *c;
+  return w;
+}
+
+bool kvbuf::emu::isAmdMfma(StringRef name) {
+  WarpOp w{};
+  if (scaledMfma(name, w) || mfmaNamed(name))
+    return true;
+  // Two of the 8-bit floats.
+  auto isByte = [](StringRef text) { return text == "fp8" || text == "bf8"; };
+  return name.consume_front("f32.") && readShape(name, w) &&
+         name.consume_front(".") && isByte(name.split('.').first) &&
+         isByte(name.split('.').second);
+}
+
 LogicalResult Decoder::decodeAnyMfma(Operation *op, StringRef name) {
   auto refuse = [&] { return unsupported(op, "'mfma." + name + "'"); };
   WarpOp w{};
   w.kind = WarpOpKind::AmdMfmaAny;
-  if (StringRef scaled = name; scaled.consume_front("scale.f32.")) {
+  if (name.starts_with("scale.f32.")) {
     // A, B, C, the formats of A and B, and of each the byte of a word of
     // scales; formats 0 and 1 are fp8 and bf8.
-    if (!readShape(scaled, w) || scaled != ".f8f6f4" ||
-        program.chip.float8 != Float8::OCP || op->getNumOperands() != 9)
+    if (!scaledMfma(name, w) || program.chip.float8 != Float8::OCP ||
+        op->getNumOperands() != 9)
       return refuse();
     auto formatAt = [&](unsigned i) -> std::optional<Element> {
       std::optional<int64_t> format = constantOf(op->getOperand(i));
@@ -197,19 +247,8 @@ LogicalResult Decoder::decodeAnyMfma(Operation *op, StringRef name) {
     return decodeAmdProduct(op, w, op->getOperand(0), op->getOperand(1),
                             op->getOperand(2));
   }
-  auto [resultName, rest] = name.split('.');
-  auto c = elementNamed(resultName);
-  if (!c || !readShape(rest, w))
-    return refuse();
-  rest.consume_front(".");
-  rest.consume_back(".1k");
-  auto a = elementNamed(rest);
-  if (!a || program.chip.lanes != 64 || op->getNumOperands() < 3)
-    return refuse();
-  // bf16 without "1k" has fewer elements, and 4x4 fp64 another layout.
-  if ((*a == Element::BF16 && !name.ends_with(".1k") &&
-       !name.contains(".bf16")) ||
-      (*c == Element::F64 && w.m != 16))
+  std::optional<WarpOp> named = mfmaNamed(name);
+  if (!named || program.chip.lanes != 64 || op->getNumOperands() < 3)
     return refuse();
   for (Value v : op->getOperands().drop_front(3))
     if (constantOf(v) != 0)
@@ -218,8 +257,6 @@ LogicalResult Decoder::decodeAnyMfma(Operation *op, StringRef name) {
     if (auto attr = op->getAttrOfType<IntegerAttr>(key);
         attr && !attr.getValue().isZero())
       return unsupported(op, "broadcasts and other modifiers");
-  w.a = w.b = *a;
-  w.c = *c;
-  return decodeAmdProduct(op, w, op->getOperand(0), op->getOperand(1),
+  return decodeAmdProduct(op, *named, op->getOperand(0), op->getOperand(1),
                           op->getOperand(2));
 }

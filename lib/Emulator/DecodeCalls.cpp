@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Functions without a body: those of libdevice (`__nv_expf`) and of ROCm's
-// device libraries (`__ocml_exp_f32`, `__ockl_printf_begin`), messages and
-// assertions. Their names are all that says what they do.
+// Functions without a body: messages, assertions, sizes. Their names are all
+// that says what they do; DecodeLibrary.cpp has those of numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,43 +87,35 @@ bool Decoder::elementwise(Operation *op, StringRef name, unsigned flags) {
   return true;
 }
 
-// The name of the host's function that a device library's name stands for;
-// empty: there is none.
-static std::string hostName(StringRef name) {
-  if (name.consume_front("__nv_")) {
-    // The fast ones are as good or better here.
-    name.consume_front("fast_");
-    auto known = [](StringRef n) {
-      return findLaneFunction(n.data(), n.size()) >= 0;
-    };
-    StringRef full = llvm::StringSwitch<StringRef>(name)
-                         .Case("isnand", "isnan")
-                         .Case("isinfd", "isinf")
-                         .Case("finitef", "isfinitef")
-                         .Case("isfinited", "isfinite")
-                         .Case("signbitd", "signbit")
-                         .Case("rcbrt", "rcbrt")
-                         .Default(name);
-    return known(full) ? full.str() : "";
-  }
-  if (name.consume_front("__ocml_")) {
-    name.consume_front("native_");
-    auto [base, type] = name.rsplit('_');
-    base = llvm::StringSwitch<StringRef>(base)
-               .Case("pown", "powi")
-               .Case("powr", "pow")
-               .Default(base);
-    std::string full = (type == "f64" ? base : (base + "f").str()).str();
-    if (type != "f64" && type != "f32" && type != "f16")
-      return "";
-    return findLaneFunction(full.data(), full.size()) >= 0 ? full : "";
-  }
-  return "";
+/// Functions that do more than to result in numbers.
+static constexpr StringRef hostCalls[] = {"vprintf",
+                                          "printf",
+                                          "__assertfail",
+                                          "__ockl_printf_begin",
+                                          "__ockl_fprintf_stdout_begin",
+                                          "__ockl_fprintf_stderr_begin",
+                                          "__ockl_printf_append_string_n",
+                                          "__ockl_fprintf_append_string_n",
+                                          "__ockl_printf_append_args",
+                                          "__ockl_fprintf_append_args",
+                                          "__ockl_get_local_size",
+                                          "__ockl_get_num_groups",
+                                          "__ockl_get_global_size",
+                                          "__ockl_get_local_id",
+                                          "__ockl_get_group_id",
+                                          "__nvvm_reflect"};
+
+std::vector<std::string> kvbuf::emu::libraryFunctions() {
+  std::vector<std::string> names(std::begin(hostCalls), std::end(hostCalls));
+  addNumberFunctions(names);
+  return names;
 }
 
 LogicalResult Decoder::decodeExternalCall(LLVM::CallOp op, StringRef name,
                                           bool &known) {
-  known = true;
+  known = llvm::is_contained(hostCalls, name);
+  if (!known)
+    return decodeNumberCall(op, name, known);
   auto signature = [&](StringRef text) { return fits(op, name, text); };
   auto print = [&](PrintKind kind, ArrayRef<Comp> parts, bool wideResult,
                    int64_t imm = 0) {
@@ -235,36 +226,6 @@ LogicalResult Decoder::decodeExternalCall(LLVM::CallOp op, StringRef name,
   if (name == "__nvvm_reflect") {
     // Of "__CUDA_FTZ" and "__CUDA_ARCH": nothing is flushed.
     set(op->getResult(0), {constant(0)});
-    return success();
-  }
-  if (name == "__nv_sincosf") {
-    if (!signature("=fss"))
-      return failure();
-    Comps results;
-    if (!laneCall("sincosf", {getNarrow(op->getOperand(0))}, results))
-      return failure();
-    for (unsigned k = 0; k < 2; ++k) {
-      Comps data = {results[k]};
-      if (failed(decodeAccess(op, op->getOperand(1 + k),
-                              op->getOperand(0).getType(), 4, data,
-                              /*store=*/true)))
-        return failure();
-    }
-    return success();
-  }
-  if (std::string host = hostName(name);
-      !host.empty() && op->getNumResults() == 1) {
-    SmallVector<Comp> operands;
-    for (Value v : op->getOperands()) {
-      Comps parts = unpackFloats(v);
-      if (parts.size() != 1)
-        return unsupported(op, "'" + name + "' of vectors");
-      operands.push_back(parts.front());
-    }
-    Comps results;
-    if (!laneCall(host, operands, results))
-      return unsupported(op, "'" + name + "' of these types");
-    set(op->getResult(0), packFloats(results, op->getResult(0).getType()));
     return success();
   }
   known = false;

@@ -229,21 +229,41 @@ LogicalResult Decoder::decodeScaledFloat8(Operation *op, bool pair, bool to8,
   return success();
 }
 
+namespace {
+/// "pk.fp8.f32", "f32.bf8", "scalef32.pk.f32.fp8".
+struct Float8Form {
+  bool scaled, pair;
+  /// What it converts to, if that is the narrow one.
+  StringRef to8, format;
+};
+} // namespace
+
+static std::optional<Float8Form> float8Form(StringRef name) {
+  Float8Form form;
+  form.scaled = name.consume_front("scalef32.");
+  form.pair = name.consume_front("pk.");
+  auto [first, second] = name.split('.');
+  form.to8 = second == "f32" && form.pair ? first : "";
+  form.format = form.to8.empty() && first == "f32" ? second : form.to8;
+  if (form.format != "fp8" && form.format != "bf8")
+    return std::nullopt;
+  return form;
+}
+
+bool kvbuf::emu::isAmdFloat8(StringRef name) {
+  std::optional<Float8Form> form = float8Form(name);
+  return form && (form->pair || !form->scaled);
+}
+
 LogicalResult Decoder::decodeAmdFloat8(Operation *op, StringRef name,
                                        bool &known) {
-  // "cvt.pk.fp8.f32", "cvt.f32.bf8", "cvt.pk.f32.fp8".
   StringRef rest = name;
   rest.consume_front("cvt.");
-  bool scaled = rest.consume_front("scalef32.");
-  bool pair = rest.consume_front("pk.");
-  auto [first, second] = rest.split('.');
-  StringRef to8 = second == "f32" && pair ? first : "",
-            from8 = first == "f32" ? second : "", format = to8;
-  if (format.empty())
-    format = from8;
-  known = format == "fp8" || format == "bf8";
+  std::optional<Float8Form> form = float8Form(rest);
+  known = form.has_value();
   if (!known)
     return success();
+  auto [scaled, pair, to8, format] = *form;
   if (program.chip.float8 == Float8::None)
     return unsupported(op, "8-bit floats on " + program.chip.describe() +
                                ", whose format is not known");

@@ -111,6 +111,9 @@ bool Decoder::decodeReduction(Operation *op) {
   using Pair = std::pair<Code, Code>;
   auto code = llvm::StringSwitch<std::optional<Pair>>(name)
                   .Case("add", Pair{Code::Add32, Code::Add64})
+                  .Case("mul", Pair{Code::Mul32, Code::Mul64})
+                  .Case("smax", Pair{Code::SMax32, Code::SMax64})
+                  .Case("smin", Pair{Code::SMin32, Code::SMin64})
                   .Case("and", Pair{Code::And32, Code::And64})
                   .Case("or", Pair{Code::Or32, Code::Or64})
                   .Case("xor", Pair{Code::Xor32, Code::Xor64})

@@ -274,8 +274,28 @@ LogicalResult Decoder::decodeLLVM(Operation *op, bool &known) {
   }
   // What only informs the optimizer or the debugger.
   if (isa<LLVM::AssumeOp, LLVM::LifetimeStartOp, LLVM::LifetimeEndOp,
-          LLVM::DbgValueOp, LLVM::DbgDeclareOp>(op))
+          LLVM::DbgValueOp, LLVM::DbgDeclareOp, LLVM::DbgLabelOp,
+          LLVM::NoAliasScopeDeclOp, LLVM::InvariantEndOp, LLVM::VarAnnotation,
+          LLVM::Prefetch, LLVM::DebugTrap, LLVM::StackRestoreOp>(op))
     return success();
+  if (isa<LLVM::InvariantStartOp, LLVM::StackSaveOp, LLVM::IsConstantOp>(op)) {
+    Comps comps = shape(op->getResult(0).getType());
+    for (Comp &c : comps)
+      c = constant(0, c.wide);
+    set(op->getResult(0), comps);
+    return success();
+  }
+  if (isa<LLVM::ExpectOp, LLVM::ExpectWithProbabilityOp, LLVM::SSACopyOp,
+          LLVM::LaunderInvariantGroupOp, LLVM::StripInvariantGroupOp>(op)) {
+    set(op->getResult(0), get(op->getOperand(0)));
+    return success();
+  }
+  if (isa<LLVM::Trap, LLVM::UBSanTrap>(op)) {
+    emit(Code::Trap);
+    // The threads end here, whatever follows in the text.
+    current = newBlock();
+    return success();
+  }
   known = decodeInteger(op) || decodeBits(op) || decodeFloat(op) ||
           decodeConversion(op) || decodeReduction(op) || decodeAggregate(op);
   return success();

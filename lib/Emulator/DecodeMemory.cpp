@@ -504,17 +504,15 @@ static constexpr uint64_t maxCopyBytes = 4096;
 
 // memcpy, memmove and memset of a constant size.
 LogicalResult Decoder::decodeCopy(Operation *op, bool &known) {
-  auto copy = dyn_cast<LLVM::MemcpyOp>(op);
-  auto move = dyn_cast<LLVM::MemmoveOp>(op);
-  auto fill = dyn_cast<LLVM::MemsetOp>(op);
-  known = copy || move || fill;
+  bool fills = isa<LLVM::MemsetOp, LLVM::MemsetInlineOp>(op);
+  bool isInline = isa<LLVM::MemcpyInlineOp, LLVM::MemsetInlineOp>(op);
+  known = fills || isInline || isa<LLVM::MemcpyOp, LLVM::MemmoveOp>(op);
   if (!known)
     return success();
-  Value length = copy ? copy.getLen() : move ? move.getLen() : fill.getLen();
-  auto constantLength = length.getDefiningOp<LLVM::ConstantOp>();
-  auto number = constantLength
-                    ? dyn_cast<IntegerAttr>(constantLength.getValue())
-                    : IntegerAttr();
+  auto number = op->getAttrOfType<IntegerAttr>("len");
+  if (!isInline)
+    if (auto length = op->getOperand(2).getDefiningOp<LLVM::ConstantOp>())
+      number = dyn_cast<IntegerAttr>(length.getValue());
   uint64_t bytes = number ? number.getValue().getLimitedValue() : ~uint64_t(0);
   if (bytes > maxCopyBytes)
     return unsupported(op, "more than " + Twine(maxCopyBytes) +
@@ -524,8 +522,8 @@ LogicalResult Decoder::decodeCopy(Operation *op, bool &known) {
   // All is read before anything is written, as memmove wants it.
   SmallVector<Comp> data;
   for (uint64_t at = 0; at < bytes; ++at) {
-    if (fill) {
-      data.push_back(getNarrow(fill.getVal()));
+    if (fills) {
+      data.push_back(getNarrow(op->getOperand(1)));
       continue;
     }
     Comps one = {allocate(false)};

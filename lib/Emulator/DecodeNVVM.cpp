@@ -146,8 +146,14 @@ LogicalResult Decoder::decodeNVVM(Operation *op, bool &known) {
     emit(Code::WarpSync).a = mask;
     return success();
   }
-  if (isa<NVVM::PrefetchOp>(op) || decodeFenceOp(op))
+  if (isa<NVVM::PrefetchOp, NVVM::Breakpoint, NVVM::PMEventOp>(op) ||
+      decodeFenceOp(op))
     return success();
+  if (isa<NVVM::Exit>(op)) {
+    emit(Code::Return);
+    current = newBlock();
+    return success();
+  }
 
   // The warp.
   if (auto x = dyn_cast<NVVM::ShflOp>(op)) {

@@ -61,6 +61,17 @@ std::optional<int64_t> constantOf(mlir::Value v);
 /// The location that messages print: the file position nearest to `loc`.
 std::string describeLocation(mlir::Location loc);
 
+/// Whether the decoder knows what follows "mfma.", "wmma." or "cvt." in a name
+/// of AMD's.
+bool isAmdMfma(llvm::StringRef name);
+bool isAmdWmma(llvm::StringRef name);
+bool isAmdFloat8(llvm::StringRef name);
+
+/// The functions without a body that kernels may call, by name.
+std::vector<std::string> libraryFunctions();
+/// Those of numbers.
+void addNumberFunctions(std::vector<std::string> &names);
+
 /// The class under which the report counts an operation by default.
 Class defaultClass(Code op);
 
@@ -178,6 +189,9 @@ private:
                    unsigned flags = 0);
   mlir::LogicalResult decodeExternalCall(mlir::LLVM::CallOp op,
                                          llvm::StringRef name, bool &known);
+  // DecodeLibrary.cpp.
+  mlir::LogicalResult decodeNumberCall(mlir::LLVM::CallOp op,
+                                       llvm::StringRef name, bool &known);
   // DecodeIntrinsics.cpp.
   mlir::LogicalResult decodeNvvmIntrinsic(mlir::LLVM::CallIntrinsicOp op,
                                           bool &known);

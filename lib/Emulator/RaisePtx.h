@@ -37,6 +37,9 @@ bool raiseStatements(mlir::LLVM::InlineAsmOp text,
 /// empty: of an unknown form are operands.
 llvm::StringRef unknownStatement(llvm::StringRef text);
 
+/// How the opcodes begin that `raiseStatements` knows.
+llvm::ArrayRef<llvm::StringRef> knownStatements();
+
 /// What a comparison of floats is called in PTX ("ltu": less, or unordered), as
 /// LLVM has it; nothing for another word.
 std::optional<mlir::LLVM::FCmpPredicate>

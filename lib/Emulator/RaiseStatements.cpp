@@ -343,8 +343,11 @@ bool StatementRaiser::raise(const PtxInstruction &inst) {
   // Hints.
   if (opcode.starts_with("createpolicy.") && !o.empty())
     return set(o[0], number(integer(64), 0));
-  if (opcode.starts_with("prefetch.") || opcode.starts_with("nanosleep."))
+  if (opcode.starts_with("prefetch.") || opcode.starts_with("nanosleep.") ||
+      opcode == "brkpt" || opcode.starts_with("pmevent"))
     return true;
+  if (opcode == "trap" || opcode == "exit")
+    return make(opcode == "trap" ? "llvm.intr.trap" : "nvvm.exit", {});
   StringRef rest = opcode;
   if (rest.consume_front("cvt."))
     return raiseConvert(rest, o);
@@ -451,7 +454,7 @@ bool StatementRaiser::finish() {
 
 /// Whether statements of this kind are known. What is made of others before one
 /// of them is found to be of an unknown form stays, and the kernel is refused.
-static bool isKnown(const PtxInstruction &inst) {
+ArrayRef<StringRef> kvbuf::emu::knownStatements() {
   static constexpr StringRef kinds[] = {"mov.",
                                         "mbarrier.",
                                         "cp.async.mbarrier.",
@@ -528,8 +531,19 @@ static bool isKnown(const PtxInstruction &inst) {
                                         "fence.sc.",
                                         "membar.",
                                         "cp.async.bulk.commit_group",
-                                        "cp.async.bulk.wait_group"};
-  return llvm::any_of(kinds,
+                                        "cp.async.bulk.wait_group",
+                                        "bar.arrive",
+                                        "barrier.arrive",
+                                        "setmaxnreg.",
+                                        "trap",
+                                        "exit",
+                                        "brkpt",
+                                        "pmevent"};
+  return kinds;
+}
+
+static bool isKnown(const PtxInstruction &inst) {
+  return llvm::any_of(knownStatements(),
                       [&](StringRef k) { return inst.opcode.starts_with(k); });
 }
 

@@ -405,6 +405,23 @@ bool StatementRaiser::raiseSync(StringRef opcode,
                 attr("operandSegmentSizes",
                      b.getDenseI32ArrayAttr({1, int32_t(o.size()) - 1, 0})));
   }
+  if ((opcode == "bar.arrive" || opcode == "barrier.arrive" ||
+       opcode == "barrier.arrive.aligned") &&
+      o.size() == 2) {
+    Value id = get(o[0], b.getI32Type()), threads = get(o[1], b.getI32Type());
+    return id && threads && make("nvvm.barrier.arrive", {id, threads});
+  }
+  for (auto [name, action] : {std::pair("setmaxnreg.inc.sync.aligned.u32",
+                                        NVVM::SetMaxRegisterAction::increase),
+                              std::pair("setmaxnreg.dec.sync.aligned.u32",
+                                        NVVM::SetMaxRegisterAction::decrease)})
+    if (opcode == name && o.size() == 1) {
+      std::optional<int64_t> n = constant(o[0]);
+      return n && make("nvvm.setmaxregister", {},
+                       {attr("regCount", b.getI32IntegerAttr(*n)),
+                        attr("action", NVVM::SetMaxRegisterActionAttr::get(
+                                           op.getContext(), action))});
+    }
   if (opcode == "wgmma.wait_group.sync.aligned")
     return raiseGroupWait(o);
   bool fence = opcode.consume_front("fence.acq_rel.") ||

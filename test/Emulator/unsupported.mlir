@@ -18,8 +18,8 @@
 
 //--- asm.mlir
 llvm.func @kernel() attributes {nvvm.kernel} {
-  // CHECK: asm.mlir:[[#@LINE+1]]:3: error: the emulator does not execute 'llvm.inline_asm': the statement 'exit' of the template 'exit;'
-  llvm.inline_asm has_side_effects "exit;", "" : () -> ()
+  // CHECK: asm.mlir:[[#@LINE+1]]:3: error: the emulator does not execute 'llvm.inline_asm': the statement 'tcgen05.wait::ld.sync.aligned' of the template 'tcgen05.wait::ld.sync.aligned;'
+  llvm.inline_asm has_side_effects "tcgen05.wait::ld.sync.aligned;", "" : () -> ()
   llvm.return
 }
 //--- call.mlir

@@ -105,11 +105,14 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
       isHip ? std::initializer_list<std::string>{"-nogpuinc", "-nogpulib"}
             : std::initializer_list<std::string>{"-nocudainc", "-nocudalib",
                                                  "-Wno-unknown-cuda-version"});
-  llvm::append_range(words,
-                     std::initializer_list<std::string>{
-                         "-isystem", folder.str().str(), "-include",
-                         isHip ? "kvbuf_hip.h" : "kvbuf_cuda.h", "-O2",
-                         "-fno-slp-vectorize", "-g", "-emit-llvm", "-c"});
+  // A source may bring all that it needs.
+  if (!llvm::is_contained(more, isHip ? "-nogpuinc" : "-nocudainc"))
+    llvm::append_range(words, std::initializer_list<std::string>{
+                                  "-isystem", folder.str().str(), "-include",
+                                  isHip ? "kvbuf_hip.h" : "kvbuf_cuda.h"});
+  llvm::append_range(
+      words, std::initializer_list<std::string>{"-O2", "-fno-slp-vectorize",
+                                                "-g", "-emit-llvm", "-c"});
   llvm::append_range(words, more);
   llvm::append_range(
       words, std::initializer_list<std::string>{path.str(), "-o", output});

@@ -10,6 +10,7 @@
 #include "Emulate.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
+#include "kvbuffer/Emulator/Executed.h"
 #include "kvbuffer/Emulator/Import.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -34,8 +35,8 @@ using namespace kvbuf::emulate;
 
 static cl::OptionCategory category("Options of kvbuf-emulate");
 
-static cl::opt<std::string> input(cl::Positional, cl::Required,
-                                  cl::desc("FILE"), cl::cat(category));
+static cl::opt<std::string> input(cl::Positional, cl::desc("FILE"),
+                                  cl::cat(category));
 static cl::list<std::string>
     arguments(cl::Positional, cl::desc("[ARGUMENT...]"), cl::cat(category));
 static cl::opt<std::string> kernelName("kernel", cl::value_desc("name"),
@@ -93,7 +94,8 @@ static cl::list<std::string>
                    cl::cat(category));
 static cl::list<std::string>
     clangArguments("clang", cl::value_desc("argument"),
-                   cl::desc("for clang, which compiles .cu and .hip"),
+                   cl::desc("for clang, which compiles .cu and .hip; "
+                            "-nocudainc or -nogpuinc: with no header at all"),
                    cl::cat(category));
 static cl::opt<std::string>
     keep("keep", cl::value_desc("file"),
@@ -103,6 +105,12 @@ static cl::opt<bool> listKernels("list",
                                  cl::desc("list the kernels and their "
                                           "parameters; execute nothing"),
                                  cl::cat(category));
+
+static cl::opt<std::string>
+    listOps("list-ops", cl::ValueOptional, cl::value_desc("json"),
+            cl::desc("list the operations that are executed and those that "
+                     "are refused, as JSON; takes no FILE"),
+            cl::cat(category));
 
 static constexpr const char *overview =
     R"(kvbuf-emulate: executes a kernel lane by lane, with no GPU, and tells of races,
@@ -309,6 +317,26 @@ static bool writeReports(const emu::Emulator &emulator) {
          writeFile(sarif, formatv("{0:2}\n", toSarif(all, input)).str());
 }
 
+/// Prints what is executed.
+static int listOperations() {
+  if (!listOps.empty() && listOps != "json")
+    return fail("--list-ops prints json, not '" + listOps + "'");
+  mlir::DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  emu::registerImport(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  context.loadAllAvailableDialects();
+  outs() << formatv("{0:2}\n", emu::listExecuted(context));
+  return 0;
+}
+
+/// Whether kernels are still a part of the host's program.
+static bool launchesInPlace(mlir::ModuleOp module) {
+  bool found = false;
+  module.walk([&](mlir::gpu::LaunchOp) { found = true; });
+  return found && !needsLowering(module);
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
@@ -318,6 +346,11 @@ int main(int argc, char **argv) {
     return 2;
   if (grid.size() > 3 || block.size() > 3 || cluster.size() > 3)
     return fail("--grid, --block and --cluster take at most three sizes");
+
+  if (listOps.getNumOccurrences())
+    return listOperations();
+  if (input.empty())
+    return fail("expected a FILE; --help says which");
 
   std::unique_ptr<MemoryBuffer> file;
   if (languageOf(input) != Language::None) {
@@ -353,6 +386,10 @@ int main(int argc, char **argv) {
   if (!module)
     return 2;
 
+  if (launchesInPlace(*module))
+    return fail("'" + input +
+                "' launches its kernels where they are written ('gpu.launch'): "
+                "mlir-runner runs such a program (docs/mlir-runner.md)");
   SmallVector<Signature> signatures;
   if (needsLowering(*module)) {
     module->walk([&](mlir::gpu::GPUFuncOp f) {
