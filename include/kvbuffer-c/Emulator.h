@@ -89,6 +89,18 @@ KVBUF_C_API int kvbufEmulatorRegisterTracked(kvbufEmulator *emulator,
 /** Forgets all registered memory. */
 KVBUF_C_API void kvbufEmulatorClearBuffers(kvbufEmulator *emulator);
 
+/** Writes the first bytes of a variable in global or constant memory that a
+    kernel uses, as a host sets `__constant__` and `__device__` variables before
+    a launch. 0, or 2 if there is none, or it is smaller. */
+KVBUF_C_API int kvbufEmulatorSetVariable(kvbufEmulator *emulator,
+                                         const char *name, const void *data,
+                                         size_t bytes);
+
+/** The bytes of such a variable, as the last launch left them, and how many;
+    NULL if no kernel uses one of that name. Valid up to the next call. */
+KVBUF_C_API const void *kvbufEmulatorVariable(kvbufEmulator *emulator,
+                                              const char *name, size_t *bytes);
+
 /** The name of the kernel with a number, from 0 on; NULL after the last one.
     Valid as long as the emulator. */
 KVBUF_C_API const char *kvbufEmulatorKernelName(kvbufEmulator *emulator,

@@ -197,6 +197,20 @@ void kvbufEmulatorClearBuffers(kvbufEmulator *emulator) {
   emulator->impl->clearBuffers();
 }
 
+int kvbufEmulatorSetVariable(kvbufEmulator *emulator, const char *name,
+                             const void *data, size_t bytes) {
+  llvm::ArrayRef<uint8_t> given(static_cast<const uint8_t *>(data), bytes);
+  return emulator->impl->setVariable(name ? name : "", given) ? 0 : 2;
+}
+
+const void *kvbufEmulatorVariable(kvbufEmulator *emulator, const char *name,
+                                  size_t *bytes) {
+  auto found = emulator->impl->variable(name ? name : "");
+  if (bytes)
+    *bytes = found ? found->size() : 0;
+  return found ? found->data() : nullptr;
+}
+
 const char *kvbufEmulatorKernelName(kvbufEmulator *emulator, unsigned number) {
   std::vector<llvm::StringRef> names = emulator->impl->kernelNames();
   return number < names.size() ? names[number].data() : nullptr;

@@ -237,6 +237,42 @@ static std::string withOlderLiterals(StringRef text) {
   return result;
 }
 
+/// Blanks the word out at which LLVM's reader has given up, if it is one where
+/// attributes stand: what later LLVMs tell their optimizer. False: it is not.
+static bool dropAttribute(std::string &text, const llvm::SMDiagnostic &problem,
+                          const char *begin) {
+  static constexpr StringRef places[] = {
+      "expected '{' in function body", "expected ')' at end of argument list",
+      "unterminated attribute group", "expected top-level entity",
+      "expected metadata after comma"};
+  size_t at = problem.getLoc().getPointer() - begin;
+  // A kind of memory in "memory(argmem: write, later: none)".
+  if (problem.getMessage().starts_with("expected memory location")) {
+    size_t first = text.rfind("memory(", at), last = text.find(')', at);
+    if (first == std::string::npos || last == std::string::npos)
+      return false;
+    std::fill(text.begin() + first, text.begin() + last + 1, ' ');
+    return true;
+  }
+  if (!llvm::is_contained(places, problem.getMessage()) || at >= text.size() ||
+      !llvm::isAlpha(text[at]))
+    return false;
+  size_t end = at;
+  while (end < text.size() && (llvm::isAlnum(text[end]) || text[end] == '_'))
+    ++end;
+  if (end < text.size() && text[end] == '(') {
+    unsigned depth = 0;
+    do {
+      depth += text[end] == '(';
+      depth -= text[end] == ')';
+    } while (++end < text.size() && depth && text[end] != '\n');
+    if (depth)
+      return false;
+  }
+  std::fill(text.begin() + at, text.begin() + end, ' ');
+  return true;
+}
+
 /// Names AMD's architecture as this LLVM does, where a later one has put the
 /// chip into it: "amdgpu9.42-amd-amdhsa".
 static void renameArchitecture(llvm::Module &module) {
@@ -258,12 +294,18 @@ OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
   llvm::LLVMContext llvmContext;
   llvm::SMDiagnostic problem;
   Location loc = FileLineColLoc::get(&context, name, 0, 0);
-  auto buffer =
-      describeCode(bytes) == "LLVM IR"
-          ? llvm::MemoryBuffer::getMemBufferCopy(withOlderLiterals(bytes), name)
-          : llvm::MemoryBuffer::getMemBufferCopy(bytes, name);
-  std::unique_ptr<llvm::Module> module =
-      llvm::parseIR(buffer->getMemBufferRef(), problem, llvmContext);
+  bool isTextual = describeCode(bytes) == "LLVM IR";
+  std::string text = isTextual ? withOlderLiterals(bytes) : bytes.str();
+  std::unique_ptr<llvm::Module> module;
+  // Each of them is found by reading the module once more.
+  constexpr unsigned mostDropped = 64;
+  for (unsigned dropped = 0; !module; ++dropped) {
+    llvm::MemoryBufferRef buffer(text, name);
+    module = llvm::parseIR(buffer, problem, llvmContext);
+    if (module || !isTextual || dropped == mostDropped ||
+        !dropAttribute(text, problem, buffer.getBufferStart()))
+      break;
+  }
   if (!module) {
     // Of bitcode there are no lines.
     bool isText = problem.getLineNo() > 0;
