@@ -92,8 +92,8 @@ int main(void) {
      CHECK: null 1
   */
   printf("bad source\n");
-  emulator =
-      kvbufEmulatorCreate("oops", 4, "twice.mlir", NULL, print_message, NULL);
+  emulator = kvbufEmulatorCreate("oops", 4, "twice.mlir", NULL, print_message,
+                                 NULL);
   printf("null %d\n", emulator == NULL);
 
   emulator = kvbufEmulatorCreate(source, strlen(source), "twice.mlir",
@@ -103,17 +103,18 @@ int main(void) {
   /* CHECK: register 0 0 0 {{.*}}error: buffer 'again' overlaps buffer 'out'
      CHECK-NEXT: 2
   */
-  printf("register %d",
-         kvbufEmulatorRegisterBuffer(emulator, "in", in, sizeof(in), 1, 0, 1));
+  printf("register %d", kvbufEmulatorRegisterBuffer(emulator, "in", in,
+                                                    sizeof(in), 1, 0, 1));
   printf(" %d", kvbufEmulatorRegisterBuffer(emulator, "out", out,
                                             sizeof(out) - 4, 0, 1, 0));
   /* Input may be given twice, output may not. */
   printf(" %d", kvbufEmulatorRegisterBuffer(emulator, "same", in, 4, 1, 0, 1));
-  printf(" %d\n",
-         kvbufEmulatorRegisterBuffer(emulator, "again", out, 4, 1, 0, 1));
-  /* CHECK: message 3: twice.mlir:7:3: error: 'llvm.store' by thread 63
-     {{.*}}out of bounds: writes 4 bytes at offset 252 of buffer 'out' (252
-     bytes) CHECK: block 1 of 2 CHECK: block 2 of 2 CHECK: launch 1, 124
+  printf(" %d\n", kvbufEmulatorRegisterBuffer(emulator, "again", out, 4, 1, 0,
+                                              1));
+  /* CHECK: message 3: twice.mlir:7:3: error: 'llvm.store' by thread 63 {{.*}}out of bounds: writes 4 bytes at offset 252 of buffer 'out' (252 bytes)
+     CHECK: block 1 of 2
+     CHECK: block 2 of 2
+     CHECK: launch 1, 124
   */
   i = kvbufEmulatorLaunch(emulator, "twice", grid, block, 0, args, sizes, 3,
                           print_progress, NULL);
@@ -124,7 +125,7 @@ int main(void) {
   printf("launch %d\n", kvbufEmulatorLaunch(emulator, "thrice", grid, block, 0,
                                             args, sizes, 3, NULL, NULL));
   /* CHECK: report 1
-   */
+  */
   report = kvbufEmulatorReport(emulator);
   printf("report %d\n", strstr(report, "\"kind\": \"bounds\"") != NULL);
   kvbufFree(report);
