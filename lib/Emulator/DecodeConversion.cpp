@@ -208,7 +208,8 @@ LogicalResult Decoder::decodeScaledFloat8(Operation *op, bool pair, bool to8,
       results.push_back(emit(Code::MulF32, false,
                              laneCall("f32.from.f8", {byte}, flags), scale));
     }
-    set(op->getResult(0), results);
+    // To f16 or bf16 they are rounded once, as f32 holds the product.
+    set(op->getResult(0), packFloats(results, op->getResult(0).getType()));
     return success();
   }
   flags |= clampsFloat8 ? 4 : 0;
@@ -244,7 +245,10 @@ static std::optional<Float8Form> float8Form(StringRef name) {
   form.pair = name.consume_front("pk.");
   auto [first, second] = name.split('.');
   form.to8 = second == "f32" && form.pair ? first : "";
-  form.format = form.to8.empty() && first == "f32" ? second : form.to8;
+  form.format = form.to8;
+  // Scaled pairs become f32, bf16 or f16.
+  if (form.to8.empty() && (first == "f32" || (form.scaled && form.pair)))
+    form.format = second;
   if (form.format != "fp8" && form.format != "bf8")
     return std::nullopt;
   return form;
@@ -272,12 +276,16 @@ LogicalResult Decoder::decodeAmdFloat8(Operation *op, StringRef name,
   auto shifted = [&](Code code, Comp x, int64_t bits) {
     return emitFree(code, false, x, constant(bits));
   };
-  std::optional<int64_t> place = immediate(op, pair ? "wordSel" : "byteSel",
-                                           (to8.empty() ? 1 : 3) + scaled);
+  StringRef which = pair ? "wordSel" : "byteSel";
+  if (scaled)
+    which = to8.empty() ? "srcLoHiSel" : "dstLoHiSel";
+  std::optional<int64_t> place =
+      immediate(op, which, (to8.empty() ? 1 : 3) + scaled);
   if (!place || op->getNumOperands() < (to8.empty() ? 1u : 3u))
     return unsupported(op, "a place that is no constant");
   if (scaled)
-    return decodeScaledFloat8(op, pair, !to8.empty(), flags, *place & 3);
+    return decodeScaledFloat8(op, pair, !to8.empty(), flags,
+                              *place & (pair ? 1 : 3));
   int64_t begin = *place % 4 * (pair ? 16 : 8) % 32;
   if (!to8.empty()) {
     // Two numbers, rounded, into one half of a word.

@@ -543,10 +543,27 @@ struct WidenPairs : OpRewritePattern<arith::ExtFOp> {
   }
 };
 
+/// The pair of 16-bit floats that CDNA4's scaled conversions make of a half of
+/// `word` (CDNA4 ISA, "V_CVT_SCALEF32_PK_F16_FP8"), at a scale of one.
+Value widenScaled(ImplicitLocOpBuilder &b, Value word, bool upper, bool isE4,
+                  Type element, Value one) {
+  auto pair = VectorType::get({2}, element);
+  if (element.isF16())
+    return isE4
+               ? ROCDL::CvtScaleF32PkF16Fp8Op::create(b, pair, word, one, upper)
+                     .getResult()
+               : ROCDL::CvtScaleF32PkF16Bf8Op::create(b, pair, word, one, upper)
+                     .getResult();
+  return isE4 ? ROCDL::CvtScaleF32PkBf16Fp8Op::create(b, pair, word, one, upper)
+                    .getResult()
+              : ROCDL::CvtScaleF32PkBf16Bf8Op::create(b, pair, word, one, upper)
+                    .getResult();
+}
+
 /// The same by the instructions of AMD chips for the formats that their matrix
 /// unit has (CDNA3 ISA, "V_CVT_PK_F32_FP8"): to two f32, exactly. Two of these
 /// are f16 by rounding toward zero, which has nothing to round, and their upper
-/// halves are bf16.
+/// halves are bf16. Chips that scale in conversions make either at once.
 struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
   WidenPairsToF32(MLIRContext *context, const TargetInfo &target)
       : OpRewritePattern(context, /*benefit=*/3), target(target) {}
@@ -561,7 +578,11 @@ struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
     ImplicitLocOpBuilder b(op.getLoc(), rewriter);
     auto type = cast<VectorType>(op.getType());
     bool isE4 = isa<Float8E4M3FNType, Float8E4M3FNUZType>(narrow);
+    bool atOnce = !target.whyNot("rocdl.cvt.scalef32.pk.f16.fp8");
     auto pairType = VectorType::get({2}, b.getF32Type());
+    Value one;
+    if (atOnce)
+      one = arith::ConstantOp::create(b, b.getF32FloatAttr(1));
     Value bytes =
         arith::BitcastOp::create(b, type.clone(b.getI8Type()), op.getIn());
     Value words = vector::BitCastOp::create(
@@ -570,6 +591,11 @@ struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
     for (int64_t i = 0; i < count / 4; ++i) {
       Value word = vector::ExtractOp::create(b, words, ArrayRef<int64_t>{i});
       for (bool upper : {false, true}) {
+        if (atOnce) {
+          halves.push_back(
+              widenScaled(b, word, upper, isE4, type.getElementType(), one));
+          continue;
+        }
         Value pair =
             isE4 ? ROCDL::CvtPkF32Fp8Op::create(b, pairType, word, upper)
                        .getResult()
@@ -597,7 +623,7 @@ struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
           elements);
     };
     Value result = joined(halves);
-    if (!type.getElementType().isF16()) {
+    if (!atOnce && !type.getElementType().isF16()) {
       Value parts = vector::BitCastOp::create(
           b, VectorType::get({2 * count}, b.getI16Type()), result);
       SmallVector<int64_t> upper;

@@ -279,6 +279,97 @@ struct LowerRangeCopy : ConvertOpToLLVMPattern<RangeCopyOp> {
   }
 };
 
+/// Bytes of vectors in another order, where each word of the result has those
+/// of two words at most, to an instruction a word ("V_PERM_B32"): LLVM takes
+/// them apart into shifts.
+struct LowerByteShuffle : ConvertOpToLLVMPattern<vector::ShuffleOp> {
+  LowerByteShuffle(const LLVMTypeConverter &converter)
+      : ConvertOpToLLVMPattern(converter, /*benefit=*/2) {}
+
+  LogicalResult
+  matchAndRewrite(vector::ShuffleOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    constexpr int64_t inWord = 4;
+    auto holdsWords = [](VectorType type) {
+      return type.getRank() == 1 && type.getElementTypeBitWidth() == 8 &&
+             type.getNumElements() % inWord == 0;
+    };
+    VectorType type = op.getResultVectorType(), first = op.getV1VectorType();
+    if (!holdsWords(type) || !holdsWords(first) ||
+        !holdsWords(op.getV2VectorType()))
+      return rewriter.notifyMatchFailure(op, "no words of bytes");
+    ArrayRef<int64_t> mask = op.getMask();
+    SmallVector<std::pair<Word, uint32_t>> words;
+    for (int64_t i = 0; i < type.getNumElements(); i += inWord) {
+      auto word = pick(mask.slice(i, inWord));
+      if (!word)
+        return rewriter.notifyMatchFailure(op, "bytes of three words");
+      words.push_back(*word);
+    }
+    Location loc = op.getLoc();
+    Type i32Type = rewriter.getI32Type();
+    auto wordsOf = [&](VectorType of) {
+      return VectorType::get({of.getNumElements() / inWord}, i32Type);
+    };
+    int64_t inFirst = first.getNumElements() / inWord;
+    Value v1 = LLVM::BitcastOp::create(rewriter, loc, wordsOf(first),
+                                       adaptor.getV1()),
+          v2 = LLVM::BitcastOp::create(
+              rewriter, loc, wordsOf(op.getV2VectorType()), adaptor.getV2());
+    auto wordAt = [&](int64_t number) -> Value {
+      bool second = number >= inFirst;
+      return LLVM::ExtractElementOp::create(
+          rewriter, loc, second ? v2 : v1,
+          i32(rewriter, loc, second ? number - inFirst : number));
+    };
+    Value all = LLVM::PoisonOp::create(rewriter, loc, wordsOf(type));
+    for (auto [i, word] : llvm::enumerate(words)) {
+      auto [from, selector] = word;
+      Value low = wordAt(from.first), high = wordAt(from.second);
+      Value permuted =
+          LLVM::CallIntrinsicOp::create(
+              rewriter, loc, i32Type,
+              rewriter.getStringAttr("llvm.amdgcn.perm"),
+              ValueRange{high, low,
+                         i32(rewriter, loc, static_cast<int32_t>(selector))})
+              .getResult(0);
+      all = LLVM::InsertElementOp::create(rewriter, loc, all, permuted,
+                                          i32(rewriter, loc, i));
+    }
+    rewriter.replaceOpWithNewOp<LLVM::BitcastOp>(
+        op, getTypeConverter()->convertType(type), all);
+    return success();
+  }
+
+private:
+  /// Two words, by their numbers in both operands.
+  using Word = std::pair<int64_t, int64_t>;
+
+  /// Which two words `bytes` are of, and the selector of them, the second
+  /// word's bytes from 4 on; nullopt if they are of more.
+  static std::optional<std::pair<Word, uint32_t>>
+  pick(ArrayRef<int64_t> bytes) {
+    std::optional<int64_t> low, high;
+    uint32_t selector = 0;
+    for (auto [place, byte] : llvm::enumerate(bytes)) {
+      // Any byte does where none is asked for.
+      if (byte < 0)
+        continue;
+      int64_t word = byte / 4;
+      if (!low)
+        low = word;
+      if (word != *low && !high)
+        high = word;
+      if (word != *low && word != *high)
+        return std::nullopt;
+      selector |= static_cast<uint32_t>(byte % 4 + (word == *low ? 0 : 4))
+                  << (8 * place);
+    }
+    int64_t only = low.value_or(0);
+    return std::pair(Word(only, high.value_or(only)), selector);
+  }
+};
+
 /// `kvbuffer.wave_barrier` to a bare barrier: LLVM's own would drain every
 /// copy in flight.
 struct LowerWaveBarrier : ConvertOpToLLVMPattern<WaveBarrierOp> {
@@ -676,9 +767,9 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
   converter.addConversion([](RangeType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
   });
-  patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerRangeCopy,
-               LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
-      converter);
+  patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerByteShuffle,
+               LowerRangeCopy, LowerWaveBarrier, LowerLaneAny, LowerLaneCount,
+               LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));

@@ -351,6 +351,33 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
   return vectors;
 }
 
+/// Four rows as columns: for each element of a row a vector of the four.
+static Values turnRows(ImplicitLocOpBuilder &b, ArrayRef<Value> rows) {
+  auto type = cast<VectorType>(rows.front().getType());
+  int64_t width = type.getNumElements();
+  auto shuffle = [&](Value x, Value y, ArrayRef<int64_t> which) -> Value {
+    return vector::ShuffleOp::create(b, x, y, which);
+  };
+  Values columns;
+  if (type.getElementTypeBitWidth() == 8 && width % 4 == 0) {
+    // Pairs of columns of two rows each make a word, as does a column of two
+    // such pairs: an instruction takes bytes of two words.
+    for (int64_t j = 0; j < width; j += 2) {
+      SmallVector<int64_t> pair{j, width + j, j + 1, width + j + 1};
+      Value front = shuffle(rows[0], rows[1], pair),
+            back = shuffle(rows[2], rows[3], pair);
+      columns.push_back(shuffle(front, back, {0, 1, 4, 5}));
+      columns.push_back(shuffle(front, back, {2, 3, 6, 7}));
+    }
+    return columns;
+  }
+  for (int64_t j = 0; j < width; ++j)
+    columns.push_back(shuffle(shuffle(rows[0], rows[1], {j, width + j}),
+                              shuffle(rows[2], rows[3], {j, width + j}),
+                              {0, 1, 2, 3}));
+  return columns;
+}
+
 void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
                                   ArrayRef<Value> vectors) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -389,13 +416,7 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
                                         emitLinear(b, piece.col, colImages));
     ArrayRef<Value> rows = vectors.slice(step * 4, 4);
     Value first = arith::AddIOp::create(b, slot, place);
-    for (int64_t j = 0; j < plan.width; ++j) {
-      Value low = vector::ShuffleOp::create(
-          b, rows[0], rows[1], ArrayRef<int64_t>{j, plan.width + j});
-      Value high = vector::ShuffleOp::create(
-          b, rows[2], rows[3], ArrayRef<int64_t>{j, plan.width + j});
-      Value keys = vector::ShuffleOp::create(b, low, high,
-                                             ArrayRef<int64_t>{0, 1, 2, 3});
+    for (auto [j, keys] : llvm::enumerate(turnRows(b, rows))) {
       int64_t image = layout->apply({{"col", j}}, "byte");
       // A slot begins at a multiple of what tells a piece's columns apart: one
       // address of a lane for all of them lives through a loop over slots.
