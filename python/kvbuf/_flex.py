@@ -133,20 +133,20 @@ class Traced:
     rows are as many as keys, so that windows by a row's number are those about its
     place."""
 
-    def __init__(self, score_mod, mask_mod, device, given):
+    def __init__(self, score_mod, mask_mod, device, given, mode=None):
         self.captures = _flex_trace.Captures()
         self.general = True
         #: Whether the score hides keys, besides a mask.
         self.hides_by_score = False
         score, conditions = SCORE, []
         if mask_mod is not None:
-            graph = _flex_trace.Graph(mask_mod, False, device, given)
+            graph = _flex_trace.Graph(mask_mod, False, device, given, mode)
             seen = _flex_trace.as_type(graph.expression(
                 self.captures, _flex_trace.MASK_PLACES), "i1")
             conditions += conjuncts(seen)
             self.general &= graph.general
         if score_mod is not None:
-            graph = _flex_trace.Graph(score_mod, True, device, given)
+            graph = _flex_trace.Graph(score_mod, True, device, given, mode)
             score, more = _shown(_flex_trace.as_type(graph.expression(
                 self.captures, _flex_trace.SCORE_PLACES), "f32"))
             conditions += more

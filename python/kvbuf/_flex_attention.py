@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import flex_attention as _torch_flex
 
-from . import _attention, _flex, _ops
+from . import _attention, _flex, _flex_compiled, _ops
 from ._library import Error
 from ._report import Record
 from ._settings import settings
@@ -119,23 +119,27 @@ def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want
         raise NotImplementedError(f"flex_attention {lost.partition(';')[0]}")
     rows, keys = query.shape[2], key.shape[2]
     regions = traced.regions(rows == keys)
-    captured, fields = [], {}
+    captured = []
     if regions.score or regions.visible:
         captured = traced.captures.tensors(given, query.device)
         traced.require_sizes(captured, {
             "batch": query.shape[0], "head": query.shape[1], "row": rows,
             "key": keys})
-        fields = {"score": regions.score, "visible": regions.visible,
-                  "captures": regions.captures}
     # A window alone is what a kernel has without lists. Keys that the score hides are
     # hidden in blocks, too, that the mask shows whole.
-    if lists and (alone or regions.visible) and not traced.hides_by_score:
-        kind, tensors = lists
-        captured = [*captured, *tensors]
-        fields = {"score": regions.score, "visible": regions.visible,
-                  "block_mask": kind, "captures": ",".join(filter(None, [
-                      fields.get("captures"),
-                      *(f"{x.ndim}:i32" for x in tensors)]))}
+    if not (alone or regions.visible) or traced.hides_by_score:
+        lists = None
+    return _launch(query, key, value, regions, captured, lists or ("", []), scale,
+                   want, convert)
+
+
+def _launch(query, key, value, regions, captured, lists, scale, want, convert):
+    """(out, lse or None) of the kernel of these Regions."""
+    kind, tensors = lists
+    given = [regions.captures] if regions.score or regions.visible else []
+    given += (f"{x.ndim}:i32" for x in tensors)
+    fields = {"score": regions.score, "visible": regions.visible, "block_mask": kind,
+              "captures": ",".join(filter(None, given))}
     ops = _ops.of(query)
     q, k, v = (x.transpose(1, 2) for x in (query, key, value))
     # In memory as torch has it: rows of a head lie together.
@@ -144,12 +148,54 @@ def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want
     request = _attention.build(
         ops, q, k, v, scale=scale, causal=regions.causal, left=regions.left,
         right=regions.right, softcap=regions.softcap, out=out, want_lse=want,
-        convert=convert, regions=fields, captured=captured)
+        convert=convert, regions=fields, captured=[*captured, *tensors])
     out, lse = _attention.run(ops, request, q)
     return out.transpose(1, 2), lse
 
 
-@torch.compiler.disable
+_flex_compiled.launch, _flex_compiled.record = _launch, record
+_is_operator = _flex_compiled.available()
+
+
+def _why_not(query, key, value, enable_gqa, return_aux, convert):
+    """Why a call that Dynamo traces is torch's; "" if it is not."""
+    try:
+        _wanted(False, return_aux)
+        _require_shapes(query, key, value, enable_gqa)
+    except (NotImplementedError, ValueError) as why:
+        return str(why)
+    lost = wants_derivatives(query, key, value)
+    if lost:
+        return f"flex_attention {lost.partition(';')[0]}"
+    if query.dtype not in (torch.bfloat16, torch.float16) and not (
+            convert and query.dtype == torch.float32):
+        return (f"q has type {str(query.dtype).removeprefix('torch.')}; expected "
+                "float16 or bfloat16")
+    return ""
+
+
+def _as_operator(query, key, value, score_mod, block_mask, scale, want, convert):
+    """(out, lse) while Dynamo traces."""
+    lists = _lists_of(block_mask, query, key)
+    alone = lists is not None and _is_of_lists(block_mask)
+    mask = _torch_flex.noop_mask if alone else _mask_of(block_mask, query, key)
+    if block_mask is None:
+        block_mask = _torch_flex._create_empty_block_mask(query, key)
+    parts = (*block_mask.as_tuple()[:-1], mask or _torch_flex.noop_mask)
+    return _flex_compiled.call(query, key, value, score_mod, parts, lists, alone,
+                               scale, want, convert)
+
+
+def _refused(why):
+    """Notes a call that is torch's, once a graph."""
+    record.refused[why] += 1
+    return True
+
+
+# Dynamo calls this function as it traces.
+_refused._dynamo_marked_constant = True
+
+
 def flex_attention(
         query: Tensor, key: Tensor, value: Tensor,
         score_mod: Callable | None = None,
@@ -167,7 +213,30 @@ def flex_attention(
     these. Tensors that they capture are read at each call. A row that sees no key
     is 0. ``kernel_options`` are hints to torch's kernels, and are not used.
 
-    What kvbuf does not take goes to torch: `flex_report` says what and why."""
+    What kvbuf does not take goes to torch: `flex_report` says what and why. Under
+    torch.compile a call is an operator of the graph, whose arguments are the captured
+    tensors."""
+    if _is_operator and torch.compiler.is_dynamo_compiling():
+        why = _why_not(query, key, value, enable_gqa, return_aux, settings.float32)
+        if why:
+            _refused(why)
+            return _by_torch(query, key, value, score_mod, block_mask, scale,
+                             enable_gqa, return_lse, kernel_options,
+                             return_aux=return_aux)
+        want = return_lse or (return_aux is not None and return_aux.lse)
+        out, lse = _as_operator(query, key, value, score_mod, block_mask, scale, want,
+                                settings.float32)
+        if return_aux is not None:
+            return out, _torch_flex.AuxOutput(lse=lse if want else None)
+        return (out, lse) if return_lse else out
+    return _run(query, key, value, score_mod, block_mask, scale, enable_gqa,
+                return_lse, kernel_options, return_aux)
+
+
+@torch.compiler.disable
+def _run(query, key, value, score_mod, block_mask, scale, enable_gqa, return_lse,
+         kernel_options, return_aux):
+    """flex_attention outside of graphs."""
     try:
         want = _wanted(return_lse, return_aux)
         out, lse = _by_kernel(query, key, value, score_mod, block_mask, scale,

@@ -124,10 +124,11 @@ def _compute(graph, node, given, done):
 
 
 class Graph:
-    """The recorded operators of one function."""
+    """The recorded operators of one function. `mode` is that of captured tensors that
+    are fakes."""
 
-    def __init__(self, function, score, device, given):
-        mode = FakeTensorMode(allow_non_fake_inputs=True)
+    def __init__(self, function, score, device, given, mode=None):
+        mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
         with mode:
             args = [torch.empty((), dtype=torch.int32, device=device)
                     for _ in range(4)]

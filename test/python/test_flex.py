@@ -254,17 +254,6 @@ def shifted(s, b, h, q, k):
 
 
 class Calls(Case):
-    def test_compiled(self):
-        def model(q, k, v, block_mask):
-            return kt.flex_attention(q * 1, k, v, alibi, block_mask).float()
-
-        block_mask = self.mask(documents)
-        q, k, v = self.operands()
-        out = torch.compile(model, backend="eager")(q, k, v, block_mask)
-        torch.testing.assert_close(
-            out.double(), by_torch(q, k, v, alibi, block_mask)[0], rtol=0, atol=2e-2)
-        self.assertEqual(_flex_attention.record.taken, 1)
-
     def test_partial(self):
         self.check(None, functools.partial(natten, width=4))
 
@@ -381,6 +370,140 @@ class Calls(Case):
         self.assertEqual(out.dtype, torch.float32)
         torch.testing.assert_close(out.double(), by_torch(
             q, k, v, None, self.mask(causal))[0], rtol=0, atol=2e-2)
+
+
+class Compiled(Case):
+    """A call is one operator of a graph, for all that it captures."""
+
+    def setUp(self):
+        super().setUp()
+        torch._dynamo.reset()
+
+    def compiled(self, model, backend="aot_eager", **more):
+        return torch.compile(model, backend=backend, fullgraph=True, **more)
+
+    def close(self, out, exact):
+        torch.testing.assert_close(out.double(), exact.double(), rtol=0, atol=2e-2)
+
+    def test_kinds(self):
+        """Those that have torch's published names, in one graph."""
+        q, k, v = self.operands()
+        masks = [self.mask(mask_mod) for mask_mod in (
+            causal, window, prefix_lm, documents, jagged, natten, booleans)]
+        scores = (alibi, alibi_of_heads, relative, from_the_end, capped, hidden,
+                  numbers)
+
+        def model(q, k, v, masks):
+            own = q.new_zeros(HEADS, dtype=torch.float32) + 0.5
+
+            def of_the_graph(s, b, h, row, key):
+                return s + own[h] * 2
+
+            return [kt.flex_attention(q * 1, k, v, score, mask, return_lse=True)
+                    for score, mask in zip((*scores, of_the_graph),
+                                           (*masks, None))]
+
+        for backend in "eager", "aot_eager":
+            results = self.compiled(model, backend)(q, k, v, masks)
+            for (out, lse), score, mask in zip(results, scores, masks):
+                exact, exact_lse = by_torch(q, k, v, score, mask)
+                self.close(out, exact)
+                torch.testing.assert_close(lse, exact_lse.float(), rtol=0, atol=2e-5)
+            torch.testing.assert_close(results[-1][1], by_torch(q, k, v)[1].float() + 1,
+                                       rtol=0, atol=2e-5)
+        self.assertEqual((_flex_attention.record.taken,
+                          sum(_flex_attention.record.refused.values())), (16, 0))
+
+    def test_captured_tensors_are_arguments(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.slopes = torch.nn.Parameter(SLOPES.clone(), requires_grad=False)
+
+            def forward(self, q, k, v, document):
+                def score(s, b, h, row, key):
+                    return torch.where(document[row] == document[key],
+                                       s + self.slopes[h] * (key - row), -math.inf)
+                return kt.flex_attention(q, k, v, score)
+
+        model = Model()
+        compiled = self.compiled(model, dynamic=True)
+        for rows in N, N + 3:
+            q, k, v = (torch.randn(BATCH, HEADS, rows, SIZE).bfloat16()
+                       for _ in "qkv")
+            document = torch.randint(0, 3, (rows,))
+
+            def score(s, b, h, row, key):
+                return torch.where(document[row] == document[key],
+                                   s + model.slopes[h] * (key - row), -math.inf)
+
+            with torch._dynamo.config.patch(error_on_recompile=True):
+                out = compiled(q, k, v, document)
+            self.close(out, by_torch(q, k, v, score)[0])
+            model.slopes.add_(0.5)
+        self.assertEqual(_flex_attention.record.taken, 2)
+
+    def test_lists(self):
+        rows, size = 130, 64
+        document = torch.arange(rows) // 70
+        q, k, v = (torch.randn(1, HEADS, rows, SIZE).bfloat16() for _ in "qkv")
+        of_function = theirs.create_block_mask(
+            lambda b, h, q, k: document[q] == document[k], None, None, rows, rows,
+            device="cpu", BLOCK_SIZE=size)
+        of_lists = theirs.BlockMask.from_kv_blocks(
+            torch.tensor([[[1, 2, 1]]]),
+            torch.tensor([[[[1, 0, 0], [2, 0, 0], [0, 0, 0]]]]),
+            BLOCK_SIZE=size, seq_lengths=(rows, rows))
+        tile = torch.arange(rows) // size
+        shown = torch.tensor([[0, 1, 0], [1, 0, 1], [1, 0, 0]])[tile][:, tile] > 0
+        s = (q.double() @ k.double().transpose(2, 3) * SIZE ** -0.5).masked_fill(
+            ~shown, -math.inf)
+        seen = []
+        with mock.patch.object(_attention, "on_run", seen.append):
+            compiled = self.compiled(lambda *a: kt.flex_attention(*a))
+            self.close(compiled(q, k, v, None, of_function),
+                       by_torch(q, k, v, None, of_function)[0])
+            self.close(compiled(q, k, v, None, of_lists), s.softmax(-1) @ v.double())
+        self.assertEqual([request.problem.block_mask for request in seen],
+                         ["64x64", "64x64 partly"])
+
+    def test_torchs(self):
+        """What no kernel takes is torch's, in the same graph, with the reason."""
+        def lgamma(s, b, h, row, key):
+            return s + torch.special.gammaln(row + 1.0)
+
+        def model(q, k, v, own):
+            return (kt.flex_attention(q, k, v, lgamma, return_lse=True),
+                    kt.flex_attention(q.float(), k.float(), v.float()),
+                    kt.flex_attention(q, k, v, lambda s, b, h, row, key: s + own[h]))
+
+        q, k, v = self.operands()
+        own = SLOPES.clone()
+        (out, lse), plain, last = self.compiled(model)(q, k, v, own)
+        exact, exact_lse = by_torch(q, k, v, lgamma)
+        self.close(out, exact)
+        torch.testing.assert_close(lse, exact_lse.float(), rtol=0, atol=1e-2)
+        self.close(plain, by_torch(q, k, v)[0])
+        self.close(last, by_torch(q, k, v, lambda s, b, h, row, key: s + own[h])[0])
+        self.assertEqual(dict(_flex_attention.record.refused), {
+            "aten.lgamma.default is no operator that kvbuf has as a region": 1,
+            "q has type float32; expected float16 or bfloat16": 1})
+        self.assertEqual(_flex_attention.record.taken, 1)
+
+    def test_gradients_are_torchs(self):
+        q, k, v = self.operands()
+        own, q = SLOPES.clone().requires_grad_(), q.requires_grad_()
+
+        def model(q, k, v, own):
+            return kt.flex_attention(q.detach(), k, v, functools.partial(
+                with_bias, own)), kt.flex_attention(q, k, v)
+
+        seen = torch.compile(model, backend="aot_eager")
+        # Torch has none on the host.
+        with self.assertRaisesRegex(Exception, "backward|gradient|grad|inference"):
+            seen(q, k, v, own)
+        self.assertTrue(_flex_attention.record.refused)
+        self.assertFalse(_flex_attention.record.taken)
 
 
 def branching(s, b, h, q, k):
