@@ -280,6 +280,18 @@ kvbufCallsMethod(void *(*PyLong_AsVoidPtr)(void *object));
 /** Releases calls, not their plans. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufCallsDestroy(kvbufCalls *calls);
 
+/** A handler of XLA's foreign-function interface (XLA_FFI_Handler, which takes
+ * an XLA_FFI_CallFrame and returns an XLA_FFI_Error or NULL): launches the plan
+ * of the call's attribute `number` (s64) on the call's buffers, arguments
+ * first, on XLA's stream. */
+KVBUF_RUNTIME_API void *kvbufXlaHandler(void *call_frame);
+
+/** From now on custom calls of this number are launches of `plan`, which takes
+ *  `tensor_count` tensors and is never destroyed; of one for each device that
+ * of the device that the calling thread works on. */
+KVBUF_RUNTIME_API int kvbufXlaAdd(int64_t number, kvbufPlan *plan,
+                                  size_t tensor_count);
+
 /** Releases a module. NULL is allowed. */
 KVBUF_RUNTIME_API void kvbufModuleUnload(kvbufModule *module);
 

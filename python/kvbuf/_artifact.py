@@ -305,13 +305,17 @@ class Artifact:
         """A launch on tensors of these shapes, strides and types, by the names
         of `__call__`; outputs are among them. Addresses come in this order."""
         given, sizes = self._sort({**tensors, **sizes})
-        views = {name: _tensors.view(name, t) for name, t in given.items()}
+        return self.plan_of({name: _tensors.view(name, t)
+                             for name, t in given.items()}, sizes)
+
+    def plan_of(self, views, sizes, device=None):
+        """`plan` of TensorViews, by the manifest's names, on a device."""
         size_array = (Size * max(len(sizes), 1))(
             *[Size(name.encode(), _size(name, value))
               for name, value in sizes.items()])
         packed, _keep = self._pack(views)
-        return _Plan(self._module(self._place(views, None)), packed, len(views),
-                     size_array, len(sizes))
+        return _Plan(self._module(device or self._place(views, None)), packed,
+                     len(views), size_array, len(sizes))
 
     def _launch(self, key, device, stream, arguments):
         """Any call; remembers a plan under `key` if that is not None."""

@@ -257,11 +257,7 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
     if target is None:
         target = _kernels.chip_on(name)
     kernel = _kernels.find(problem, target, schedule, emulated)
-    tensors = request.arguments(ops)
-    ops.before_launch(tensors.values())
-    kernel(**tensors, **request.sizes_of(kernel), device=device, stream=stream)
-    ops.after_launch(name)
-    return request.out, request.lse
+    return ops.launch(kernel, request, name, device, stream)
 
 
 def is_part(ops, k, v):
@@ -602,7 +598,8 @@ def attention(
     any library that speaks DLPack or ``__cuda_array_interface__``; the latter
     need ``out``, and JAX's cannot be written. Those in GPU memory run there, on
     their framework's current stream, those in host memory on the emulator. No
-    call waits for a device, but those on JAX's arrays, outside of its traces.
+    call waits for a device, but those on JAX's arrays; in functions that JAX traces
+    (jax.jit, vmap) a call is one of XLA's programs.
 
     Shapes, with H query heads, G key and value heads (H a multiple of G: query
     head h reads head h // (H / G)), head size D:
@@ -696,7 +693,8 @@ def attention(
                 v_descale=v_descale, kv_dtype=kv_dtype, batch_invariant=batch_invariant,
                 convert=convert, target=target, schedule=schedule,
                 device=device, stream=stream)
-    ops = _ops.of(q)
+    ops = _ops.of(q, k, v, sink, q_offsets, k_offsets, page_table, slots, lengths,
+                  alibi_slopes, bias, mask, tree, q_descale, k_descale, v_descale)
     left, right = check_window("window", window)
     causal = require_flag("causal", causal)
     if lengths_count not in ("all", "cached"):

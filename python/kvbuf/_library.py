@@ -65,6 +65,7 @@ _PROTOTYPES = {
     "kvbufPlanCreate": (c_void_p, [c_void_p, *_TENSORS]),
     "kvbufPlanLaunch": (c_int, [c_void_p, c_void_p, c_void_p]),
     "kvbufPlanDestroy": (None, [c_void_p]),
+    "kvbufXlaAdd": (c_int, [c_int64, c_void_p, c_size_t]),
     "kvbufCallsCreate": (c_void_p, [c_void_p, c_size_t, c_size_t, c_void_p]),
     "kvbufCallsDestroy": (None, [c_void_p]),
     "kvbufModuleReport": (c_char_p, [c_void_p]),

@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 
-from . import _kernels, _ops
+from . import _kernels, _ops, _tensors
 from ._attention import Tensor, require_rank, require_shape, require_type, shape_of
 
 #: Threads of a block.
@@ -189,6 +189,8 @@ def merge_states(outs: Tensor | Sequence[Tensor], lses: Tensor | Sequence[Tensor
         if _torch_state.is_operator("kvbuf.merge_states", outs, lses, out):
             from . import _merge_operator
             return _merge_operator.call(outs, lses, out)
+    _tensors.refuse_traced("outs", outs)
+    _tensors.refuse_traced("lses", lses)
     ops = _ops.of(outs)
     ragged = len(shape_of(outs)) == 4
     require_rank("outs", outs, 4 if ragged else 5,

@@ -33,6 +33,14 @@ class Framework:
     def after_launch(self, device):
         """Makes what the framework does next come after the launch."""
 
+    def launch(self, kernel, request, target, device, stream):
+        """(output, log-sum-exp or None) of a Request's kernel."""
+        tensors = request.arguments(self)
+        self.before_launch(tensors.values())
+        kernel(**tensors, **request.sizes_of(kernel), device=device, stream=stream)
+        self.after_launch(target)
+        return request.out, request.lse
+
     def require_writable(self, name, x, instead="take the result instead"):
         """ValueError for a tensor that no kernel may write; it ends with what to
         do ``instead``."""
@@ -282,7 +290,8 @@ class Numpy(Framework):
 
 class Jax(Numpy):
     """JAX's arrays, which nobody but JAX may change: results are new ones. JAX
-    knows nothing of launches, so the host waits before and after each."""
+    knows nothing of launches, so the host waits before and after each, but for those
+    in functions that it traces (_jax.Traced)."""
 
     frozen = True
 
@@ -410,8 +419,9 @@ class Foreign(Framework):
 _ops: dict = {}
 
 
-def of(x):
-    """The framework of a tensor."""
+def of(x, *others):
+    """The framework of a tensor, or what stands for it where JAX traces one of these,
+    and Nones."""
     kind = type(x)
     ops = _ops.get(kind)
     if ops is None:
@@ -421,8 +431,14 @@ def of(x):
         elif kind.__module__.split(".")[0] == "numpy":
             ops = Numpy()
         elif "jax" in sys.modules and isinstance(x, sys.modules["jax"].Array):
-            ops = Jax()
+            from . import _jax
+            ops = _jax.Traced() if _jax.is_traced(x) else Jax()
         else:
             ops = Foreign()
         _ops[kind] = ops
+    if type(ops) is Jax:
+        for other in others:
+            if other is not None and type(other) is not kind and isinstance(
+                    other, ops.jax.core.Tracer):
+                return of(other)
     return ops

@@ -102,8 +102,9 @@ def refuse_traced(name, tensor):
     jax = sys.modules.get("jax")
     if jax is not None and isinstance(tensor, jax.core.Tracer):
         raise NotImplementedError(
-            f"{name} is traced by JAX (jit, grad, vmap), which kernels of kvbuf are no "
-            "part of; call kvbuf outside of the traced function, on its results")
+            f"{name} is traced by JAX (jit, grad, vmap), which of kvbuf's functions "
+            "those of attention alone can be part of; call it outside of the traced "
+            "function, on its results")
 
 
 def _from_dlpack(name, tensor):

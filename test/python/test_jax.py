@@ -105,16 +105,67 @@ class Jax(unittest.TestCase):
         self.assertEqual(o.dtype, jnp.float32)
         self.close(o[0], exactly(*[exact(q[0])] * 3)[0])
 
+    def test_jit(self):
+        """Calls inside of what JAX compiles, on what it computes before."""
+        @jax.jit
+        def step(q, k, v, table, lengths, sink):
+            o, lse = kvbuf.attention(q * 1, k, v, page_table=table, lengths=lengths,
+                                     sink=sink, return_lse=True)
+            return o + o, lse
+
+        k, v = normal(20, 4, 16, 2, 64), normal(21, 4, 16, 2, 64)
+        table = jnp.array([[2, 0], [3, 1]], jnp.int32)
+        for q, counts in ((normal(22, 2, 1, 4, 64), (20, 3)),
+                          (normal(23, 2, 1, 4, 64), (7, 32)),
+                          (normal(24, 2, 5, 4, 64), (9, 31))):
+            sink = jnp.arange(4, dtype=jnp.float32) / 2
+            o, lse = step(q, k, v, table, jnp.array(counts, jnp.int32), sink)
+            for b, n in enumerate(counts):
+                keys = [exact(x[table[b]]).reshape(32, 2, 64)[:n] for x in (k, v)]
+                e, el = exactly(exact(q[b]), *keys)
+                # The sink has no value.
+                total = np.logaddexp(el, np.asarray(sink)[:, None])
+                self.close(o[b], 2 * e * np.exp(el - total).T[..., None], 6e-2)
+                self.close(lse[b], total, 1e-3)
+        # The emulator sees lengths that no cache can have.
+        with self.assertRaisesRegex(Exception, "kvbuf: .*k.lengths.* 33"):
+            jax.block_until_ready(step(q, k, v, table, jnp.array((33, 1), jnp.int32),
+                                       sink))
+
+    def test_jit_of_parts(self):
+        """One traced argument is enough; loops, maps and conversions."""
+        q = normal(25, 1, 4, 2, 64)
+        fixed = jax.jit(lambda sink: kvbuf.attention(q, q, q, sink=sink))
+        sink = jnp.ones(2)
+        self.assertTrue(jnp.array_equal(fixed(sink),
+                                        kvbuf.attention(q, q, q, sink=sink)))
+        many = normal(26, 3, 1, 4, 2, 64)
+        each = jnp.stack([kvbuf.attention(x, x, x, causal=True) for x in many])
+        by_scan = jax.lax.scan(lambda c, x: (c, kvbuf.attention(
+            x, x, x, causal=True)), 0, many)[1]
+        by_map = jax.vmap(lambda x: kvbuf.attention(x, x, x, causal=True))(many)
+        self.assertTrue(jnp.array_equal(by_scan, each))
+        self.assertTrue(jnp.array_equal(by_map, each))
+        x = normal(27, 1, 5, 2, 60, dtype=jnp.float32)
+        o = jax.jit(lambda x: kvbuf.attention(x, x, x, convert="float16"))(x)
+        self.assertEqual(o.dtype, jnp.float32)
+        self.close(o[0], exactly(*[exact(x[0])] * 3)[0])
+        o = jax.jit(lambda x: kt.flash_attn_func(x, x, x, causal=True))(q)
+        self.assertTrue(jnp.array_equal(o, kt.flash_attn_func(q, q, q, causal=True)))
+
     def test_refusals(self):
         q = normal(13, 1, 4, 1, 64)
         with self.assertRaisesRegex(ValueError, "out is an array of JAX's, which "
                                     "cannot be changed; take the result"):
             kvbuf.attention(q, q, q, out=q)
-        with self.assertRaisesRegex(NotImplementedError, "traced by JAX"):
-            jax.jit(lambda x: kvbuf.attention(x, x, x))(q)
-        # Whatever of a call is traced.
-        with self.assertRaisesRegex(NotImplementedError, "'sink' is traced by JAX"):
-            jax.jit(lambda x: kvbuf.attention(q, q, q, sink=x))(jnp.zeros(1))
+        with self.assertRaisesRegex(ValueError, "device and stream are given in a "
+                                    "function that JAX traces"):
+            jax.jit(lambda x: kvbuf.attention(x, x, x, device="emulator"))(q)
+        with self.assertRaisesRegex(NotImplementedError, "outs is traced by JAX .* "
+                                    "those of attention alone"):
+            jax.jit(lambda x: kvbuf.merge_states([q], [x]))(jnp.zeros((1, 1, 4)))
+        with self.assertRaisesRegex(ValueError, "cannot be differentiated"):
+            jax.grad(lambda x: kvbuf.attention(x, q, q).sum().astype(float))(q)
         kernel = kvbuf.compile(PROBLEM, target="sm_80")
         with self.assertRaisesRegex(NotImplementedError, "'q' is traced by JAX"):
             jax.vmap(lambda x: kernel(q=x, k=q, v=q))(q[None])

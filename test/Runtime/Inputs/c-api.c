@@ -135,6 +135,7 @@ int main(int argc, char **argv) {
   CHECK(kvbufPlanLaunch(NULL, addresses, NULL) == KVBUF_BAD_INPUT);
   kvbufPlanDestroy(plan);
   kvbufPlanDestroy(NULL);
+  CHECK(kvbufXlaAdd(1, NULL, 0) == KVBUF_BAD_INPUT);
   CHECK(!kvbufPlanCreate(module, tensors, 3, NULL, 0));
   CHECK(strstr(kvbufLastError(), "missing tensor 'o'"));
   CHECK(!kvbufPlanCreate(NULL, tensors, 4, NULL, 0));
