@@ -492,10 +492,15 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   range.setDescending(mask.boundsRight() && !schedule.getSumKeys() && !bounded);
   keyLo = range.getLo();
   Value hi = range.getHi(), fullHi = range.getFullHi();
+  Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value();
   if (bounded) {
     ScoreTile at{batch, head, row, Value(), queries, keys};
     VisibleBounds bounds = visibleBounds(b, op, args, at, BM);
     hi = arith::MinSIOp::create(b, hi, bounds.hi);
+    if (bounds.lo) {
+      keyLo = arith::MaxSIOp::create(b, keyLo, bounds.lo);
+      fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
+    }
     hi = arith::MaxSIOp::create(b, hi, keyLo);
     fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
   }
@@ -504,9 +509,9 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
     return arith::MaxSIOp::create(b, n, zero);
   };
   Value end = arith::CeilDivUIOp::create(b, positive(hi), bn);
-  Value begin = arith::DivUIOp::create(b, positive(range.getLo()), bn);
+  Value begin = arith::DivUIOp::create(b, positive(keyLo), bn);
   Value count = arith::SubIOp::create(b, end, begin);
-  EdgeTiles edges(b, range, fullHi, end, bn, mask);
+  EdgeTiles edges(b, fullLo, fullHi, end, bn);
   auto keyOf = [=, this](Value i) -> Value {
     Value last = arith::SubIOp::create(b, end, one);
     Value back = arith::SubIOp::create(b, last, i);
@@ -518,7 +523,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
           keyOf,
           /*isWhole=*/{},
           /*isCut=*/{},
-          /*partly=*/{},  !mask.boundsLeft()};
+          /*partly=*/{},  /*wholeAfterFirst=*/!fullLo};
 }
 
 TileProgram::KeyTiles TileProgram::tilesOfLists() {

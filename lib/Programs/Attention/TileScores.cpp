@@ -17,15 +17,15 @@
 using namespace mlir;
 using namespace kvbuf;
 
-EdgeTiles::EdgeTiles(ImplicitLocOpBuilder &b, KeyRangeOp range, Value fullHi,
-                     Value end, Value tileKeys, MaskAttr mask) {
+EdgeTiles::EdgeTiles(ImplicitLocOpBuilder &b, Value fullLo, Value fullHi,
+                     Value end, Value tileKeys) {
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value full = arith::MaxSIOp::create(b, fullHi, zero);
   Value fullEnd = arith::DivUIOp::create(b, full, tileKeys);
   right = arith::SubIOp::create(b, end, fullEnd);
-  if (!mask.boundsLeft())
+  if (!fullLo)
     return;
-  Value fullLo = arith::MaxSIOp::create(b, range.getFullLo(), zero);
+  fullLo = arith::MaxSIOp::create(b, fullLo, zero);
   Value fullBegin = arith::CeilDivUIOp::create(b, fullLo, tileKeys);
   left = arith::SubIOp::create(b, end, fullBegin);
 }

@@ -41,10 +41,16 @@ struct ScoreTile {
 class EdgeTiles {
 public:
   /// Of a loop whose iteration i has the tile before tile `end` - i, of
-  /// `tileKeys` keys each; `range` says which keys every row sees, up to
-  /// `fullHi`.
+  /// `tileKeys` keys each; every row sees the keys from `fullLo`, null: the
+  /// first, up to `fullHi`.
+  EdgeTiles(mlir::ImplicitLocOpBuilder &b, mlir::Value fullLo,
+            mlir::Value fullHi, mlir::Value end, mlir::Value tileKeys);
+  /// Likewise; every row sees the keys of `range`, but for those from `fullHi`
+  /// on.
   EdgeTiles(mlir::ImplicitLocOpBuilder &b, KeyRangeOp range, mlir::Value fullHi,
-            mlir::Value end, mlir::Value tileKeys, MaskAttr mask);
+            mlir::Value end, mlir::Value tileKeys, MaskAttr mask)
+      : EdgeTiles(b, mask.boundsLeft() ? range.getFullLo() : mlir::Value(),
+                  fullHi, end, tileKeys) {}
   /// The iterations before `first`.
   explicit EdgeTiles(mlir::Value first) : right(first) {}
 

@@ -37,7 +37,12 @@ static bool isOfSequence(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() == kBatch ||
            argument.getArgNumber() == kHead;
-  auto load = value.getDefiningOp<memref::LoadOp>();
+  // Of what is a sequence and a head in one.
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::DivUIOp, arith::RemUIOp>(op))
+    return isOfSequence(op->getOperand(0)) &&
+           getConstantIntValue(op->getOperand(1)).value_or(0) > 0;
+  auto load = dyn_cast<memref::LoadOp>(op);
   // A tensor of keys may be empty: a number by itself says nothing of its size.
   return load && isa<BlockArgument>(load.getMemRef()) &&
          llvm::all_of(llvm::enumerate(load.getIndices()), [&](auto index) {
@@ -79,37 +84,55 @@ static bool growsWithRows(Value value) {
 }
 
 namespace {
-/// A comparison that shows the keys before `end`, or that one, too.
-struct KeyEnd {
-  Value end;
-  bool inclusive;
+/// A comparison that shows the keys before a number, or from it on; of
+/// `beyond` not that one, or that one, too: the bound is the number and one.
+struct KeyBound {
+  Value number;
+  bool isEnd, beyond;
 };
 } // namespace
 
-static std::optional<KeyEnd> keyEndOf(Value condition) {
+static std::optional<KeyBound> keyBoundOf(Value condition) {
   auto cmp = condition.getDefiningOp<arith::CmpIOp>();
   if (!cmp)
     return std::nullopt;
-  Value lhs = cmp.getLhs(), rhs = cmp.getRhs();
+  auto isKey = [](Value value) {
+    auto argument = dyn_cast<BlockArgument>(stripCasts(value));
+    return argument && argument.getArgNumber() == kKey;
+  };
   using P = arith::CmpIPredicate;
   P predicate = cmp.getPredicate();
-  if (predicate == P::sgt || predicate == P::sge) {
-    std::swap(lhs, rhs);
-    predicate = predicate == P::sgt ? P::slt : P::sle;
-  }
-  auto key = dyn_cast<BlockArgument>(stripCasts(lhs));
-  if ((predicate != P::slt && predicate != P::sle) || !key ||
-      key.getArgNumber() != kKey || !growsWithRows(rhs))
+  bool isLess = predicate == P::slt || predicate == P::sle,
+       isMore = predicate == P::sgt || predicate == P::sge;
+  bool isLeft = isKey(cmp.getLhs());
+  Value number = isLeft ? cmp.getRhs() : cmp.getLhs();
+  if ((!isLess && !isMore) || !(isLeft || isKey(cmp.getRhs())) ||
+      !growsWithRows(number))
     return std::nullopt;
-  return KeyEnd{rhs, predicate == P::sle};
+  bool isEnd = isLess == isLeft;
+  bool isStrict = predicate == P::slt || predicate == P::sgt;
+  return KeyBound{number, isEnd, /*beyond=*/isEnd != isStrict};
+}
+
+/// Whether a condition shows keys from a number on.
+static bool hasStart(Value condition) {
+  if (std::optional<KeyBound> bound = keyBoundOf(condition))
+    return !bound->isEnd;
+  Operation *op = condition.getDefiningOp();
+  return isa<arith::AndIOp>(op) &&
+         (hasStart(op->getOperand(0)) || hasStart(op->getOperand(1)));
 }
 
 static bool isBounded(Value condition) {
-  if (keyEndOf(condition))
+  if (keyBoundOf(condition))
     return true;
   Operation *op = condition.getDefiningOp();
-  return op && isa<arith::AndIOp, arith::OrIOp>(op) &&
-         isBounded(op->getOperand(0)) && isBounded(op->getOperand(1));
+  if (!op || !isa<arith::AndIOp, arith::OrIOp>(op) ||
+      !isBounded(op->getOperand(0)) || !isBounded(op->getOperand(1)))
+    return false;
+  // What lies before an end or behind a start has a hole.
+  return isa<arith::AndIOp>(op) ||
+         (!hasStart(op->getOperand(0)) && !hasStart(op->getOperand(1)));
 }
 
 bool kvbuf::boundsKeys(AttentionOp op) {
@@ -147,23 +170,40 @@ static Value withinKeys(ImplicitLocOpBuilder &b, Value value, Value keys) {
   return value;
 }
 
-/// Where the keys end that a condition shows to the row that `known` has.
-static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                       IRMapping &known) {
-  std::optional<KeyEnd> end = keyEndOf(condition);
-  if (!end) {
-    Operation *op = condition.getDefiningOp();
-    Value lhs = endOfKeys(b, op->getOperand(0), keys, known),
-          rhs = endOfKeys(b, op->getOperand(1), keys, known);
-    if (isa<arith::AndIOp>(op))
-      return arith::MinSIOp::create(b, lhs, rhs);
-    return arith::MaxSIOp::create(b, lhs, rhs);
-  }
-  Value value = withinKeys(b, copyValue(b, end->end, known), keys);
-  if (end->inclusive)
+/// The bound of a comparison for the row that `known` has, up to `keys`.
+static Value boundOf(ImplicitLocOpBuilder &b, const KeyBound &bound, Value keys,
+                     IRMapping &known) {
+  Value value = withinKeys(b, copyValue(b, bound.number, known), keys);
+  if (bound.beyond)
     value = arith::AddIOp::create(
         b, value, arith::ConstantIndexOp::create(b, 1).getResult());
   return value;
+}
+
+/// Where the keys end that a condition shows to the row that `known` has.
+static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
+                       IRMapping &known) {
+  if (std::optional<KeyBound> bound = keyBoundOf(condition))
+    return bound->isEnd ? boundOf(b, *bound, keys, known) : keys;
+  Operation *op = condition.getDefiningOp();
+  Value lhs = endOfKeys(b, op->getOperand(0), keys, known),
+        rhs = endOfKeys(b, op->getOperand(1), keys, known);
+  if (isa<arith::AndIOp>(op))
+    return arith::MinSIOp::create(b, lhs, rhs);
+  return arith::MaxSIOp::create(b, lhs, rhs);
+}
+
+/// Where they begin; null: nothing says so.
+static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
+                         IRMapping &known) {
+  if (!hasStart(condition))
+    return {};
+  if (std::optional<KeyBound> bound = keyBoundOf(condition))
+    return arith::MinSIOp::create(b, boundOf(b, *bound, keys, known), keys);
+  Operation *op = condition.getDefiningOp();
+  Value lhs = startOfKeys(b, op->getOperand(0), keys, known),
+        rhs = startOfKeys(b, op->getOperand(1), keys, known);
+  return lhs && rhs ? arith::MaxSIOp::create(b, lhs, rhs) : lhs ? lhs : rhs;
 }
 
 VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
@@ -172,7 +212,7 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
   Region &region = op.getVisible();
   Value condition = cast<YieldOp>(region.front().getTerminator()).getValue();
   Value shift = arith::SubIOp::create(b, at.keys, at.queries);
-  auto endAt = [&](Value row) {
+  auto mapOf = [&](Value row) {
     IRMapping known;
     known.map(region.getArgument(kBatch), at.batch);
     known.map(region.getArgument(kHead), at.head);
@@ -183,12 +223,19 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
              region.getArguments().take_back(op.getCaptures().size()),
              op.getCaptures()))
       known.map(inside, args.lookup(capture));
-    return endOfKeys(b, condition, at.keys, known);
+    return known;
   };
-  // Ends grow with the row.
+  // Ends and starts grow with the row.
   Value last = arith::AddIOp::create(
       b, at.query, arith::ConstantIndexOp::create(b, rows - 1).getResult());
   Value final = arith::SubIOp::create(
       b, at.queries, arith::ConstantIndexOp::create(b, 1).getResult());
-  return {endAt(arith::MinSIOp::create(b, last, final)), endAt(at.query)};
+  IRMapping ofLast = mapOf(arith::MinSIOp::create(b, last, final));
+  VisibleBounds bounds;
+  bounds.hi = endOfKeys(b, condition, at.keys, ofLast);
+  bounds.fullLo = startOfKeys(b, condition, at.keys, ofLast);
+  IRMapping ofFirst = mapOf(at.query);
+  bounds.fullHi = endOfKeys(b, condition, at.keys, ofFirst);
+  bounds.lo = startOfKeys(b, condition, at.keys, ofFirst);
+  return bounds;
 }

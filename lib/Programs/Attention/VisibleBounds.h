@@ -14,15 +14,17 @@
 namespace kvbuf {
 
 /// What a function of visibility says of the keys of a tile of queries: none of
-/// its rows sees key `hi` or a later one, and all see the keys before `fullHi`.
+/// its rows sees key `hi` or a later one, and all see the keys before `fullHi`,
+/// but for those before `fullLo`; none sees a key before `lo`. Null: no bound
+/// on the left.
 struct VisibleBounds {
-  mlir::Value hi, fullHi;
+  mlir::Value lo, hi, fullLo, fullHi;
 };
 
-/// Whether a problem's function of visibility bounds the keys of a tile on the
-/// right: it compares the key with numbers that follow from the sequence and
-/// the head, or from the row and grow with it (a prefix, a row's own place),
-/// and joins such comparisons by `and` and `or`.
+/// Whether a problem's function of visibility bounds the keys of a tile: it
+/// compares the key with numbers that follow from the sequence and the head, or
+/// from the row and grow with it (a prefix, a row's own place), and joins such
+/// comparisons by `and`, and ends by `or`.
 bool boundsKeys(AttentionOp op);
 
 /// The bounds of a tile of `rows` rows from `at.query` on, of a problem for

@@ -1,5 +1,6 @@
 // Functions of visibility that bound keys on the right: tiles behind the bound of the last
-// row are not visited, and those before the bound of the first row are not masked.
+// row are not visited, and those before the bound of the first row are not masked. On the
+// left it is the other way round.
 
 // RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a | FileCheck %s
 
@@ -35,6 +36,61 @@ func.func @prefix(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %prefix: memref<?xi64>) {
       %first = arith.cmpi sgt, %end, %wide : i64
       %before = arith.cmpi sle, %key, %at : index
       %t = arith.ori %first, %before : i1
+      kvbuffer.yield %t : i1
+    }
+  return
+}
+
+// Padding on the left: the loop over tiles begins at the first row's first key, and masks
+// those up to the last row's.
+// CHECK-LABEL: gpu.func @starts(
+// CHECK-SAME:    %arg4: memref<?xi32>
+// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
+// CHECK:         memref.load %arg4
+// CHECK:         memref.load %arg4
+// CHECK:         %[[START:.*]] = arith.maxsi %{{.*}}, %c-1
+// CHECK-NEXT:    %[[KEY:.*]] = arith.minsi %[[START]], %keys
+// CHECK:         %[[LO:.*]] = arith.maxsi %lo, %[[KEY]] : index
+// CHECK-NEXT:    arith.maxsi %fullLo,
+// CHECK:         %[[BEGIN:.*]] = arith.maxsi %[[LO]],
+// CHECK-NEXT:    arith.divui %[[BEGIN]],
+// CHECK:         scf.for
+// CHECK:         scf.if
+// CHECK:           kvbuffer.map
+// CHECK:         } else {
+// CHECK-NEXT:      scf.yield %s
+func.func @starts(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %starts: memref<?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%starts : memref<?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %s: memref<?xi32>):
+      %two = arith.constant 2 : index
+      %sequence = arith.divui %batch, %two : index
+      %start = memref.load %s[%sequence] : memref<?xi32>
+      %n = arith.index_cast %key : index to i32
+      %from = arith.cmpi sge, %n, %start : i32
+      %before = arith.cmpi sge, %at, %key : index
+      %t = arith.andi %from, %before : i1
+      kvbuffer.yield %t : i1
+    }
+  return
+}
+
+// What is before an end or behind a start has a hole between them, and no bounds.
+// CHECK-LABEL: gpu.func @hole(
+// CHECK:         scf.if
+// CHECK:         } else {
+// CHECK:           kvbuffer.map
+func.func @hole(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %starts: memref<?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%starts : memref<?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %s: memref<?xi32>):
+      %start = memref.load %s[%batch] : memref<?xi32>
+      %n = arith.index_cast %key : index to i32
+      %from = arith.cmpi slt, %start, %n : i32
+      %before = arith.cmpi sge, %at, %key : index
+      %t = arith.ori %from, %before : i1
       kvbuffer.yield %t : i1
     }
   return
