@@ -88,6 +88,15 @@ def config(options):
         max_position_embeddings=1 << 17)
 
 
+def made(options, dtype):
+    """A model of random weights, which are drawn where they stay: on a host that takes
+    longer than all else. Not by `.to(torch.bfloat16)`, which would round the rotations'
+    frequencies."""
+    with torch.device(options.device):
+        return transformers.AutoModelForCausalLM.from_config(config(options),
+                                                             dtype=dtype).eval()
+
+
 def wait(device):
     if device == "cuda":
         torch.cuda.synchronize()
@@ -106,10 +115,9 @@ def check(texts, options, prompt):
     model = texts[KVBUF].model
     given = torch.randint(0, 32000, (options.batch, 4), device=options.device)
     room = prompt.shape[1] + 8
-    exact_model = transformers.AutoModelForCausalLM.from_config(
-        config(options), dtype=torch.float32).to(options.device)
+    exact_model = made(options, torch.float32)
     exact_model.load_state_dict(model.state_dict())
-    exact = Text(exact_model.eval(), EAGER, prompt, room).forced(given)
+    exact = Text(exact_model, EAGER, prompt, room).forced(given)
     del exact_model
     runs = {EAGER: Text(model, EAGER, prompt, room), **texts}
     return {name: (text.forced(given) - exact).abs().mean().item()
@@ -150,9 +158,7 @@ def main(arguments=None):
     options = parse(arguments)
     torch.manual_seed(0)
     registration = kvbuf.transformers.register(emulate=options.device == "cpu")
-    # Not by `.to(torch.bfloat16)`, which would round the rotations' frequencies.
-    model = transformers.AutoModelForCausalLM.from_config(
-        config(options), dtype=torch.bfloat16).to(options.device).eval()
+    model = made(options, torch.bfloat16)
     prompt = torch.randint(0, 32000, (options.batch, options.prompt),
                            device=options.device)
     names = [KVBUF, SDPA] + [EAGER] * options.eager
@@ -164,7 +170,8 @@ def main(arguments=None):
             text.record()
     errors = check(texts, options, prompt)
     for name, error in errors.items():
-        print(f"mean error of logits against fp32, {name}: {error:.3g}")
+        print(f"mean error of logits against fp32, {name}: {error:.3g}",
+              flush=True)
     bad = errors[KVBUF] > 1.5 * errors[EAGER] or bool(registration.refused)
     if registration.refused:
         print(f"torch computed attention: {dict(registration.refused)}")
