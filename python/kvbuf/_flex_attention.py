@@ -181,7 +181,9 @@ def _as_operator(query, key, value, score_mod, block_mask, scale, want, convert)
     mask = _torch_flex.noop_mask if alone else _mask_of(block_mask, query, key)
     if block_mask is None:
         block_mask = _torch_flex._create_empty_block_mask(query, key)
-    parts = (*block_mask.as_tuple()[:-1], mask or _torch_flex.noop_mask)
+    if mask is None:
+        mask = _torch_flex.noop_mask
+    parts = (*block_mask.as_tuple()[:-1], mask)
     return _flex_compiled.call(query, key, value, score_mod, parts, lists, alone,
                                scale, want, convert)
 

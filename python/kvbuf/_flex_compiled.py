@@ -117,9 +117,10 @@ def _traced(score_mod, mask_mod, score_captures, mask_captures, device):
             own = [_stand_in(x, mode, exactly) if isinstance(x, Tensor) else x
                    for x in given]
             traced = _flex.Traced(
-                score_mod and (lambda *a: score_mod(*a, *own[:count])),
-                mask_mod and (lambda *a: mask_mod(*a, *own[count:])), device, own,
-                mode)
+                None if score_mod is None else (
+                    lambda *a: score_mod(*a, *own[:count])),
+                None if mask_mod is None else (
+                    lambda *a: mask_mod(*a, *own[count:])), device, own, mode)
         # Sizes are in what is computed of tensors; not in elements that are read.
         if all(node.op == "get_attr" for node in traced.captures.nodes):
             break
@@ -239,7 +240,7 @@ def call(query, key, value, score_mod, block_mask, lists, alone, scale, lse, con
     kind, tensors = lists or ("", ())
     options = {"kind": kind, "lists": len(tensors), "alone": alone,
                "score": score_mod is not None, "lse": lse, "convert": convert}
-    return _functions(query, key, value, score_mod or _same,
+    return _functions(query, key, value, _same if score_mod is None else score_mod,
                       (*block_mask[:-1], *tensors, block_mask[-1]), scale, options)
 
 
