@@ -217,6 +217,12 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
+bool ScheduleLimits::stagesReads() const {
+  const MovingTeam *mover = schedule.movingTeam();
+  return mover && !mover->widens.warps && target.warpsPerMatrixGroup &&
+         !schedule.splitKeys() && !schedule.dividesColumns();
+}
+
 int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
                                    const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
@@ -230,7 +236,9 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   };
   // What is staged has 16 bits.
   constexpr int64_t outputBytes = 2;
-  return operands.bytes * depth * schedule.BM * qStages + outputBytes * output +
+  int64_t reads = stagesReads() ? operands.readBytes * kScoreStages : 0;
+  return reads * schedule.BM * schedule.BN +
+         operands.bytes * depth * schedule.BM * qStages + outputBytes * output +
          (rowBytes(operands.keyBytes, depth, false) +
           rowBytes(operands.valueBytes, valueDepth, operands.bytes == 1)) *
              schedule.stages * schedule.BN +
@@ -345,6 +353,8 @@ int64_t ScheduleLimits::registers(const TileOperands &operands) const {
                        operands.bytes * schedule.BN;
     if (schedule.qInRegs)
       elements += operands.bytes * depth;
+    if (stagesReads())
+      elements += operands.readBytes * schedule.BN;
     return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
            (operands.bytes == 1 ? target.workingRegistersOfBytes
                                 : target.workingRegisters);

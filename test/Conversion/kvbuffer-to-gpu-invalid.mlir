@@ -508,3 +508,25 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Lanes of other warps hold the rows of the operand.
+#acc = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1]>
+#a = #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [2, 1]>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @map() kernel attributes {known_block_size = array<i32: 64, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 16, BK = 16, warps = 2, mma_shape = [16, 8, 16]>} {
+      %s = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x16xf32, acc, #acc>
+      %b = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<32x16xbf16, a, #a>
+      // expected-error @below {{'kvbuffer.map' op has an input in the layout #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [2, 1]> of which lanes hold other elements than of the result in the layout #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [1, 1]>}}
+      %r = kvbuffer.map %s, %b : !kvbuffer.fragment<32x16xf32, acc, #acc>, !kvbuffer.fragment<32x16xbf16, a, #a> -> !kvbuffer.fragment<32x16xf32, acc, #acc> {
+      ^bb0(%x: f32, %y: bf16, %i: index, %j: index):
+        %z = arith.extf %y : bf16 to f32
+        %t = arith.addf %x, %z : f32
+        kvbuffer.yield %t : f32
+      }
+      gpu.return
+    }
+  }
+}

@@ -34,12 +34,18 @@ struct TileOperands {
   /// Whether query rows are ragged: where keys are split, a loop of its own has
   /// those that the launch does not know of.
   bool ragged = false;
+  /// Bytes of an element of a tensor that a function of scores reads by its row
+  /// and key; 0: of none.
+  int64_t readBytes = 0;
 };
 
 /// What a schedule takes of a chip, and why the chip does not have it. A reason
 /// is the rest of a message at the problem or the kernel, and names the limit.
 class ScheduleLimits {
 public:
+  /// Slots of tiles of such a tensor.
+  static constexpr int64_t kScoreStages = 2;
+
   /// `element`: the type, by its name in MLIR, of the operands whose
   /// instruction the schedule names.
   ScheduleLimits(const Schedule &schedule, const TargetInfo &target,
@@ -79,6 +85,10 @@ public:
   /// tile of keys: accumulators, queries and a place among sequences of any
   /// lengths would take more registers than a lane has.
   bool readsQueriesFromLds(const TileOperands &operands) const;
+  /// Whether tiles of a tensor that a function of scores reads by its row and
+  /// key come through LDS as those of keys do: a team moves them, and others
+  /// multiply in groups. Beside a team that widens there is no room for them.
+  bool stagesReads() const;
 
 private:
   /// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.

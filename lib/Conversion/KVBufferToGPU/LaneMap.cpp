@@ -160,6 +160,8 @@ private:
   llvm::DenseMap<std::pair<std::pair<StringRef, Value>, Value>, Value> pairs;
   llvm::DenseMap<std::pair<Value, int64_t>, Value> sums;
   llvm::DenseMap<std::pair<Value, Type>, Value> casts;
+  /// Words of two halves, as integers.
+  llvm::DenseMap<Value, Value> words;
 };
 
 } // namespace
@@ -449,10 +451,26 @@ bool MapLowering::widen(Operation &inner) {
     return false;
   // The upper half of the wide number. (NVIDIA's conversion is one of the slow
   // instructions, as exponentials are.)
-  Value half =
-      arith::BitcastOp::create(b, b.getI16Type(), materialize(extend.getIn()));
-  Value word = arith::ExtUIOp::create(b, b.getI32Type(), half);
-  Value bits = arith::ShLIOp::create(b, word, lower.i32(16));
+  Value narrow = materialize(extend.getIn()), bits;
+  auto part = narrow.getDefiningOp<vector::ExtractOp>();
+  if (part && part.getSourceVectorType().getNumElements() == 2 &&
+      part.getStaticPosition().size() == 1 && !part.hasDynamicPosition()) {
+    // Of a word of two, one instruction each.
+    Value &word = words[part.getSource()];
+    if (!word)
+      word = vector::ExtractOp::create(
+          b,
+          vector::BitCastOp::create(b, VectorType::get(1, b.getI32Type()),
+                                    part.getSource()),
+          ArrayRef<int64_t>{0});
+    bits = part.getStaticPosition()[0]
+               ? arith::AndIOp::create(b, word, lower.i32(-65536)).getResult()
+               : arith::ShLIOp::create(b, word, lower.i32(16)).getResult();
+  } else {
+    Value half = arith::BitcastOp::create(b, b.getI16Type(), narrow);
+    Value word = arith::ExtUIOp::create(b, b.getI32Type(), half);
+    bits = arith::ShLIOp::create(b, word, lower.i32(16));
+  }
   now[extend.getResult()] = {std::nullopt,
                              arith::BitcastOp::create(b, b.getF32Type(), bits)};
   return true;
@@ -587,15 +605,80 @@ static Operation *beforeProduct(LaneLowering &lower, MapOp op) {
   return isThere ? wait : nullptr;
 }
 
+namespace {
+/// Where a lane has the elements of an input that the result's registers stand
+/// for.
+class InputElements {
+public:
+  InputElements(LaneLowering &lower, Value input);
+  /// The element at a row and a column, less what depends on the lane.
+  Value at(LaneLowering &lower, std::pair<int64_t, int64_t> place) const {
+    auto [word, element] = places.lookup(place);
+    return lower.element(words[word], element);
+  }
+  /// Whether lanes hold of the input what they hold of an accumulator in
+  /// another layout.
+  bool liesAs(const FragmentLayout &other, FragmentType type) const;
+
+private:
+  const FragmentLayout &layout;
+  Values words;
+  llvm::DenseMap<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
+      places;
+};
+} // namespace
+
+InputElements::InputElements(LaneLowering &lower, Value input)
+    : layout(lower.layouts.of(cast<FragmentType>(input.getType()))),
+      words(lower.get(input)) {
+  auto type = cast<FragmentType>(input.getType());
+  // Accumulators are kept by atoms, operands by words.
+  int64_t registers = layout.registers(),
+          inWord = type.getRole() == Role::Acc ? registers : layout.words;
+  for (int64_t atom = 0, e = layout.atoms(type); atom < e; ++atom)
+    for (int64_t reg = 0; reg < registers; ++reg) {
+      int64_t cols = layout.atomCols(type), number = atom * registers + reg;
+      places[{layout.rowOffset(atom / cols, layout.rowPart(reg)),
+              atom % cols * layout.cols + layout.colOffset(reg)}] = {
+          number / inWord, number % inWord};
+    }
+}
+
+bool InputElements::liesAs(const FragmentLayout &other,
+                           FragmentType type) const {
+  for (unsigned bit = 0; bit < other.layout.inLog2("lane"); ++bit)
+    for (StringRef out : {"row", "col"})
+      if (layout.layout.basis("lane", bit, out) !=
+          other.layout.basis("lane", bit, out))
+        return false;
+  if (layout.rowWarps != other.rowWarps || layout.colWarps != other.colWarps)
+    return false;
+  int64_t cols = other.atomCols(type);
+  for (int64_t atom = 0, e = other.atoms(type); atom < e; ++atom)
+    for (int64_t reg = 0; reg < other.registers(); ++reg)
+      if (!places.contains({other.rowOffset(atom / cols, other.rowPart(reg)),
+                            atom % cols * other.cols + other.colOffset(reg)}))
+        return false;
+  return true;
+}
+
 /// The region's body, once for each element that the lane holds.
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getResult().getType();
   const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
-  SmallVector<Values> inputs;
-  for (Value input : op.getInputs())
-    inputs.push_back(lower.get(input));
+  SmallVector<InputElements> inputs;
+  for (Value input : op.getInputs()) {
+    inputs.emplace_back(lower, input);
+    if (!inputs.back().liesAs(atom, type))
+      return op.emitOpError()
+             << "has an input in the layout "
+             << cast<FragmentType>(input.getType()).getLayout()
+             << " of which lanes hold other elements than of the result in "
+                "the layout "
+             << type.getLayout();
+  }
   Block &body = op.getBody().front();
   // Coordinates fit 32 bits, as the problem's sizes do.
   auto base = [&](BlockArgument argument, Value inLane, Value first) -> Value {
@@ -607,7 +690,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   };
   llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
   MapLowering map(lower, op);
-  int64_t atoms = inputs[0].size(), registers = atom.registers();
+  int64_t atoms = atom.atoms(type), registers = atom.registers();
   llvm::SmallSet<int64_t, 8> rows, columns;
   auto placeOf = [&](int64_t index, int64_t reg) -> Place {
     return {Value(), atom.rowOffset(index / cols, atom.rowPart(reg)), Value(),
@@ -642,13 +725,14 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
           return failure();
   b.restoreInsertionPoint(behind);
   Values results;
-  for (auto [index, vector] : llvm::enumerate(inputs[0])) {
+  for (int64_t index = 0; index < atoms; ++index) {
     Values elements;
     for (int64_t reg = 0; reg < registers; ++reg) {
       SmallVector<Value> of;
-      for (const Values &input : inputs)
-        of.push_back(lower.element(input[index], reg));
-      FailureOr<Value> element = map.element(of, at(index, reg));
+      Place place = at(index, reg);
+      for (const InputElements &input : inputs)
+        of.push_back(input.at(lower, {place.row, place.col}));
+      FailureOr<Value> element = map.element(of, place);
       if (failed(element))
         return failure();
       elements.push_back(*element);

@@ -8,6 +8,7 @@
 
 #include "ProblemLimits.h"
 #include "CacheScales.h"
+#include "TiledReads.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
@@ -24,13 +25,15 @@ static int64_t bytesOf(Type element) {
 }
 
 TileOperands kvbuf::operandsOf(AttentionOp op) {
+  memref::LoadOp read = tiledReadOf(op);
   return {op.getHeadSize(),
           op.getValueHeadSize(),
           bytesOf(op.getElementType()),
           bytesOf(op.getKCacheType().getElementType()),
           bytesOf(op.getVCacheType().getElementType()),
           op.isLatent(),
-          op.isRagged()};
+          op.isRagged(),
+          read ? bytesOf(read.getMemRefType().getElementType()) : 0};
 }
 
 int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {

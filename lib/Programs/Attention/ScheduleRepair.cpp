@@ -8,7 +8,9 @@
 
 #include "ScheduleRepair.h"
 #include "CacheScales.h"
+#include "FarTiles.h"
 #include "ProblemLimits.h"
+#include "TiledReads.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Target/ScheduleLimits.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -147,7 +149,8 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
 /// What a problem's functions read tensors by.
 enum class ReadsBy { Nothing, Keys, RowsAndKeys };
 
-static ReadsBy readsBy(AttentionOp op) {
+/// `others`: loads that do not count.
+static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others) {
   ReadsBy most = ReadsBy::Nothing;
   for (Region *region : {&op.getVisible(), &op.getScore()}) {
     if (region->empty())
@@ -159,7 +162,7 @@ static ReadsBy readsBy(AttentionOp op) {
     getForwardSlice(region->getArgument(row + 1), &ofRow);
     getForwardSlice(region->getArgument(row + 2), &ofKey);
     for (Operation *reader : ofKey)
-      if (isa<memref::LoadOp>(reader))
+      if (isa<memref::LoadOp>(reader) && !llvm::is_contained(others, reader))
         most = std::max(most, ofRow.contains(reader) ? ReadsBy::RowsAndKeys
                                                      : ReadsBy::Keys);
   }
@@ -173,8 +176,18 @@ static ReadsBy readsBy(AttentionOp op) {
 static void repairForReads(AttentionOp op, const AskedSchedule &asked,
                            const TargetInfo &target, ScheduleChoice &choice) {
   constexpr int64_t ofKeys = 24, step = 16, fewest = 4 * step;
-  ReadsBy reads = readsBy(op);
-  if (!choice.producers || reads == ReadsBy::Nothing)
+  if (!choice.producers)
+    return;
+  memref::LoadOp staged = tiledReadOf(op);
+  if (staged && !limitsOf(op, Schedule::of(choice), target).stagesReads())
+    staged = nullptr;
+  // Tiles that read a number for each score where most read one are few.
+  SmallVector<Operation *> others;
+  if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))
+    others = followersOf(op, *distance);
+  others.push_back(staged);
+  ReadsBy reads = readsBy(op, others);
+  if (!staged && reads == ReadsBy::Nothing)
     return;
   TileOperands operands = operandsOf(op);
   int64_t page = op.getK().getType().getPageSize();
@@ -185,14 +198,23 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
     choice.BN = std::min(choice.BN, fewest);
   auto fits = [&] {
     // A warp of a group has 16 rows.
-    int64_t values = ofScores ? choice.BN * step / target.waveSize : ofKeys;
-    return ScheduleLimits(Schedule::of(choice), target).registers(operands) +
+    int64_t values = ofScores ? choice.BN * step / target.waveSize
+                     : reads == ReadsBy::Keys ? ofKeys
+                                              : 0;
+    return limitsOf(op, Schedule::of(choice), target).registers(operands) +
                values <=
            choice.consumerRegisters;
   };
+  auto hasMemory = [&] {
+    return limitsOf(op, Schedule::of(choice), target).sharedBytes(operands) <=
+           target.ldsBytes;
+  };
+  // A tile more is on its way where one of O would be written from.
+  if (staged && !hasMemory() && !asked.names("stage_output"))
+    choice.stageOutput = false;
   if (!fits() && !asked.names("q_in_regs"))
     choice.qInRegs = false;
-  while (shrinks && choice.BN > fewest && !fits())
+  while (shrinks && choice.BN > fewest && !(fits() && (!staged || hasMemory())))
     choice.BN -= step;
 }
 

@@ -10,7 +10,9 @@
 #include "Attention.h"
 #include "BlockLists.h"
 #include "CacheScales.h"
+#include "ProblemLimits.h"
 #include "TileScores.h"
+#include "TiledReads.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
@@ -570,6 +572,12 @@ void TileProgram::computeTile() {
       std::holds_alternative<Strips>(schedule.getValues()) ? schedule.getBK()
                                                            : BN,
       schedule.getStages());
+  std::optional<TiledRead> read;
+  memref::LoadOp readBy = tiledReadOf(op);
+  if (readBy && limitsOf(op, schedule.getStructure(), target).stagesReads())
+    read.emplace(b, op, readBy, args,
+                 ScoreTile{batch, head, row, Value(), queries, keys}, BM, BN,
+                 target);
   Value qtile = DramTileOp::create(b, tileType(op.getHeadSize(), element),
                                    operand(op.getQ()), at, left,
                                    /*validCols=*/Value(), IntegerAttr());
@@ -654,6 +662,10 @@ void TileProgram::computeTile() {
       at.loop = loop;
       at.bounded = boundsKeys(op);
       at.mayBeCut = mayBeCut;
+      if (read) {
+        at.read = read->fragmentAt(b, key);
+        at.readBy = readBy;
+      }
       if (tiles.isWhole && mayBeCut)
         at.wholly = tiles.isWhole(i);
       s = shapeScores(b, op, args, s, at,

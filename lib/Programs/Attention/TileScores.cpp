@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileScores.h"
+#include "FarTiles.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -193,12 +194,17 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   };
   // Rows of several heads are counted from the tile's first one.
   bool folded = tile.group > 1;
-  auto map = MapOp::create(b, scores.getType(), ValueRange{scores},
+  SmallVector<Value> inputs{scores};
+  if (tile.read)
+    inputs.push_back(tile.read);
+  auto map = MapOp::create(b, scores.getType(), inputs,
                            folded ? constant(0) : tile.query, tile.key);
   OpBuilder::InsertionGuard guard(b);
   Block *body = &map.getBody().emplaceBlock();
   Location loc = b.getLoc();
-  Value score = body->addArgument(b.getF32Type(), loc);
+  Value score = body->addArgument(b.getF32Type(), loc), read;
+  if (tile.read)
+    read = body->addArgument(tile.readBy->getResult(0).getType(), loc);
   Value ownRow = body->addArgument(b.getIndexType(), loc);
   Value ownKey = body->addArgument(b.getIndexType(), loc);
   b.setInsertionPointToStart(body);
@@ -213,12 +219,16 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   // A tile may go beyond the last row and key; the program's tensors, if it
   // reads any, do not.
   Value anyKey = ownKey;
-  bool readsAny = llvm::any_of(
-      ArrayRef<Region *>{&op.getScore(), &op.getVisible()}, [](Region *region) {
-        return region
-            ->walk([](memref::LoadOp) { return WalkResult::interrupt(); })
-            .wasInterrupted();
-      });
+  bool readsAny =
+      llvm::any_of(ArrayRef<Region *>{&op.getScore(), &op.getVisible()},
+                   [&](Region *region) {
+                     return region
+                         ->walk([&](memref::LoadOp load) {
+                           return load == tile.readBy ? WalkResult::advance()
+                                                      : WalkResult::interrupt();
+                         })
+                         .wasInterrupted();
+                   });
   Value zero = constant(0), one = constant(1);
   auto within = [&](Value index, Value count) {
     Value last = arith::SubIOp::create(b, count, one);
@@ -244,12 +254,15 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     for (Value capture : op.getCaptures())
       arguments.push_back(args.lookup(capture));
     values.map(region.getArguments(), arguments);
+    if (read)
+      values.map(tile.readBy->getResult(0), read);
     Operation *reader =
         scale != 1.0 && !first.empty() ? readerOfScore(region) : nullptr;
     if (!first.empty() && !(reader && foldsScale(*reader)))
       values.map(region.getArgument(0), scaled(first[0]));
     for (Operation &inner : region.front().without_terminator())
-      if (inner.getNumResults() && hoisted.contains(inner.getResult(0)))
+      if (&inner == tile.readBy ||
+          (inner.getNumResults() && hoisted.contains(inner.getResult(0))))
         continue;
       else if (&inner == reader && foldsScale(inner))
         values.map(inner.getResult(0), foldScale(b, inner, values, scale));
@@ -318,6 +331,18 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                : scores;
   };
 
+  // Where a team moves tiles, a branch costs less than what it spares. What is
+  // read for a tile is on its way while its product is.
+  auto type = cast<FragmentType>(scores.getType());
+  std::optional<ClampedDistance> distance;
+  if (op.getSchedule()->getMovingTeam() && tile.group == 1)
+    distance = clampedDistanceOf(op);
+  IRMapping ofTile(hoisted);
+  Value far;
+  if (distance)
+    far = isFar(b, op, *distance, args, tile, type.getRows(), type.getCols(),
+                ofTile);
+
   auto masked =
       scf::IfOp::create(b, TypeRange{scores.getType()}, edges.contain(b, i),
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
@@ -331,6 +356,18 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                             tile.keys, op.getMaskValue(), tile.group);
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
+  if (!far) {
+    scf::YieldOp::create(b, shaped(/*isEdge=*/false));
+    return masked.getResult(0);
+  }
+  auto branch = scf::IfOp::create(b, TypeRange{type}, far,
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  scf::YieldOp::create(b, branch.getResult(0));
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, mapOwnScores(b, op, args, scores, tile, ofTile, rest,
+                                       /*isEdge=*/false));
+  b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, shaped(/*isEdge=*/false));
   return masked.getResult(0);
 }

@@ -30,6 +30,10 @@ struct ScoreTile {
   bool mayBeCut = true;
   /// Whether a function of visibility hides keys of edge tiles alone.
   bool bounded = false;
+  /// What the function of scores reads by its row and key, where a fragment has
+  /// it, and the load that reads it; null: lanes read it.
+  mlir::Value read = {};
+  mlir::Operation *readBy = nullptr;
   /// The loop over tiles: what functions read for the sequence or the head
   /// alone stands before it. Null: where they are.
   mlir::Operation *loop = nullptr;

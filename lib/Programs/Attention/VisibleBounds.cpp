@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VisibleBounds.h"
+#include "RegionValues.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -19,16 +20,6 @@ enum VisibleArgument : unsigned { kBatch, kHead, kRow, kPosition, kKey };
 
 /// Sums of rows and such numbers fit 32 bits.
 static constexpr int64_t kFarNumber = int64_t(1) << 30;
-
-/// A value behind casts between integers, which keys and rows pass unchanged.
-static Value stripCasts(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<arith::IndexCastOp, arith::ExtSIOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
 
 /// Whether a value is the same for all rows and keys, and can be computed
 /// whether there are keys or not.
@@ -139,17 +130,6 @@ bool kvbuf::boundsKeys(AttentionOp op) {
   return !op.getVisible().empty() && !op.getBlockMaskAttr() &&
          isBounded(
              cast<YieldOp>(op.getVisible().front().getTerminator()).getValue());
-}
-
-/// Copies what `value` needs of its region.
-static Value copyValue(ImplicitLocOpBuilder &b, Value value, IRMapping &known) {
-  if (Value copy = known.lookupOrNull(value))
-    return copy;
-  Operation *op = value.getDefiningOp();
-  for (Value operand : op->getOperands())
-    copyValue(b, operand, known);
-  b.clone(*op, known);
-  return known.lookup(value);
 }
 
 /// `value`, of any integer type, as an index from -1 to `keys`: what is read

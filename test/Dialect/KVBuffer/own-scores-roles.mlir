@@ -84,3 +84,100 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
     }
   return
 }
+
+// A bias of 16 bits for each row and key comes through a ring, as tiles of keys do; the
+// map takes it beside the scores. One of 32 bits is read by lanes.
+// CHECK-LABEL: gpu.func @bias(
+// CHECK:         %[[RING:[a-z0-9_]+]] = kvbuffer.ring {{.*}}<192x96xf16, BK = 32, stages = 2
+// CHECK:         kvbuffer.team @consumers
+// CHECK:         scf.while (%{{.*}} = %true
+// CHECK:         scf.for
+// CHECK:           kvbuffer.mma_start
+// CHECK:           kvbuffer.mma_start
+// CHECK:           kvbuffer.turn_pass
+// CHECK-NEXT:      %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
+// CHECK-NEXT:      %[[BIAS:[a-z0-9_]+]] = kvbuffer.fragment_load %[[SLOT]][0, 0]
+// CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
+// CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
+// CHECK:           kvbuffer.map %[[S]], %[[BIAS]]
+// CHECK-NEXT:      ^bb0(%{{.*}}: f32, %[[B:.*]]: f16, %{{.*}}: index, %{{.*}}: index):
+// CHECK-NOT:         memref.load
+// CHECK:             arith.extf %[[B]]
+// CHECK:         kvbuffer.team @producers
+// CHECK:           %[[ALL_ROWS:.*]] = memref.dim %arg3, %c1
+// CHECK-NEXT:      %[[ROWS:.*]] = arith.subi %[[ALL_ROWS]], %[[ROW:[0-9a-z]+]]
+// CHECK:           %[[ALL_KEYS:.*]] = memref.dim %arg3, %c2
+// CHECK-NEXT:      %[[KEYS:.*]] = arith.subi %[[ALL_KEYS]], %[[KEY:[0-9a-z]+]]
+// CHECK:           kvbuffer.dram_tile %arg3[%{{[0-9a-z]+}}, %[[ROW]], %[[KEY]]] valid(%[[ROWS]], %[[KEYS]])
+// CHECK:           kvbuffer.ring_load %{{.*}} into %[[RING]]
+// CHECK-LABEL: gpu.func @wide_bias(
+// CHECK-NOT:     fragment_load
+// CHECK:           memref.load %arg3
+func.func @bias(%q: !qo, %k: !kv, %v: !kv, %bias: memref<2x?x?xf16>, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%bias : memref<2x?x?xf16>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<2x?x?xf16>):
+      %c2 = arith.constant 2 : index
+      %group = arith.divui %head, %c2 : index
+      %i = arith.index_cast %key : index to i32
+      %j = arith.index_cast %i : i32 to index
+      %x = memref.load %b[%group, %row, %j] : memref<2x?x?xf16>
+      %y = arith.extf %x : f16 to f32
+      %t = arith.addf %s, %y : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
+func.func @wide_bias(%q: !qo, %k: !kv, %v: !kv, %bias: memref<?x?xf32>, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%bias : memref<?x?xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<?x?xf32>):
+      %x = memref.load %b[%row, %key] : memref<?x?xf32>
+      %t = arith.addf %s, %x : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
+// A clamped distance: a tile whose distances all are beyond the ends reads one number,
+// for its first row and key; others read one a score. Tiles have their keys.
+// CHECK-LABEL: gpu.func @relative(
+// CHECK-SAME:    BM = 192, BN = 128,
+// CHECK:         kvbuffer.team @consumers
+// CHECK:         scf.while (%{{.*}} = %true
+// CHECK:         scf.for
+// CHECK:           kvbuffer.turn_pass
+// CHECK:           %[[FIRST:.*]] = arith.subi %[[KEY:[0-9a-z]+]], %[[ROW:[0-9a-z]+]]
+// CHECK-NEXT:      %[[AFTER:.*]] = arith.cmpi sge, %[[FIRST]], %c198
+// CHECK-NEXT:      %[[BEFORE:.*]] = arith.cmpi sle, %[[FIRST]], %c-134
+// CHECK-NEXT:      %[[FAR:.*]] = arith.ori %[[AFTER]], %[[BEFORE]]
+// CHECK:           %[[NUMBER:.*]] = memref.load
+// CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
+// CHECK:           scf.if %[[FAR]]
+// CHECK-NEXT:        kvbuffer.map %[[S]]
+// CHECK-NOT:           memref.load
+// CHECK:               arith.addf %{{.*}}, %[[NUMBER]]
+// CHECK:           } else {
+// CHECK-NEXT:        kvbuffer.map %[[S]]
+// CHECK:               memref.load
+// CHECK:           kvbuffer.online_softmax {{.*}}not_negative
+func.func @relative(%q: !qo, %k: !kv, %v: !kv, %table: memref<4x15xf32>, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%table : memref<4x15xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<4x15xf32>):
+      %c7 = arith.constant 7 : index
+      %cm7 = arith.constant -7 : index
+      %far = arith.subi %key, %row : index
+      %most = arith.minsi %far, %c7 : index
+      %least = arith.maxsi %cm7, %most : index
+      %i = arith.addi %least, %c7 : index
+      %x = memref.load %b[%head, %i] : memref<4x15xf32>
+      %t = arith.addf %s, %x : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}

@@ -45,12 +45,15 @@ LogicalResult MapOp::verify() {
   if (bool(getRow()) != bool(getCol()))
     return emitOpError("expected both coordinates, or none");
   FragmentType result = getResult().getType();
-  auto isLike = [&](FragmentType type) {
-    return type.getRole() == Role::Acc && type.getRows() == result.getRows() &&
+  auto isLike = [&](FragmentType type, bool mayBeOperand) {
+    return (type.getRole() == Role::Acc ||
+            (mayBeOperand && type.getRole() == Role::A)) &&
+           type.getRows() == result.getRows() &&
            type.getCols() == result.getCols();
   };
-  for (Type type : getInputs().getTypes())
-    if (!isLike(cast<FragmentType>(type)) || !isLike(result))
+  for (auto [i, type] : llvm::enumerate(getInputs().getTypes()))
+    if (!isLike(cast<FragmentType>(type), /*mayBeOperand=*/i > 0) ||
+        !isLike(result, false))
       return emitOpError() << "expected accumulators of one shape, got " << type
                            << " and " << result;
   return success();

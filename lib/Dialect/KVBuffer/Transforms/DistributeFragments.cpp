@@ -121,6 +121,7 @@ private:
   /// are narrower in LDS, where lanes read several at once; else empty.
   static SmallVector<int64_t> narrowOrder(const Product &product,
                                           MmaLayoutAttr acc, StringRef out);
+  void assignMapped();
   void turnStores();
   LogicalResult joinWarps();
   LogicalResult assignRest();
@@ -557,6 +558,17 @@ LogicalResult Distribution::assignOperands(const Product &product) {
 // The rest
 //===----------------------------------------------------------------------===//
 
+/// Operands that a function of elements takes beside accumulators lie as an
+/// operand of these would.
+void Distribution::assignMapped() {
+  kernel.walk([&](MapOp op) {
+    auto acc = dyn_cast_or_null<MmaLayoutAttr>(classOf(op.getResult()).layout);
+    for (Value input : op.getInputs())
+      if (acc && roleOf(input) == Role::A && !classOf(input).layout)
+        classOf(input).layout = acc.forOperand(Role::A);
+  });
+}
+
 /// Whether words of accumulators are words of an operand once they are
 /// transposed among the lanes, and not before.
 static bool liesTransposed(MmaLayoutAttr acc) {
@@ -865,6 +877,7 @@ LogicalResult Distribution::run() {
       return failure();
   if (failed(assignPartials()))
     return failure();
+  assignMapped();
   turnStores();
   assignPuts();
   if (failed(assignRest()))

@@ -31,6 +31,17 @@ using namespace kvbuf;
 
 namespace {
 
+/// Whether scores are what a function makes of them, on both sides of a branch
+/// if there is one.
+bool isMapped(Value scores) {
+  if (scores.getDefiningOp<MapOp>())
+    return true;
+  auto branch = scores.getDefiningOp<scf::IfOp>();
+  unsigned i = branch ? cast<OpResult>(scores).getResultNumber() : 0;
+  return branch && isMapped(branch.thenYield().getOperand(i)) &&
+         isMapped(branch.elseYield().getOperand(i));
+}
+
 /// The only softmax of a loop's body, if it finds the maximum that the loop
 /// carries among scores that are all there; else null.
 OnlineSoftmaxOp findSoftmax(scf::ForOp loop) {
@@ -41,7 +52,7 @@ OnlineSoftmaxOp findSoftmax(scf::ForOp loop) {
   // Capped scores are looked at ahead of being capped. Functions may hide keys,
   // which the order of integers allows; loops over tiles that a mask cuts are
   // too short to be worth it.
-  if ((softmax.getMasked() && !softmax.getScores().getDefiningOp<MapOp>()) ||
+  if ((softmax.getMasked() && !isMapped(softmax.getScores())) ||
       softmax.getRowMax() || softmax.getNotNegative() ||
       softmax.getScores().getDefiningOp<SoftcapOp>())
     return nullptr;

@@ -47,6 +47,8 @@ struct TileLoop {
   SmallVector<Output> outputs;
   /// All that the products' operands b need.
   OpSlice valueSlice;
+  /// All that other operands of what is done to the scores need.
+  OpSlice besideSlice;
   /// All that runs an iteration ahead of the products: scores, softmax and what
   /// they need.
   OpSlice ahead;
@@ -143,25 +145,36 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
 
   // What comes out of the matrix unit; all that is done to it stays with the
   // softmax, where the product of the tile before is in flight. A mask does for
-  // another reason, too: the loop can be split where masks end.
+  // another reason, too: the loop can be split where masks end. Branches do
+  // something else to the same scores.
   t.scores = softmax.getScores();
-  Block *unmasked = nullptr;
-  if (auto branch = t.scores.getDefiningOp<scf::IfOp>())
-    if (auto yield = branch.elseYield()) {
-      t.scores = yield.getOperand(cast<OpResult>(t.scores).getResultNumber());
-      unmasked = branch.elseBlock();
-    }
+  llvm::SmallPtrSet<Block *, 4> blocks{t.loop.getBody()};
+  SmallVector<Value> beside;
   while (Operation *op = t.scores.getDefiningOp()) {
+    if (auto branch = dyn_cast<scf::IfOp>(op);
+        branch && blocks.contains(op->getBlock()) && branch.elseBlock()) {
+      blocks.insert(branch.elseBlock());
+      t.scores = branch.elseYield().getOperand(
+          cast<OpResult>(t.scores).getResultNumber());
+      continue;
+    }
     if (!op->hasTrait<OpTrait::Elementwise>() ||
-        (op->getBlock() != t.loop.getBody() && op->getBlock() != unmasked))
+        !blocks.contains(op->getBlock()))
       break;
     t.scores = op->getOperand(0);
+    beside.append(op->operand_begin() + 1, op->operand_end());
   }
   why = "the scores, or what the weights are multiplied by, depend on what the "
         "loop carries";
   if (!collectSlice(t.scores, t.loop, t.scoreSlice) ||
-      !llvm::all_of(t.outputs, [&](Output &output) {
-        return collectSlice(output.product.getB(), t.loop, t.valueSlice);
+      !llvm::all_of(t.outputs,
+                    [&](Output &output) {
+                      return collectSlice(output.product.getB(), t.loop,
+                                          t.valueSlice);
+                    }) ||
+      !llvm::all_of(beside, [&](Value value) {
+        return !isa<FragmentType>(value.getType()) ||
+               collectSlice(value, t.loop, t.besideSlice);
       }))
     return std::nullopt;
   why = "the loop's step is not 1";
@@ -171,11 +184,12 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
   // done twice.
   for (Operation &op : t.loop.getBody()->without_terminator()) {
     bool ofScores = t.scoreSlice.contains(&op),
-         ofValues = t.valueSlice.contains(&op);
+         ofValues = t.valueSlice.contains(&op),
+         isBeside = t.besideSlice.contains(&op);
     why = ofScores ? "the scores and what the weights are multiplied by are "
                      "read from one slot; expected a load for each"
                    : "the loop does more than a softmax between two products";
-    if (!canRepeat(op) && ofScores == ofValues)
+    if (!canRepeat(op) && ofScores + ofValues + isBeside != 1)
       return std::nullopt;
   }
   t.ahead = t.scoreSlice;

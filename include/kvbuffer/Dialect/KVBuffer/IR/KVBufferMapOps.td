@@ -22,7 +22,9 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
   let description = [{
     Element (r, c) of the result is what the region yields for the inputs'
     elements (r, c) and the coordinates `row` + r and `col` + c; without `at`,
-    both begin at 0. Inputs and result are accumulators of one shape; the region's
+    both begin at 0. Inputs and result are accumulators of one shape; inputs behind
+    the first may be operands `a` of that shape, which are read from LDS, where a
+    lane holds the same elements of both. The region's
     arguments are one scalar an input, then the two coordinates. It may use any
     scalar of the program and read tensors; it runs for every element, also for
     rows and keys past the end of the problem's, so what it reads at coordinates
@@ -46,7 +48,7 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins
-    Arg<Variadic<KVBuffer_FragmentType>, "accumulators of one shape">:$inputs,
+    Arg<Variadic<KVBuffer_FragmentType>, "accumulators of one shape, operands behind the first">:$inputs,
     Arg<Optional<Index>, "the first row's coordinate">:$row,
     Arg<Optional<Index>, "the first column's coordinate">:$col);
   let results = (outs Res<KVBuffer_FragmentType, "accumulators of the same shape">:$result);

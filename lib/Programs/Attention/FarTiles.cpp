@@ -1,0 +1,164 @@
+//===- FarTiles.cpp - Tiles far from the diagonal -------------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FarTiles.h"
+#include "RegionValues.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+/// The arguments of a region of scores that follow the score.
+struct FunctionArguments {
+  enum : unsigned { Batch = 1, Head, Row, Position, Key };
+};
+} // namespace
+
+/// Distances and what they are clamped to are less.
+static constexpr int64_t kFarDistance = int64_t(1) << 29;
+
+/// The number of the argument that a value is, behind casts.
+static std::optional<unsigned> argumentOf(Value value) {
+  auto argument = dyn_cast<BlockArgument>(stripCasts(value));
+  return argument ? std::optional(argument.getArgNumber()) : std::nullopt;
+}
+
+/// The operand of an op beside which the other one is a number.
+template <typename OpTy>
+static Value besideNumber(Value value, int64_t &number) {
+  auto op = stripCasts(value).getDefiningOp<OpTy>();
+  if (!op)
+    return nullptr;
+  for (auto [operand, other] : {std::pair(op.getLhs(), op.getRhs()),
+                                std::pair(op.getRhs(), op.getLhs())})
+    if (std::optional<int64_t> constant = getConstantIntValue(other);
+        constant && std::abs(*constant) < kFarDistance) {
+      number = *constant;
+      return operand;
+    }
+  return nullptr;
+}
+
+static std::optional<ClampedDistance> matchClamp(Operation *op) {
+  ClampedDistance found{op, false, false, 0, 0};
+  if (op->getNumResults() != 1)
+    return std::nullopt;
+  Value result = op->getResult(0), inner;
+  if (isa<arith::MinSIOp>(op) &&
+      (inner = besideNumber<arith::MinSIOp>(result, found.most)))
+    inner = besideNumber<arith::MaxSIOp>(inner, found.least);
+  else if (isa<arith::MaxSIOp>(op) &&
+           (inner = besideNumber<arith::MaxSIOp>(result, found.least)))
+    inner = besideNumber<arith::MinSIOp>(inner, found.most);
+  auto sub = inner ? stripCasts(inner).getDefiningOp<arith::SubIOp>() : nullptr;
+  if (!sub || found.least > found.most)
+    return std::nullopt;
+  std::optional<unsigned> lhs = argumentOf(sub.getLhs()),
+                          rhs = argumentOf(sub.getRhs());
+  auto isRow = [](std::optional<unsigned> number) {
+    return number == FunctionArguments::Row ||
+           number == FunctionArguments::Position;
+  };
+  found.fromRow = lhs == FunctionArguments::Key && isRow(rhs);
+  if (!found.fromRow && !(rhs == FunctionArguments::Key && isRow(lhs)))
+    return std::nullopt;
+  found.ofPosition = (found.fromRow ? rhs : lhs) == FunctionArguments::Position;
+  return found;
+}
+
+SmallVector<Operation *> kvbuf::followersOf(AttentionOp op,
+                                            const ClampedDistance &distance) {
+  Block &body = op.getScore().front();
+  llvm::DenseSet<Value> same, following;
+  unsigned captures = op.getCaptures().size();
+  same.insert_range(body.getArguments().take_back(captures));
+  same.insert(body.getArgument(FunctionArguments::Batch));
+  same.insert(body.getArgument(FunctionArguments::Head));
+  following.insert(distance.clamp->getResult(0));
+  SmallVector<Operation *> followers;
+  for (Operation &inner : body.without_terminator()) {
+    auto any = [&](const llvm::DenseSet<Value> &set) {
+      return llvm::any_of(inner.getOperands(),
+                          [&](Value value) { return set.contains(value); });
+    };
+    if (&inner == distance.clamp || inner.getNumRegions() ||
+        !(isPure(&inner) || isa<memref::LoadOp>(inner)) ||
+        !llvm::all_of(inner.getOperands(), [&](Value value) {
+          return same.contains(value) || following.contains(value);
+        }))
+      continue;
+    if (any(following)) {
+      following.insert_range(inner.getResults());
+      followers.push_back(&inner);
+    } else {
+      same.insert_range(inner.getResults());
+    }
+  }
+  return followers;
+}
+
+std::optional<ClampedDistance> kvbuf::clampedDistanceOf(AttentionOp op) {
+  if (op.getScore().empty())
+    return std::nullopt;
+  for (Operation &inner : op.getScore().front())
+    if (std::optional<ClampedDistance> found = matchClamp(&inner))
+      if (llvm::any_of(followersOf(op, *found), llvm::IsaPred<memref::LoadOp>))
+        return found;
+  return std::nullopt;
+}
+
+Value kvbuf::isFar(ImplicitLocOpBuilder &b, AttentionOp op,
+                   const ClampedDistance &distance, const IRMapping &args,
+                   const ScoreTile &tile, int64_t rows, int64_t keys,
+                   IRMapping &known) {
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value row = tile.query;
+  if (distance.ofPosition) {
+    Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
+    row = arith::AddIOp::create(b, row, shift);
+  }
+  // Of the first row and key; others are so much nearer and farther.
+  Value first = distance.fromRow ? arith::SubIOp::create(b, tile.key, row)
+                                 : arith::SubIOp::create(b, row, tile.key);
+  int64_t below = (distance.fromRow ? rows : keys) - 1,
+          above = (distance.fromRow ? keys : rows) - 1;
+  using Predicate = arith::CmpIPredicate;
+  Value isBehind = arith::CmpIOp::create(b, Predicate::sge, first,
+                                         number(distance.most + below));
+  Value isBefore = arith::CmpIOp::create(b, Predicate::sle, first,
+                                         number(distance.least - above));
+  Value far = arith::OrIOp::create(b, isBehind, isBefore);
+
+  Value clamped = arith::MaxSIOp::create(b, first, number(distance.least));
+  clamped = arith::MinSIOp::create(b, clamped, number(distance.most));
+  Value result = distance.clamp->getResult(0);
+  if (result.getType() != clamped.getType())
+    clamped = arith::IndexCastOp::create(b, result.getType(), clamped);
+  Region &region = op.getScore();
+  IRMapping values(known);
+  values.map(result, clamped);
+  values.map(region.getArgument(FunctionArguments::Batch), tile.batch);
+  values.map(region.getArgument(FunctionArguments::Head), tile.head);
+  for (auto [inside, capture] :
+       llvm::zip_equal(region.getArguments().take_back(op.getCaptures().size()),
+                       op.getCaptures()))
+    values.map(inside, args.lookup(capture));
+  for (Operation *follower : followersOf(op, distance)) {
+    for (Value value : follower->getResults())
+      copyValue(b, value, values);
+    for (Value value : follower->getResults())
+      known.map(value, values.lookup(value));
+  }
+  return far;
+}
