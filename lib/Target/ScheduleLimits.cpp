@@ -342,15 +342,37 @@ int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
 // Registers
 //===----------------------------------------------------------------------===//
 
+bool ScheduleLimits::addsApart(const TileOperands &operands) const {
+  return operands.bytes == 1 && target.float8SumBits &&
+         schedule.accumulate == Accumulation::TwoLevel;
+}
+
+int64_t ScheduleLimits::columnsApart(const TileOperands &operands) const {
+  // Of 16 rows a warp 128 columns of accumulators are 64 registers a lane. With
+  // parts of 64 columns, too, two of which are 64, the assembler spills.
+  constexpr int64_t whole = 128, part = 32;
+  int64_t columns = paddedSizes(operands).second;
+  return schedule.movingTeam() && addsApart(operands) && columns > whole &&
+                 columns % part == 0
+             ? part
+             : columns;
+}
+
 int64_t ScheduleLimits::registers(const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
   if (schedule.movingTeam()) {
     // O and S in fp32, P and, where it stays in registers, Q; of bytes the
     // product of a tile, which is added to O, too.
-    bool isApart = operands.bytes == 1 && target.float8SumBits &&
-                   schedule.accumulate == Accumulation::TwoLevel;
-    int64_t elements = 4 * (valueDepth * (isApart ? 2 : 1) + schedule.BN) +
-                       operands.bytes * schedule.BN;
+    int64_t scores = 4 * schedule.BN, weights = operands.bytes * schedule.BN;
+    bool isApart = addsApart(operands);
+    // Of parts two are in flight.
+    int64_t apart =
+        isApart ? 4 * std::min(valueDepth, 2 * columnsApart(operands)) : 0;
+    bool overlaps = std::holds_alternative<SoftmaxAhead>(schedule.ahead);
+    int64_t elements =
+        4 * valueDepth + (overlaps || !isApart
+                              ? scores + weights + apart
+                              : std::max(scores, weights + apart));
     if (schedule.qInRegs)
       elements += operands.bytes * depth;
     if (stagesReads())
@@ -443,7 +465,7 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
   int64_t started = equalShare(),
           accumulators =
               schedule.rowsOfWarp() *
-              std::max<int64_t>(schedule.BN, paddedSizes(operands).second) /
+              std::max<int64_t>(schedule.BN, columnsApart(operands)) /
               target.waveSize;
   if (target.warpsPerMatrixGroup && accumulators + kBesideProduct > started)
     return ("a product of " + Twine(accumulators) +

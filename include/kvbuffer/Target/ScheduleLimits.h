@@ -75,6 +75,10 @@ public:
   /// Registers of a lane that multiplies for accumulators and P, which no
   /// compiler can save; two tiles of scores where they overlap.
   int64_t registers(const TileOperands &operands) const;
+  /// Columns of a product of weights and values that come out of the matrix
+  /// unit at a time: all, or, where such products are added to the accumulators
+  /// apart and registers do not hold both, a part of them.
+  int64_t columnsApart(const TileOperands &operands) const;
   /// Whether tiles of split keys are within the shared memory of a block and
   /// the registers of a lane.
   bool hasRoom(const TileOperands &operands) const {
@@ -91,6 +95,9 @@ public:
   bool stagesReads() const;
 
 private:
+  /// Whether the product of a tile is added to those before it by vector
+  /// instructions.
+  bool addsApart(const TileOperands &operands) const;
   /// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.
   std::pair<int64_t, int64_t> paddedSizes(const TileOperands &operands) const;
   const MatrixInstruction *instruction() const;

@@ -170,6 +170,12 @@ private:
   /// Adds to `acc` the weighted tile of V at `key`, which comes likewise.
   Value multiplyValues(ArrayRef<Weighted> weighted, Value cache,
                        TypedValue<BufferType> buffer, Value key, Value acc);
+  /// Accumulators of neighbouring columns, rescaled, and the products of the
+  /// weights and such columns of a tile of values, which are added up apart:
+  /// the next is in flight while one is added.
+  SmallVector<Value> addValues(OnlineSoftmaxOp softmax, Value cache,
+                               TypedValue<BufferType> buffer, Value key,
+                               ValueRange accs);
   /// The same by strips of as many keys as a slot has rows.
   Value multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
                        TypedValue<BufferType> buffer, Value key, Value acc);
@@ -199,9 +205,12 @@ private:
   /// Those of the blocks that the problem's lists name.
   KeyTiles tilesOfLists();
   void computeTile();
+  /// The sum of two accumulators.
+  Value addUp(Value one, Value other);
   /// `count` tiles of keys in parts of the schedule's `sum_keys`, whose sums
   /// are added up. `init`: the accumulator, the maxima and the sums of weights
-  /// to begin with; `sumTiles` makes the loop over the tiles of a part, from
+  /// to begin with, and, where accumulators have a part of the columns each,
+  /// the others; `sumTiles` makes the loop over the tiles of a part, from
   /// such a state on. Returns the loop over the parts.
   scf::ForOp
   sumInParts(Value count, ValueRange init,
@@ -307,6 +316,31 @@ Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
     }
   }
   return acc;
+}
+
+SmallVector<Value> TileProgram::addValues(OnlineSoftmaxOp softmax, Value cache,
+                                          TypedValue<BufferType> buffer,
+                                          Value key, ValueRange accs) {
+  auto type = cast<FragmentType>(accs.front().getType());
+  int64_t rows = buffer.getType().getParams().getBN(), cols = type.getCols();
+  Value staged = stageBlock(cacheTile(cache, key, schedule.getBN()), buffer,
+                            /*block=*/0);
+  auto multiply = [&](int64_t first) -> Value {
+    Value v = FragmentLoadOp::create(b, fragment(rows, cols, values, Role::B),
+                                     staged, 0, first);
+    return MmaOp::create(b, softmax.getP(), v, fill(type, 0.0f),
+                         /*transpose_b=*/false, /*column=*/0);
+  };
+  SmallVector<Value> sums;
+  Value product = multiply(0);
+  for (auto [i, acc] : llvm::enumerate(accs)) {
+    int64_t next = i + 1;
+    Value after = next < int64_t(accs.size()) ? multiply(next * cols) : Value();
+    sums.push_back(
+        RescaleOp::create(b, type, acc, softmax.getRescale(), product));
+    product = after;
+  }
+  return sums;
 }
 
 Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
@@ -440,6 +474,21 @@ void TileProgram::build() {
   computeTile();
 }
 
+Value TileProgram::addUp(Value one, Value other) {
+  auto sum = MapOp::create(b, one.getType(), ValueRange{one, other},
+                           /*row=*/Value(), /*col=*/Value());
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &sum.getBody().emplaceBlock();
+  for (Type type : {Type(b.getF32Type()), Type(b.getF32Type()),
+                    Type(b.getIndexType()), Type(b.getIndexType())})
+    body->addArgument(type, b.getLoc());
+  b.setInsertionPointToStart(body);
+  YieldOp::create(
+      b, arith::AddFOp::create(b, body->getArgument(0), body->getArgument(1))
+             .getResult());
+  return sum.getResult();
+}
+
 scf::ForOp TileProgram::sumInParts(
     Value count, ValueRange init,
     function_ref<scf::ForOp(Value, Value, ValueRange)> sumTiles) {
@@ -450,13 +499,16 @@ scf::ForOp TileProgram::sumInParts(
       b, zero, arith::CeilDivUIOp::create(b, count, part), one, init);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(parts.getBody());
-  Value before = parts.getRegionIterArg(0), max = parts.getRegionIterArg(1);
+  Value max = parts.getRegionIterArg(1);
   Value first = arith::MulIOp::create(b, parts.getInductionVar(), part);
   Value last = arith::MinSIOp::create(
       b, arith::AddIOp::create(b, first, part).getResult(), count);
-  auto accType = cast<FragmentType>(before.getType());
-  scf::ForOp loop = sumTiles(
-      first, last, {fill(accType, 0.0f), max, parts.getRegionIterArg(2)});
+  SmallVector<Value> state(parts.getRegionIterArgs());
+  auto isSum = [](size_t i) { return i != 1 && i != 2; };
+  for (auto [i, value] : llvm::enumerate(state))
+    if (isSum(i))
+      value = fill(cast<FragmentType>(value.getType()), 0.0f);
+  scf::ForOp loop = sumTiles(first, last, state);
 
   // What goes from one maximum to the next is what a softmax gives for a tile
   // whose scores are the next one.
@@ -468,20 +520,15 @@ scf::ForOp TileProgram::sumInParts(
       b, tileType, rowType, rowType, rowType, tile, max, fill(rowType, 0.0f),
       b.getF32FloatAttr(softmaxScaleOf(op)), /*masked=*/b.getUnitAttr(),
       unboundedScoresOf(op));
-  Value rescaled = RescaleOp::create(b, before, softmax.getRescale());
-  auto sum = MapOp::create(b, accType, ValueRange{rescaled, loop.getResult(0)},
-                           /*row=*/Value(), /*col=*/Value());
-  scf::YieldOp::create(
-      b, ValueRange{sum.getResult(), loop.getResult(1), loop.getResult(2)});
-  Block *body = &sum.getBody().emplaceBlock();
-  Location loc = b.getLoc();
-  for (Type type : {Type(b.getF32Type()), Type(b.getF32Type()),
-                    Type(b.getIndexType()), Type(b.getIndexType())})
-    body->addArgument(type, loc);
-  b.setInsertionPointToStart(body);
-  YieldOp::create(
-      b, arith::AddFOp::create(b, body->getArgument(0), body->getArgument(1))
-             .getResult());
+  SmallVector<Value> results(loop.getResults());
+  for (auto [i, value] : llvm::enumerate(results)) {
+    if (!isSum(i))
+      continue;
+    Value rescaled =
+        RescaleOp::create(b, parts.getRegionIterArg(i), softmax.getRescale());
+    value = addUp(rescaled, value);
+  }
+  scf::YieldOp::create(b, results);
   return parts;
 }
 
@@ -590,7 +637,13 @@ void TileProgram::computeTile() {
         LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
   }
 
-  FragmentType accType = fragment(BM, valueDepth, b.getF32Type(), Role::Acc);
+  // Where registers have no room for the product of a tile beside all of the
+  // accumulators, these are parts of a few columns each.
+  bool apart = addsTilesApart(op, target);
+  int64_t accCols = limitsOf(op, schedule.getStructure(), target)
+                        .columnsApart(operandsOf(op));
+  int64_t accParts = valueDepth / accCols;
+  FragmentType accType = fragment(BM, accCols, b.getF32Type(), Role::Acc);
   FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
   FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
   FragmentType pType = fragment(BM, BN, weights, Role::A);
@@ -605,6 +658,7 @@ void TileProgram::computeTile() {
       fill(accType, 0.0f),
       fill(rowType, -std::numeric_limits<float>::infinity()),
       fill(rowType, 0.0f)};
+  init.append(accParts - 1, init.front());
   CacheScales scales(b, batch, kvHead);
   Value kScale = scales.ofHead(k);
   Value kFactor = scales.fit(op, target, qf, rowType, kScale);
@@ -614,19 +668,19 @@ void TileProgram::computeTile() {
   float gain = weightGain(weights);
   bool scalesWeights = isScaledByToken(op.getV().getType()) ||
                        (gain != 1 && !schedule.getMovingTeam());
-  bool apart = addsTilesApart(op, target);
   // Weights of bytes are added up as they were rounded, by the matrix unit,
   // where nothing but the output needs their sum: additions are an eighth of
   // what groups execute otherwise. Each of 8 columns of ones has an eighth.
   const MovingTeam *team = schedule.getMovingTeam();
   constexpr int64_t sumCols = 8;
-  bool sumsByUnit = apart && team && team->widens.warps && gain != 1 &&
-                    !op.getLse() && !op.getSink() && !schedule.getSumKeys();
+  bool sumsByUnit = apart && accParts == 1 && team && team->widens.warps &&
+                    gain != 1 && !op.getLse() && !op.getSink() &&
+                    !schedule.getSumKeys();
   FragmentType sumType = fragment(BM, sumCols, b.getF32Type(), Role::Acc);
-  Value ones, noSum = init.back();
+  Value ones, noSum = init[2];
   if (sumsByUnit) {
     ones = fill(fragment(sumCols, BN, weights, Role::B), 1.0f / sumCols);
-    init.back() = fill(sumType, 0.0f);
+    init[2] = fill(sumType, 0.0f);
   }
   double softmaxScale = softmaxScaleOf(op);
 
@@ -686,18 +740,26 @@ void TileProgram::computeTile() {
         weighted.push_back(
             {part, scales.weights(softmax.getP(),
                                   vScales ? vScales : part.scales, pType, op)});
-      Value newAcc = multiplyValues(weighted, v, vbuf, key,
-                                    apart ? fill(accType, 0.0f) : scaled);
-      if (apart)
-        newAcc =
-            RescaleOp::create(b, accType, scaled, softmax.getRescale(), newAcc);
+      SmallVector<Value> accs{acc};
+      llvm::append_range(accs, loop.getRegionIterArgs().drop_front(3));
+      if (accParts > 1) {
+        accs = addValues(softmax, v, vbuf, key, accs);
+      } else {
+        accs[0] = multiplyValues(weighted, v, vbuf, key,
+                                 apart ? fill(accType, 0.0f) : scaled);
+        if (apart)
+          accs[0] = RescaleOp::create(b, accType, scaled, softmax.getRescale(),
+                                      accs[0]);
+      }
       Value newSum = softmax.getNewSum();
       if (sumsByUnit) {
         Value sum = MmaOp::create(b, softmax.getP(), ones, fill(sumType, 0.0f),
                                   /*transpose_b=*/true);
         newSum = RescaleOp::create(b, sumType, l, softmax.getRescale(), sum);
       }
-      scf::YieldOp::create(b, ValueRange{newAcc, softmax.getNewMax(), newSum});
+      SmallVector<Value> yielded{accs[0], softmax.getNewMax(), newSum};
+      llvm::append_range(yielded, ArrayRef(accs).drop_front());
+      scf::YieldOp::create(b, yielded);
     }
     return loop;
   };
@@ -730,27 +792,46 @@ void TileProgram::computeTile() {
   Value sum = sums[2];
   if (sumsByUnit)
     sum = RowReduceOp::create(b, rowType, Reduction::Sum, sum);
-  auto finish = SoftmaxFinishOp::create(
-      b, accType, rowType, sums[0], sums[1], sum,
-      /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScale),
-      unboundedScoresOf(op));
   Type outElement = op.getOutElementType();
-  Value out = roundOutput(
-      b, scales.finish(finish.getResult(), v, op, sumsByUnit), outElement);
-  Value otile =
-      DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
-                         operand(op.getOut()), at, left,
-                         /*validCols=*/Value(), IntegerAttr());
-  Value obuf;
-  if (const MovingTeam *mover = schedule.getMovingTeam();
-      mover && mover->stagesOutput)
-    obuf = alloc(Operand::O, BM, 1);
-  FragmentStoreOp::create(b, out, otile, obuf);
+  Value lse;
+  auto finish = [&](Value acc) -> Value {
+    auto finished = SoftmaxFinishOp::create(
+        b, accType, rowType, acc, sums[1], sum,
+        /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScale),
+        unboundedScoresOf(op));
+    lse = finished.getLse();
+    return roundOutput(
+        b, scales.finish(finished.getResult(), v, op, sumsByUnit), outElement);
+  };
+  Value out = finish(sums[0]);
+  if (accParts > 1) {
+    // Columns from one on, of rows that lie along the dimension before heads.
+    at.push_back(Value());
+    for (int64_t part = 0; part < accParts; ++part) {
+      at.back() = constant(part * accCols);
+      Value tile = DramTileOp::create(
+          b, tileType(accCols, outElement), operand(op.getOut()), at, left,
+          constant(accCols), b.getI64IntegerAttr(at.size() - 3));
+      FragmentStoreOp::create(b, part ? finish(sums[2 + part]) : out, tile,
+                              /*via=*/Value());
+    }
+    at.pop_back();
+  } else {
+    Value otile =
+        DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
+                           operand(op.getOut()), at, left,
+                           /*validCols=*/Value(), IntegerAttr());
+    Value obuf;
+    if (const MovingTeam *mover = schedule.getMovingTeam();
+        mover && mover->stagesOutput)
+      obuf = alloc(Operand::O, BM, 1);
+    FragmentStoreOp::create(b, out, otile, obuf);
+  }
   if (op.getLse()) {
     SmallVector<Value> lseAt{head, at.end()[-2]};
     if (!op.isRagged())
       lseAt.insert(lseAt.begin(), batch);
-    RowStoreOp::create(b, finish.getLse(), operand(op.getLse()), lseAt, left);
+    RowStoreOp::create(b, lse, operand(op.getLse()), lseAt, left);
   }
 }
 

@@ -3,6 +3,7 @@
 // awaited behind the softmax, whose maxima K's slot waits for, and added by the rescaling.
 
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s
+// RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-opt --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s --check-prefix=WIDE
 
 // CHECK-DAG: #[[ORDER:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 16, 32], warps = [1, 2], order = [1, 8, 2, 4, 16], columns = [2, 4, 8, 1]>
 // CHECK-DAG: #[[ASLOADED:.*]] = #kvbuffer.kv_buffer<v, f8E5M2, {{.*}}swizzle = [2, 0, 3], BN = 128, {{.*}}num_threads = 64, depth = 64, stages = 2>
@@ -34,6 +35,26 @@
 // CHECK-NEXT:    kvbuffer.ring_put %[[F]] into %[[V]][%[[I]]]
 // CHECK-NEXT:    kvbuffer.ring_release %[[RAW]][%[[I]]]
 // CHECK:     kvbuffer.team @producers warps(2) registers(40) {
+
+// Accumulators of 256 columns leave registers for the product of a part of them alone: the
+// next part is in flight while one is added. Vector instructions add weights up.
+// WIDE-LABEL:   kvbuffer.team @consumers
+// WIDE-NOT:       <128x8xf32
+// WIDE:           %[[P:.*]], %{{.*}}, %{{.*}}, %[[R:.*]] = kvbuffer.online_softmax
+// WIDE-NEXT:      %[[V:.*]] = kvbuffer.ring_wait
+// WIDE-NEXT:      %[[V0:.*]] = kvbuffer.staged_view %[[V]][0, 0]
+// WIDE-NEXT:      %[[T0:.*]] = kvbuffer.mma_start %[[P]], %[[V0]] : {{.*}} -> <128x32xf32
+// WIDE-NEXT:      %[[V1:.*]] = kvbuffer.staged_view %[[V]][0, 32]
+// WIDE-NEXT:      %[[T1:.*]] = kvbuffer.mma_start %[[P]], %[[V1]] : {{.*}} -> <128x32xf32
+// WIDE-NEXT:      %[[A0:.*]] = kvbuffer.mma_wait %[[T0]] {younger = 1 : i64}
+// WIDE-NEXT:      kvbuffer.rescale %{{.*}}, %[[R]] plus %[[A0]]
+// WIDE-NEXT:      kvbuffer.staged_view %[[V]][0, 64]
+// WIDE:           kvbuffer.mma_wait %{{.*}} {younger = 0 : i64}
+// WIDE-NEXT:      kvbuffer.ring_release
+// WIDE-NEXT:      kvbuffer.rescale
+// WIDE:           kvbuffer.softmax_finish {{.*}} : <128x32xf32
+// WIDE:           %[[O:.*]] = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c32] valid(%{{.*}}, %c32) {row_dim = 1 : i64}
+// WIDE:           kvbuffer.fragment_store %{{.*}}, %[[O]]
 
 !q = memref<?x?x2x64xf8E5M2>
 !o = memref<?x?x2x64xbf16>

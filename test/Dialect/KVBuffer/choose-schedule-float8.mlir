@@ -5,6 +5,8 @@
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=accumulate=fast" 2>&1 | FileCheck %s --check-prefix=SUMS
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=producers=4,wideners=0" 2>&1 | FileCheck %s --check-prefix=ROLES
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=TEAM
+// RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-opt --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=WIDE
+// RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | not kvbuf-opt --kvbuf-choose-schedule="chip=sm_90a schedule=overlap_products=true" 2>&1 | FileCheck %s --check-prefix=BESIDE
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=BN=96" 2>&1 | FileCheck %s --check-prefix=NARROW
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=wideners=8,producers=4" 2>&1 | FileCheck %s --check-prefix=TURNERS
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90 schedule=producers=4,swap_a_b=false" 2>&1 | FileCheck %s --check-prefix=SM90
@@ -21,6 +23,8 @@
 // SUMS: error: 'kvbuffer.attention' op accumulate = fast leaves nothing out on gfx950, whose matrix unit adds 8-bit products up in f32; expected accumulate = two_level
 // ROLES: error: 'kvbuffer.attention' op multiplies 'f8E4M3FN', of which warp groups read V turned; expected wideners > 0, which turn it, or producers = 0
 // TEAM: BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 32], producers = 2, producer_registers = 40, consumer_registers = 232, wideners = 2, widener_registers = 40, overlap_products = true, tiles = dynamic, stage_output = true>
+// WIDE: BM = 128, BN = 128, BK = 128, stages = 2, warps = 8, mma_shape = [16, 8, 32], producers = 2, producer_registers = 24, consumer_registers = 240, wideners = 2, widener_registers = 24, tiles = dynamic>
+// BESIDE: error: 'kvbuffer.attention' op a consumer's lane needs at least 264 registers, the schedule gives it 240
 // NARROW: error: 'kvbuffer.attention' op turns tiles of BN = 96 keys for warp groups; expected BN = 32, 64 or 128
 // TURNERS: error: 'kvbuffer.attention' op has values of 64 columns, which 8 wideners turn; expected a power of two of 128 and more
 // SM90: error: 'kvbuffer.attention' op multiplies f8E4M3FN, which no groups of warps multiply on sm_90; expected producers = 0
