@@ -182,7 +182,7 @@ int overlappingDim(const TensorArg &tensor) {
 unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
   // Limits of CUDA and HIP alike.
   int64_t limit = dim == 0 ? std::numeric_limits<int32_t>::max() : 65535;
-  int64_t extent = expr.evaluate(sizes);
+  int64_t extent = evaluate(expr, sizes);
   if (extent < 0 || extent > limit)
     throw Error("grid dimension " + std::to_string(dim) + " = " + expr.str() +
                 " is " + std::to_string(extent) + "; expected 0 to " +
@@ -287,7 +287,7 @@ void bindArguments(const KernelSpec &spec, const BoundTensors &tensors,
            static_cast<uint64_t>(tensors.at(arg.tensor).strides[arg.dim]), 8});
       break;
     case KernelArg::Kind::Size: {
-      int64_t value = arg.value.evaluate(sizes);
+      int64_t value = evaluate(arg.value, sizes);
       if (value > std::numeric_limits<int32_t>::max() ||
           value < std::numeric_limits<int32_t>::min())
         throw Error("size '" + arg.value.str() + "' is " +
@@ -363,7 +363,7 @@ void kvbuf::rt::inferSizes(const Manifest &manifest,
     if (tensor.shape.size() != spec->shape.size())
       throw Error(expected);
     for (size_t d = 0; d < tensor.shape.size(); ++d) {
-      if (spec->shape[d].unify(tensor.shape[d], sizes))
+      if (unify(spec->shape[d], tensor.shape[d], sizes))
         continue;
       std::set<std::string> names;
       spec->shape[d].collectNames(names);
@@ -431,7 +431,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
 
   for (const auto &[name, value] : manifest.sizeDefaults)
     if (!sizes.count(name))
-      sizes[name] = value.evaluate(sizes);
+      sizes[name] = evaluate(value, sizes);
   for (const auto &[name, value] : sizes)
     if (value < 0)
       throw Error("size '" + name + "' is " + std::to_string(value) +
@@ -458,7 +458,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
     const KernelSpec *spec = &first;
     // Nothing to remark on: it is as fast a kernel, for launches like this.
     auto skip = [&] {
-      while (spec->launchIf && spec->launchIf->evaluate(sizes) <= 0)
+      while (spec->launchIf && evaluate(*spec->launchIf, sizes) <= 0)
         spec = manifest.findKernel(spec->instead);
     };
     skip();

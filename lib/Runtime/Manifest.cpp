@@ -22,34 +22,17 @@ namespace {
 constexpr size_t kMostDimensions = 16;
 
 SizeExpr parseExpr(const json &v, const std::string &path) {
-  SizeExpr e;
-  if (v.is_number_integer() && fits64(v)) {
-    e.constant = v.get<int64_t>();
-    return e;
-  }
-  if (v.is_string()) {
-    e.kind = SizeExpr::Kind::Name;
-    e.name = v.get<std::string>();
-    return e;
-  }
+  if (v.is_number_integer() && fits64(v))
+    return SizeExpr::number(v.get<int64_t>());
+  if (v.is_string())
+    return SizeExpr::size(v.get<std::string>());
   if (v.is_object() && v.size() == 1 && v.begin()->is_array()) {
-    const std::string &op = v.begin().key();
-    if (op == "product")
-      e.kind = SizeExpr::Kind::Product;
-    else if (op == "sum")
-      e.kind = SizeExpr::Kind::Sum;
-    else if (op == "ceildiv" && v.begin()->size() == 2)
-      e.kind = SizeExpr::Kind::CeilDiv;
-    else if (op == "floordiv" && v.begin()->size() == 2)
-      e.kind = SizeExpr::Kind::FloorDiv;
-    else if (op == "min" && !v.begin()->empty())
-      e.kind = SizeExpr::Kind::Min;
-    else if (op == "max" && !v.begin()->empty())
-      e.kind = SizeExpr::Kind::Max;
-    if (e.kind != SizeExpr::Kind::Constant) {
+    std::optional<SizeOperator> operation = sizeOperatorOf(v.begin().key());
+    if (operation && takesOperands(*operation, v.begin()->size())) {
+      std::vector<SizeExpr> operands;
       for (const json &operand : *v.begin())
-        e.operands.push_back(parseExpr(operand, path));
-      return e;
+        operands.push_back(parseExpr(operand, path));
+      return SizeExpr::of(*operation, std::move(operands));
     }
   }
   throw Error("manifest: " + path + " holds " + v.dump() +
@@ -201,8 +184,7 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
       return arg;
     }
     arg.name = r.string("name");
-    arg.value.kind = SizeExpr::Kind::Name;
-    arg.value.name = arg.name;
+    arg.value = SizeExpr::size(arg.name);
     return arg;
   }
   // A "counter" was set back by the kernel itself; it is none the worse for
@@ -621,7 +603,7 @@ std::vector<int64_t> kvbuf::rt::evaluateShape(const TensorSpec &tensor,
                                               const Sizes &sizes) {
   std::vector<int64_t> shape;
   for (const SizeExpr &e : tensor.shape) {
-    shape.push_back(e.evaluate(sizes));
+    shape.push_back(evaluate(e, sizes));
     if (shape.back() < 0)
       throw Error("tensor '" + tensor.name + "': extent " + e.str() + " is " +
                   std::to_string(shape.back()) + "; expected 0 or more");

@@ -167,7 +167,7 @@ Problem::Problem(const Manifest &manifest, const WorkloadOptions &options)
     NpyArray array = readNpy(path, tensor->dtype);
     bool fits = array.shape.size() == tensor->shape.size();
     for (size_t d = 0; fits && d < array.shape.size(); ++d)
-      fits = tensor->shape[d].unify(array.shape[d], values);
+      fits = unify(tensor->shape[d], array.shape[d], values);
     if (!fits) {
       std::string known;
       for (const auto &[size, value] : values)
@@ -289,9 +289,9 @@ void Problem::allocateAll(
       for (size_t d = 0; d < shape.size(); ++d)
         if (const SizeExpr &e = t.shape[d];
             isPlain(e) ||
-            (e.kind == SizeExpr::Kind::Sum &&
+            (e.isOperation(SizeOperator::Sum) &&
              std::all_of(e.operands.begin(), e.operands.end(), isPlain)))
-          (void)e.unify(shape[d], values);
+          (void)unify(e, shape[d], values);
   uint64_t wanted = 0, available = availableBytes();
   for (const TensorSpec &t : spec.tensors) {
     HostTensor tensor;

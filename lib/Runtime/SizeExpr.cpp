@@ -1,5 +1,4 @@
-//===- SizeExpr.cpp - Expressions over size names
-//--------------------------===//
+//===- SizeExpr.cpp - Sizes of a launch -----------------------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,7 +9,7 @@
 #include "kvbuffer/Runtime/Error.h"
 #include "kvbuffer/Runtime/Manifest.h"
 
-#include <algorithm>
+#include <optional>
 
 using namespace kvbuf::rt;
 
@@ -31,101 +30,36 @@ int64_t kvbuf::rt::sizeValue(const Sizes &sizes, const std::string &name) {
       (known.empty() ? "" : " (known: " + quotedList(known, "and") + ")"));
 }
 
-int64_t SizeExpr::evaluate(const Sizes &sizes) const {
-  auto overflow = [&]() -> Error {
-    return Error("size expression " + str() + " overflows 64 bits");
-  };
-  switch (kind) {
-  case Kind::Constant:
-    return constant;
-  case Kind::Name:
-    return sizeValue(sizes, name);
-  case Kind::Product: {
-    int64_t value = 1;
-    for (const SizeExpr &e : operands)
-      if (__builtin_mul_overflow(value, e.evaluate(sizes), &value))
-        throw overflow();
-    return value;
-  }
-  case Kind::Sum: {
-    int64_t value = 0;
-    for (const SizeExpr &e : operands)
-      if (__builtin_add_overflow(value, e.evaluate(sizes), &value))
-        throw overflow();
-    return value;
-  }
-  case Kind::CeilDiv:
-  case Kind::FloorDiv: {
-    int64_t a = operands[0].evaluate(sizes), b = operands[1].evaluate(sizes);
-    if (b <= 0 || a < 0)
-      throw Error("size expression " + str() + " divides " + std::to_string(a) +
-                  " by " + std::to_string(b));
-    return a / b + (kind == Kind::CeilDiv && a % b != 0);
-  }
-  case Kind::Min:
-  case Kind::Max: {
-    int64_t value = operands[0].evaluate(sizes);
-    for (const SizeExpr &e : operands) {
-      int64_t other = e.evaluate(sizes);
-      value =
-          kind == Kind::Min ? std::min(value, other) : std::max(value, other);
-    }
-    return value;
-  }
-  }
-  return 0;
+int64_t kvbuf::rt::evaluate(const SizeExpr &expression, const Sizes &sizes) {
+  SizeExpr::Fault fault;
+  std::optional<int64_t> value = expression.evaluate(
+      [&](const std::string &name) {
+        auto it = sizes.find(name);
+        return it == sizes.end() ? std::nullopt : std::optional(it->second);
+      },
+      fault);
+  if (value)
+    return *value;
+  if (!fault.missing.empty())
+    return sizeValue(sizes, fault.missing);
+  throw Error(fault.message);
 }
 
-std::string SizeExpr::str() const {
-  auto list = [&](const char *separator) {
-    std::string out;
-    for (size_t i = 0; i < operands.size(); ++i)
-      out += (i ? separator : "") + operands[i].str();
-    return out;
-  };
-  switch (kind) {
-  case Kind::Constant:
-    return std::to_string(constant);
-  case Kind::Name:
-    return name;
-  case Kind::Product:
-    return list("*");
-  case Kind::Sum:
-    return list("+");
-  case Kind::CeilDiv:
-    return "ceildiv(" + list(", ") + ")";
-  case Kind::FloorDiv:
-    return "floordiv(" + list(", ") + ")";
-  case Kind::Min:
-    return "min(" + list(", ") + ")";
-  case Kind::Max:
-    return "max(" + list(", ") + ")";
-  }
-  return "";
-}
-
-void SizeExpr::collectNames(std::set<std::string> &names) const {
-  if (kind == Kind::Name)
-    names.insert(name);
-  for (const SizeExpr &e : operands)
-    e.collectNames(names);
-}
-
-bool SizeExpr::unify(int64_t value, Sizes &sizes) const {
-  if (kind == Kind::Name) {
-    auto [it, inserted] = sizes.emplace(name, value);
+bool kvbuf::rt::unify(const SizeExpr &expression, int64_t value, Sizes &sizes) {
+  if (expression.kind == SizeExpr::Kind::Name) {
+    auto [it, inserted] = sizes.emplace(expression.name, value);
     return inserted || it->second == value;
   }
-  if (kind == Kind::Sum) {
+  if (expression.isOperation(SizeOperator::Sum)) {
     const SizeExpr *unknown = nullptr;
     int64_t rest = value;
-    for (const SizeExpr &e : operands) {
-      if (e.kind == Kind::Name && !sizes.count(e.name) && !unknown)
+    for (const SizeExpr &e : expression.operands) {
+      if (e.kind == SizeExpr::Kind::Name && !sizes.count(e.name) && !unknown)
         unknown = &e;
-      else if (__builtin_sub_overflow(rest, e.evaluate(sizes), &rest))
+      else if (__builtin_sub_overflow(rest, evaluate(e, sizes), &rest))
         return false;
     }
-    return unknown ? rest >= 0 && unknown->unify(rest, sizes) : rest == 0;
+    return unknown ? rest >= 0 && unify(*unknown, rest, sizes) : rest == 0;
   }
-  return evaluate(sizes) == value;
+  return evaluate(expression, sizes) == value;
 }

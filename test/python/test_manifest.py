@@ -2,6 +2,7 @@
 """What the runtime refuses in a manifest, and how it says so."""
 
 import copy
+import ctypes
 import json
 import pathlib
 import sys
@@ -9,6 +10,9 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "Runtime/Inputs"))
 import kvbuf  # noqa: E402
+import numpy as np  # noqa: E402
+from kvbuf import _library, _tensors  # noqa: E402
+from kvbuf._compiled import _evaluate  # noqa: E402
 from make_manifest import manifest  # noqa: E402
 
 
@@ -177,6 +181,52 @@ class Alternatives(unittest.TestCase):
 
 
 class Sizes(unittest.TestCase):
+    #: Expressions, and what they are where n = 5 and m = 7.
+    VALUES = [
+        (3, 3), ("m", 7), ({"product": [2, "n", "m"]}, 70), ({"sum": ["n"]}, 5),
+        ({"sum": ["n", -3, "m"]}, 9), ({"ceildiv": ["m", 2]}, 4),
+        ({"ceildiv": [6, 2]}, 3), ({"floordiv": ["m", 2]}, 3),
+        ({"min": ["m", "n", 6]}, 5), ({"max": [1, "m", "n"]}, 7),
+        ({"max": [1, {"ceildiv": [{"product": ["n", "m"]},
+                                  {"min": ["n", 4]}]}]}, 9)]
+
+    def infer(self, *shape):
+        """What the runtime says of `o` of this shape, where `x` has n by m
+        elements."""
+        tensors = [{"name": name, "dtype": "f32", "shape": extents,
+                    "access": access}
+                   for name, extents, access in (("x", ["n", "m"], "read"),
+                                                 ("o", shape, "write"))]
+        kernel = {"entry": "mock", "block": [1, 1, 1], "grid": [1, 1, 1],
+                  "dynamic_shared_bytes": 0, "args": [
+                      {"kind": "pointer", "tensor": name} for name in "xo"]}
+        content = {**manifest(), "tensors": tensors, "kernels": [kernel]}
+        del content["problem"]
+        artifact = kvbuf.compile(json.dumps(content) + "\n", target="sm_90a")
+        x = np.zeros((5, 7), np.float32)
+        tensors, _keep = artifact._pack({"x": _tensors.view("x", x)})
+        extents, rank = (ctypes.c_int64 * 16)(), ctypes.c_int32()
+        _library.check(_library.lib.kvbufArtifactInferShape(
+            artifact.handle, b"o", tensors, 1, (_library.Size * 1)(), 0, extents,
+            ctypes.byref(rank)))
+        return extents[:rank.value]
+
+    def test_values(self):
+        """The runtime's evaluator, and Python's for fake tensors."""
+        shape = [expression for expression, _ in self.VALUES]
+        expected = [value for _, value in self.VALUES]
+        self.assertEqual(self.infer(*shape), expected)
+        self.assertEqual([_evaluate(e, {"n": 5, "m": 7}) for e in shape],
+                         expected)
+
+    def test_faults(self):
+        for expression, message in (
+                ({"product": ["n", 2 ** 62]}, "overflows 64 bits"),
+                ({"floordiv": ["n", {"sum": ["m", -7]}]}, "divides 5 by 0"),
+                ({"ceildiv": [{"sum": ["n", -6]}, 2]}, "divides -1 by 2")):
+            with self.assertRaisesRegex(kvbuf.Error, message):
+                self.infer(expression)
+
     def test_min(self):
         content = manifest()
         content["kernels"][0]["grid"][0] = {"min": []}

@@ -232,23 +232,16 @@ static rt::Manifest makeManifest(gpu::GPUFuncOp kernel,
     spec.dtype = type;
     spec.output = output;
     for (const Dim &dim : shape) {
-      rt::SizeExpr expr;
-      if (auto *size = std::get_if<const char *>(&dim)) {
-        expr.kind = rt::SizeExpr::Kind::Name;
-        expr.name = *size;
-      } else {
-        expr.constant = std::get<int64_t>(dim);
-      }
-      spec.shape.push_back(expr);
+      auto *size = std::get_if<const char *>(&dim);
+      spec.shape.push_back(size ? SizeExpr::size(*size)
+                                : SizeExpr::number(std::get<int64_t>(dim)));
     }
     manifest.tensors.push_back(spec);
   };
   auto offsets = [&](const char *tensor, StringRef of) {
     add(tensor, integers(of), {"batch"});
-    rt::SizeExpr &dim = manifest.tensors.back().shape[0], batch = dim, one;
-    one.constant = 1;
-    dim.kind = rt::SizeExpr::Kind::Sum;
-    dim.operands = {batch, one};
+    SizeExpr &dim = manifest.tensors.back().shape[0];
+    dim = SizeExpr::of(SizeOperator::Sum, {dim, SizeExpr::number(1)});
   };
   bool ragged = p.query == rt::Layout::Ragged;
   for (auto [tensor, dtype, size] :

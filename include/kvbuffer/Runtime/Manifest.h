@@ -30,22 +30,21 @@
 // parts that they play in the problem ("q", "k", ...; see ProblemSpec), the
 // problem's "tensors" say which is which: {"q": "rows", "k": "left"}.
 //
-// The producer is lib/Compiler/Manifest.cpp, which writes the kernel's
-// `kvbuffer.kernel` attribute as it stands. In both forms the arguments are
-//   {kind = "pointer", tensor = "q"}              address, 64 bits;
-//   "alignment":
-//                                                 bytes that it and the strides
-//                                                 are multiples of, in place of
-//                                                 the kernel's
-//   {kind = "stride", tensor = "q", dim = 1}      elements, 64 bits; "limit":
+// The producer is lib/Compiler/Manifest.cpp, which writes the fields of the
+// kernel's `#kvbuffer.launch` as they stand, and of its arguments
+//   {"kind": "pointer", "tensor": "q"}            address, 64 bits;
+//                                                 "alignment": bytes that it
+//                                                 and the strides are multiples
+//                                                 of, in place of the kernel's
+//   {"kind": "stride", "tensor": "q", "dim": 1}   elements, 64 bits; "limit":
 //                                                 the largest that it takes
-//   {kind = "size", name = "seq_q"}               32 bits; in place of "name",
+//   {"kind": "size", "name": "seq_q"}             32 bits; in place of "name",
 //                                                 "value": an expression
-//   {kind = "launch_counter"}                     address of 32 bits that are 0
+//   {"kind": "launch_counter"}                    address of 32 bits that are 0
 //                                                 when the launch starts and
 //                                                 its own; 64 bits
-//   {kind = "tensor_map", tensor = "k", dims = [3, 1, 2, 0],
-//    box = [64, 128, 1, 1], swizzle = 128}        128 bytes by value
+//   {"kind": "tensor_map", "tensor": "k", "dims": [3, 1, 2, 0],
+//    "box": [64, 128, 1, 1], "swizzle": 128}      128 bytes by value
 // (see KernelArg and TensorMapRecipe). `alignment = 16` says what addresses and
 // strides of 16-bit tensors have to be multiples of, in bytes (2 to 16; 16 if
 // it is absent), and `requires = "tensor_maps"` that the kernel has such
@@ -68,6 +67,7 @@
 #define KVBUFFER_RUNTIME_MANIFEST_H
 
 #include "kvbuffer/Runtime/DType.h"
+#include "kvbuffer/Sizes/SizeExpr.h"
 
 #include <array>
 #include <cstdint>
@@ -87,29 +87,18 @@ using Sizes = std::map<std::string, int64_t>;
 /// The size name that stands for the device's number of multiprocessors.
 inline constexpr const char *kMultiprocessors = "sms";
 
-/// An expression over size names: an integer, a name, a product, a sum, a
-/// quotient rounded up or down, or the least or the largest of several.
-class SizeExpr {
-public:
-  enum class Kind { Constant, Name, Product, Sum, CeilDiv, FloorDiv, Min, Max };
+using kvbuf::SizeExpr;
+using kvbuf::SizeOperator;
+using kvbuf::sizeOperatorOf;
 
-  Kind kind = Kind::Constant;
-  int64_t constant = 0;
-  std::string name;
-  std::vector<SizeExpr> operands;
+/// The value of an expression; throws Error naming a missing size, on overflow,
+/// and on division by zero.
+int64_t evaluate(const SizeExpr &expression, const Sizes &sizes);
 
-  /// The value; throws Error naming a missing size, on overflow, and on
-  /// division by zero.
-  int64_t evaluate(const Sizes &sizes) const;
-  /// As a reader would write it: "ceildiv(seq_q, 128)".
-  std::string str() const;
-  /// Adds the size names that occur in it.
-  void collectNames(std::set<std::string> &names) const;
-  /// If the expression is a name, or a sum of one name and constants: matches
-  /// it to `value`, binding the name if `sizes` lacks it. Returns false if the
-  /// value contradicts what is bound.
-  bool unify(int64_t value, Sizes &sizes) const;
-};
+/// If the expression is a name, or a sum of one name and constants: matches it
+/// to `value`, binding the name if `sizes` lacks it. Returns false if the value
+/// contradicts what is bound.
+bool unify(const SizeExpr &expression, int64_t value, Sizes &sizes);
 
 /// How to describe a tensor to the copy engine: a box of it moves at a time.
 /// The tensor's address, sizes and strides at run time fill in the rest. The

@@ -19,27 +19,12 @@ import re
 import sys
 
 import kvbuf
+from kvbuf._compiled import _evaluate as evaluate
 
 CHIP, CACHE, GROUP, CAUSAL = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
 HEADS, SIZE, PAGE, SMS = 8, 128, 16, 132
 #: Multiprocessors' shares of the bandwidth that one of them can draw.
 DRAWS = 2
-
-
-def evaluate(e, sizes):
-    if isinstance(e, int):
-        return e
-    if isinstance(e, str):
-        return sizes[e]
-    (op, operands), = e.items()
-    x = [evaluate(o, sizes) for o in operands]
-    if op == "product":
-        value = 1
-        for n in x:
-            value *= n
-        return value
-    return {"sum": sum, "min": min, "max": max, "ceildiv": lambda y: -(-y[0] // y[1]),
-            "floordiv": lambda y: y[0] // y[1]}[op](x)
 
 
 def compile():
