@@ -65,7 +65,7 @@ static int64_t countTiles(GemmOp op, const ScheduleParameters &list) {
 }
 
 /// Checks that a chip's lanes hold the accumulators of a tile.
-static LogicalResult checkFits(GemmOp op, const ScheduleParameters &list,
+static LogicalResult verifyFits(GemmOp op, const ScheduleParameters &list,
                                const TargetInfo &target) {
   // Without a number of warps there are at most as many as have rows of an
   // instruction each.
@@ -121,7 +121,7 @@ LogicalResult gemm::chooseSchedule(GemmOp op, const ScheduleQuery &query) {
       return op.emitOpError() << *why;
     attr = ScheduleAttr::get(op.getContext(), Schedule::of(list));
   }
-  if (failed(checkFits(op, attr.getStructure().list(), target)))
+  if (failed(verifyFits(op, attr.getStructure().list(), target)))
     return failure();
   op.setScheduleAttr(attr);
   std::string text;
