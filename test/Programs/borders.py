@@ -47,21 +47,20 @@ BORDERS = [
     ("a kind of cache", r"\bCacheKind\b",
      [T + "IR/CacheLayout.cpp", T + "IR/KVBufferTypes.cpp",
       I + "Dialect/KVBuffer/IR/KVBufferAttrs.td", I + "Dialect/KVBuffer/IR/KVBufferTypes.td"],
-     ["lib/Conversion/KVBufferToGPU/ArgumentUses.cpp",
-      "lib/Conversion/KVBufferToGPU/KernelSignature.cpp",
-      "lib/Conversion/KVBufferToGPU/LaneAppend.cpp",
-      "lib/Conversion/KVBufferToGPU/LaneCaches.cpp",
-      "lib/Conversion/KVBufferToGPU/LaneMovement.cpp",
-      # Which kind of cache it makes of a graph that gathers by a table.
-      "lib/Conversion/RaiseAttention/AttentionBuilder.cpp",
-      "lib/Conversion/RaiseAttention/AttentionBuilder.h", T + "IR/KVBufferOps.cpp",
-      T + "IR/KVBufferProblemOps.cpp", "lib/Programs/Attention/ChooseSchedule.cpp",
-      "lib/Programs/Attention/DecodeSizes.cpp", "lib/Programs/Attention/LowerAttention.cpp",
-      "lib/Programs/Attention/ProblemLimits.cpp", T + "Transforms/SizeExpressions.cpp",
-      "lib/Programs/Attention/TileProgram.cpp", "lib/Emulator/Tile/Append.cpp",
-      "lib/Emulator/Tile/BlockRun.cpp", "lib/Emulator/Tile/Tensors.cpp",
-      "lib/Emulator/Tile/TileInterpreter.cpp", "lib/Programs/Attention/Variants.cpp",
-      "tools/kvbuf-lsp-server/Knowledge.cpp", "tools/kvbuf-tile-run/Arrays.cpp"]),
+     # Which kind of cache it makes of a graph that gathers by a table; of a tensor.
+     ["lib/Conversion/RaiseAttention/AttentionBuilder.cpp",
+      "lib/Conversion/RaiseAttention/AttentionBuilder.h",
+      T + "IR/KVBufferProblemOps.cpp",
+      # Its words.
+      "tools/kvbuf-lsp-server/Knowledge.cpp"]),
+    # Programs ask a cache by `CacheLayout`, which types of other dialects have, too;
+    # problems are of caches of this type.
+    ("our type of caches", r"\bCacheType\b",
+     [T + "IR", I + "Dialect/KVBuffer/IR", "lib/Programs", "lib/Conversion/RaiseAttention"]
+     + [f"{T}Transforms/{name}" for name in (
+         "CacheScales", "Decode", "LowerAppend", "LowerAttention", "LowerDecode",
+         "ProblemLimits", "TileProgram")],
+     [T + "Transforms/ExpandArguments.cpp"]),
     # What a driver calls a chip, and what a tool takes where nobody names one.
     ("a chip", r'"(sm_\d|gfx\d)',
      ["lib/Target", I + "Target", "lib/Runtime/HipDriver.cpp", "tools/kvbuf-emulate"],

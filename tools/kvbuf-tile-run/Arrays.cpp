@@ -68,17 +68,13 @@ static std::vector<Tensor> tensorsOf(gpu::GPUFuncOp kernel) {
       add(label, typeOf(memref.getElementType()));
       continue;
     }
-    auto cache = dyn_cast<CacheType>(arg.getType());
+    auto cache = dyn_cast<CacheLayout>(arg.getType());
     if (!cache)
       continue;
     add(label, typeOf(cache.getElementType()));
     rt::DType index = typeOf(indexTypeOf(kernel, n));
-    if (cache.getKind() == CacheKind::Ragged)
-      add(label + ".offsets", index);
-    if (cache.hasTable()) {
-      add(label + ".table", index);
-      add(label + ".lengths", index);
-    }
+    for (const CacheTensor &of : cache.getIndexTensors())
+      add(label + "." + of.name.str(), index);
     if (Type scale = cache.getScaleType())
       add(label + ".scales", typeOf(scale));
   }

@@ -32,7 +32,7 @@ LogicalResult kvbuf::checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
     return kernel.emitOpError() << "has two arguments with '"
                                 << KVBufferDialect::kNameAttr << "' = " << name;
   Type type = kernel.getArgument(argument).getType();
-  if (isa<CacheType>(type))
+  if (isa<CacheLayout>(type))
     return success();
   auto memref = dyn_cast<MemRefType>(type);
   SmallVector<int64_t> strides;
@@ -144,25 +144,22 @@ SmallVector<unsigned> kvbuf::sizesOfMade(Value argument) {
   SmallVector<unsigned> dims;
   for (OpOperand &use : argument.getUses()) {
     auto make = dyn_cast<MakeCacheOp>(use.getOwner());
-    auto type =
-        make ? dyn_cast<CacheType>(make.getCache().getType()) : CacheType();
-    if (!type)
+    if (!make)
       continue;
+    auto layout = cast<CacheLayout>(make.getCache().getType());
+    CacheRows rows = layout.getRows();
+    int64_t leading = layout.getLeadingDims().size();
     bool isData = make.getData() == argument;
-    switch (type.getKind()) {
-    case CacheKind::Dense:
-    case CacheKind::Continuous:
-      if (isData)
+    if (rows.byPlace) {
+      // Whatever the code that the type emits asks for.
+      auto type = dyn_cast<MemRefType>(argument.getType());
+      for (int64_t d = 0; type && d < (isData ? leading : type.getRank()); ++d)
+        dims.push_back(d);
+    } else if (layout.getRun() && rows.table) {
+      if (!isData && make.getIndices()[*rows.table] == argument)
         dims.push_back(1);
-      break;
-    case CacheKind::Ragged:
-      if (isData)
-        dims.push_back(0);
-      break;
-    case CacheKind::Paged:
-      if (!isData && make.getIndices()[0] == argument)
-        dims.push_back(1);
-      break;
+    } else if (isData) {
+      dims.push_back(leading - 1);
     }
   }
   return dims;
@@ -205,31 +202,42 @@ std::optional<int64_t> kvbuf::ownAlignment(Value argument, int64_t alignment) {
 }
 
 bool kvbuf::storesScales(Value cache) {
-  return cast<CacheType>(cache.getType()).getGranularity() > 0 &&
+  return cast<CacheLayout>(cache.getType()).getGranularity() > 0 &&
          llvm::any_of(cache.getUsers(), llvm::IsaPred<AppendTokensOp>);
 }
 
-StringRef kvbuf::sizeNeededBy(Operation *op) {
+SmallVector<StringRef> kvbuf::sizesNeededBy(Operation *op) {
   if (auto size = dyn_cast<LaunchSizeOp>(op))
-    return size.getName();
-  TypedValue<CacheType> value;
+    return {size.getName()};
+  Value cache;
   if (auto keys = dyn_cast<CacheNumKeysOp>(op))
-    value = keys.getCache();
-  if (auto tile = dyn_cast<CacheTileOp>(op);
-      tile && tile.getCache().getType().getKind() == CacheKind::Ragged)
-    value = tile.getCache();
+    cache = keys.getCache();
+  else if (auto tile = dyn_cast<CacheTileOp>(op))
+    cache = tile.getCache();
+  else if (auto scale = dyn_cast<CacheScaleOp>(op))
+    cache = scale.getCache();
   // What a program makes of memrefs has their sizes.
-  if (!value || value.getDefiningOp())
-    return "";
-  CacheType cache = value.getType();
-  switch (cache.getKind()) {
-  case CacheKind::Dense:
-    return "";
-  case CacheKind::Ragged:
-  case CacheKind::Continuous:
-    return sizeOfCache(value, cache.getLeadingDims().back().name);
-  case CacheKind::Paged:
-    return sizeOfCache(value, cache.getIndexTensors().front().dims.back().name);
+  if (!cache || cache.getDefiningOp())
+    return {};
+  auto layout = cast<CacheLayout>(cache.getType());
+  CacheRows rows = layout.getRows();
+  SmallVector<StringRef> sizes;
+  auto need = [&](const CacheDim &dim) {
+    if (ShapedType::isDynamic(dim.size))
+      sizes.push_back(sizeOfCache(cache, dim.name));
+  };
+  if (rows.byPlace) {
+    llvm::for_each(layout.getLeadingDims(), need);
+    for (const CacheTensor &tensor : layout.getIndexTensors())
+      llvm::for_each(tensor.dims, need);
+    return sizes;
   }
-  return "";
+  // A tile of a ragged cache ends where the tensor does.
+  if (rows.endWithData() || isa<CacheScaleOp>(op) ||
+      (isa<CacheTileOp>(op) && !rows.offsets))
+    return {};
+  need(layout.getRun() && rows.table
+           ? layout.getIndexTensors()[*rows.table].dims.back()
+           : layout.getLeadingDims().back());
+  return sizes;
 }

@@ -57,9 +57,10 @@ std::optional<int64_t> ownAlignment(mlir::Value argument, int64_t alignment);
 /// Whether the kernel stores scales of a cache among its arguments.
 bool storesScales(mlir::Value cache);
 
-/// The size of the launch that an op asks for, by its name in the manifest: the
-/// room of a cache, the rows of ragged queries; empty if it needs none.
-llvm::StringRef sizeNeededBy(mlir::Operation *op);
+/// The sizes of the launch that an op asks for, by their names in the manifest:
+/// the room of a cache, the rows of ragged queries; of a cache whose type alone
+/// knows where rows are, all that its tensors have.
+llvm::SmallVector<llvm::StringRef> sizesNeededBy(mlir::Operation *op);
 
 } // namespace kvbuf
 

@@ -76,7 +76,7 @@ private:
   static LogicalResult checkNoTiles(gpu::GPUFuncOp function) {
     WalkResult result = function.walk([&](Operation *op) -> WalkResult {
       auto isTile = [](Type type) {
-        return isa<CacheType, TileType, BufferType, TokenType, StagedType,
+        return isa<CacheLayout, TileType, BufferType, TokenType, StagedType,
                    FragmentType, RingType, MailboxType, PendingType, QueueType,
                    ShelfType>(type);
       };

@@ -21,7 +21,7 @@ using namespace mlir;
 using namespace kvbuf;
 
 /// The dimensions of a cache's data; an empty name stands for the static size.
-static SmallVector<CacheDim> cacheDimensions(CacheType cache) {
+static SmallVector<CacheDim> cacheDimensions(CacheLayout cache) {
   SmallVector<CacheDim> dims = cache.getLeadingDims();
   dims.push_back({cache.getHeads(), ""});
   dims.push_back({cache.getCacheDepth(), ""});
@@ -130,7 +130,7 @@ LogicalResult KernelSignature::expand() {
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
     StringRef name = nameOf(kernel, i);
     Type type = kernel.getArgument(i).getType();
-    auto cache = dyn_cast<CacheType>(type);
+    auto cache = dyn_cast<CacheLayout>(type);
     auto memref = dyn_cast<MemRefType>(type);
     Type element = cache ? cache.getElementType() : memref.getElementType();
     StringRef access = accessOf(kernel, i);
@@ -195,8 +195,8 @@ LogicalResult KernelSignature::expand() {
     }
     // The sizes that the program asks for, and those that dense caches need.
     llvm::BitVector needed(rank);
-    if (cache && cache.getKind() == CacheKind::Dense)
-      needed.set(1);
+    if (cache && cache.getRows().endWithData())
+      needed.set(cache.getLeadingDims().size() - 1);
     for (const auto &sizes : {sizesOfMade(kernel.getArgument(i)),
                               sizesOfTokens(kernel.getArgument(i))})
       for (unsigned d : sizes)
@@ -223,31 +223,31 @@ LogicalResult KernelSignature::expand() {
     if (!cache)
       continue;
     Type word = indexTypeOf(kernel, i);
-    auto sizeOf = [&](StringRef size) -> Attribute {
-      return str(sizeOfCache(kernel.getArgument(i), size));
-    };
-    Attribute batch = sizeOf(kBatchSize);
-    Attribute batchPlus1 = b.getDictionaryAttr(
-        b.getNamedAttr("sum", b.getArrayAttr({batch, b.getI64IntegerAttr(1)})));
-    if (cache.getKind() == CacheKind::Ragged) {
-      tensor(name + ".offsets", word, batchPlus1, "read");
-      pointer(i, word, name + ".offsets",
-              [](TensorArg &t, Value v) { t.offsets = v; });
-    }
-    if (cache.hasTable()) {
-      bool paged = cache.getKind() == CacheKind::Paged;
-      SmallVector<Attribute> tableShape{batch};
-      if (paged)
-        tableShape.push_back(sizeOf(kTableRowSize));
-      tensor(name + ".table", word, tableShape, "read");
-      pointer(i, word, name + ".table",
-              [](TensorArg &t, Value v) { t.table = v; });
-      if (paged)
-        stride(i, name + ".table", 0, /*limit=*/0,
-               [](TensorArg &t, Value v) { t.tableStride = v; });
-      tensor(name + ".lengths", word, batch, "read");
-      pointer(i, word, name + ".lengths",
-              [](TensorArg &t, Value v) { t.lengths = v; });
+    // Tables, lengths and offsets.
+    SmallVector<CacheTensor> indices = cache.getIndexTensors();
+    for (auto [n, index] : llvm::enumerate(indices)) {
+      std::string label = (name + "." + index.name).str();
+      SmallVector<Attribute> sizes;
+      for (const CacheDim &dim : index.dims) {
+        Attribute size = b.getI64IntegerAttr(dim.size);
+        if (ShapedType::isDynamic(dim.size))
+          size = str(sizeOfCache(kernel.getArgument(i), dim.name));
+        if (dim.plus)
+          size =
+              dict({{str("sum"),
+                     b.getArrayAttr({size, b.getI64IntegerAttr(dim.plus)})}});
+        sizes.push_back(size);
+      }
+      tensor(label, word, sizes, "read");
+      pointer(i, word, label,
+              [n, count = indices.size()](TensorArg &t, Value v) {
+                t.indices.resize(count);
+                t.indices[n].data = v;
+              });
+      for (size_t d = 0; d + 1 < sizes.size(); ++d)
+        stride(i, label, d, /*limit=*/0, [n](TensorArg &t, Value v) {
+          t.indices[n].strides.push_back(v);
+        });
     }
     Type scale = cache.getScaleType();
     if (!scale)
@@ -329,19 +329,17 @@ LogicalResult KernelSignature::expand() {
     counts |= isa<NextTileOp>(op);
     // Sizes that the types fix are no parameters.
     auto need = [&](StringRef name) {
-      if (!name.empty() && !fixedSizes.contains(name) &&
-          !llvm::is_contained(launchNames, name))
+      if (!fixedSizes.contains(name) && !llvm::is_contained(launchNames, name))
         launchNames.push_back(name);
     };
-    need(sizeNeededBy(op));
+    llvm::for_each(sizesNeededBy(op), need);
     if (auto append = dyn_cast<AppendTokensOp>(op)) {
       for (Value cache : {Value(append.getKCache()), Value(append.getVCache())})
         if (cache) {
+          auto layout = cast<CacheLayout>(cache.getType());
           need(sizeOfCache(cache, kBlocksSize));
-          need(sizeOfCache(cache, cast<CacheType>(cache.getType()).getKind() ==
-                                          CacheKind::Paged
-                                      ? kTableRowSize
-                                      : kSlotRowsSize));
+          need(sizeOfCache(cache,
+                           layout.getRun() ? kTableRowSize : kSlotRowsSize));
         }
     }
     if (!lanes.machine.hasRings())
@@ -433,7 +431,7 @@ Value KernelSignature::offsetOf(Value tensor, OperandRange indices) {
 Value KernelSignature::roomOf(Value cache, Operation *op) {
   if (Value room = tensors[cache].room)
     return room;
-  return launchSize(sizeNeededBy(op));
+  return launchSize(sizesNeededBy(op).front());
 }
 
 Value KernelSignature::launchValue(Attribute expression) const {
@@ -452,8 +450,8 @@ KernelSignature::describeTensorMap(const TensorMapRequest &request) {
                                            KVBufferDialect::kNameAttr);
   // Columns, rows, and the other dimensions from the innermost on: heads and,
   // where there is one, the batch or block.
-  auto cache = dyn_cast<CacheType>(request.tensor.getType());
-  int64_t rank = cache ? (cache.getKind() == CacheKind::Ragged ? 3 : 4)
+  auto cache = dyn_cast<CacheLayout>(request.tensor.getType());
+  int64_t rank = cache ? cacheDimensions(cache).size()
                        : cast<MemRefType>(argument.getType()).getRank();
   SmallVector<int64_t> dims{rank - 1, request.rowDimension},
       box{request.boxCols, request.boxRows};

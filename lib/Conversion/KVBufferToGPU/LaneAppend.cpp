@@ -16,46 +16,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneAppend.h"
+#include "CachePlaces.h"
 #include "LaneLowering.h"
 #include "LaneWork.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include <limits>
 
 using namespace mlir;
 using namespace kvbuf;
-
-/// A memref over the memory of `data` (of rank 0), whose sizes are static in
-/// `shape` or those of `sizes` (null: any), and whose strides are `strides` and
-/// 1.
-static Value viewOf(ImplicitLocOpBuilder &b, Value data,
-                    ArrayRef<int64_t> shape, ArrayRef<Value> sizes,
-                    ArrayRef<Value> strides) {
-  SmallVector<OpFoldResult> extents, steps;
-  SmallVector<int64_t> layout(shape.size(), ShapedType::kDynamic);
-  layout.back() = 1;
-  for (auto [d, size] : llvm::enumerate(shape)) {
-    if (!ShapedType::isDynamic(size))
-      extents.push_back(b.getIndexAttr(size));
-    else if (d < sizes.size() && sizes[d])
-      extents.push_back(sizes[d]);
-    else
-      extents.push_back(
-          arith::ConstantIndexOp::create(b, std::numeric_limits<int32_t>::max())
-              .getResult());
-    if (d + 1 < shape.size())
-      steps.push_back(strides[d]);
-  }
-  steps.push_back(b.getIndexAttr(1));
-  auto source = cast<MemRefType>(data.getType());
-  auto type = MemRefType::get(shape, source.getElementType(),
-                              StridedLayoutAttr::get(b.getContext(), 0, layout),
-                              source.getMemorySpace());
-  return memref::ReinterpretCastOp::create(b, type, data, b.getIndexAttr(0),
-                                           extents, steps);
-}
 
 /// What its type says of an argument's shape.
 static ArrayRef<int64_t> shapeOfTensor(Value argument) {
@@ -64,35 +33,9 @@ static ArrayRef<int64_t> shapeOfTensor(Value argument) {
 
 /// A cache among the arguments as ops on caches by lanes take it.
 static Value cacheByLanes(LaneLowering &lower, Value argument) {
-  ImplicitLocOpBuilder &b = lower.b;
-  auto type = cast<CacheType>(argument.getType());
-  const TensorArg &cache = lower.signature.tensor(argument);
-  constexpr int64_t any = ShapedType::kDynamic;
-  bool paged = type.getKind() == CacheKind::Paged;
-  Value blocks = lower.signature.launchSize(sizeOfCache(argument, kBlocksSize));
-  Value room = lower.signature.launchSize(
-      sizeOfCache(argument, paged ? kTableRowSize : kSlotRowsSize));
-  SmallVector<int64_t> shape{any, paged ? type.getPageSize() : any,
-                             type.getHeads(), type.getCacheDepth()};
-  Value data = viewOf(b, cache.data, shape, {blocks, paged ? Value() : room},
-                      cache.strides);
-  SmallVector<Value> indices{paged
-                                 ? viewOf(b, cache.table, {any, any},
-                                          {Value(), room}, {cache.tableStride})
-                                 : viewOf(b, cache.table, {any}, {}, {}),
-                             viewOf(b, cache.lengths, {any}, {}, {})};
-  Value scales;
-  if (type.getScaleType()) {
-    SmallVector<int64_t> of;
-    if (type.getGranularity() > 0)
-      of = {
-          any, paged ? type.getPageSize() : any, type.getHeads(),
-          int64_t(llvm::divideCeil(type.getHeadSize(), type.getGranularity()))};
-    else
-      of = {type.getGranularity() == kPerTensor ? 1 : type.getHeads()};
-    scales = viewOf(b, cache.scales, of, {}, cache.scaleStrides);
-  }
-  return MakeCacheOp::create(b, type, data, indices, scales,
+  CacheParts parts = partsOf(lower, argument);
+  return MakeCacheOp::create(lower.b, argument.getType(), parts.data,
+                             parts.indices, parts.scales,
                              /*max_prompt=*/Value(), /*max_context=*/Value());
 }
 

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneCaches.h"
+#include "CachePlaces.h"
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "Pages.h"
@@ -37,85 +38,94 @@ static Value lookupWithin(Lanes &lanes, Value lengths, Value entry, Value least,
 }
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, MakeCacheOp op) {
-  auto type = dyn_cast<CacheType>(op.getCache().getType());
-  if (!type)
-    return op.emitOpError() << "makes a cache of a kind whose tiles no program "
-                               "reads; expected a !kvbuffer.cache, got "
-                            << op.getCache().getType();
+  auto layout = cast<CacheLayout>(op.getCache().getType());
+  CacheRows rows = layout.getRows();
   SmallVector<Value> memrefs{op.getData()};
   llvm::append_range(memrefs, op.getIndices());
+  if (op.getScales())
+    memrefs.push_back(op.getScales());
   for (Value memref : memrefs)
     if (!isa<MemRefType>(memref.getType()) || !isa<BlockArgument>(memref))
       return op.emitOpError()
              << "makes a cache of what is not a memref among the kernel's "
                 "arguments, whose address tiles are read from";
-  const TensorArg data = lower.signature.tensor(op.getData());
-  SmallVector<TensorArg> indices;
-  for (Value tensor : op.getIndices())
-    indices.push_back(lower.signature.tensor(tensor));
-  auto sizeOf = [&](Value memref, const TensorArg &tensor, unsigned d) {
+  auto sizeOf = [&](Value memref, unsigned d) {
     auto shape = cast<MemRefType>(memref.getType());
-    return shape.isDynamicDim(d) ? tensor.sizes[d]
+    return shape.isDynamicDim(d) ? lower.signature.tensor(memref).sizes[d]
                                  : lower.index(shape.getDimSize(d));
   };
+  const TensorArg data = lower.signature.tensor(op.getData());
   TensorArg cache;
   cache.data = data.data;
   cache.strides = data.strides;
-  switch (type.getKind()) {
-  case CacheKind::Dense:
-    cache.sizes = {Value(), sizeOf(op.getData(), data, 1)};
-    break;
-  case CacheKind::Ragged:
-    cache.room = sizeOf(op.getData(), data, 0);
-    cache.offsets = indices[0].data;
-    break;
-  case CacheKind::Continuous:
-    cache.room = sizeOf(op.getData(), data, 1);
-    cache.table = indices[0].data;
-    cache.lengths = indices[1].data;
-    break;
-  case CacheKind::Paged:
-    cache.room = sizeOf(op.getIndices()[0], indices[0], 1);
-    cache.table = indices[0].data;
-    cache.tableStride = indices[0].strides[0];
-    cache.lengths = indices[1].data;
-    break;
+  for (Value tensor : op.getIndices()) {
+    const TensorArg &index = lower.signature.tensor(tensor);
+    cache.indices.push_back({index.data, index.strides});
+  }
+  if (op.getScales()) {
+    const TensorArg &scales = lower.signature.tensor(op.getScales());
+    cache.scales = scales.data;
+    cache.scaleStrides = scales.strides;
+  }
+  unsigned rowDimension = layout.getLeadingDims().size() - 1;
+  if (rows.byPlace) {
+    // `findPlaces` has seen it.
+  } else if (rows.endWithData()) {
+    cache.sizes.resize(rowDimension + 1);
+    cache.sizes[rowDimension] = sizeOf(op.getData(), rowDimension);
+  } else if (rows.table && layout.getRun()) {
+    cache.room = sizeOf(op.getIndices()[*rows.table], 1);
+  } else {
+    cache.room = sizeOf(op.getData(), rowDimension);
   }
   lower.signature.tensor(op.getCache()) = cache;
   lower.set(op.getCache(), {});
   return success();
 }
 
+/// The keys of a sequence of a cache whose type alone knows them.
+static Value keysByPlace(LaneLowering &lower, CacheNumKeysOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  const CachePlaces &cache = *lower.places[op.getCache()];
+  Value batch = lower.single(op.getBatch());
+  Value length = cache.layout.emitLength(b, b.getLoc(), cache.parts, batch);
+  Value room = cache.layout.emitRoom(b, b.getLoc(), cache.parts, batch);
+  return arith::MinSIOp::create(
+      b, add(b, length, lower.single(op.getNewTokens())), room);
+}
+
 void kvbuf::lowerOp(LaneLowering &lower, CacheNumKeysOp op) {
   ImplicitLocOpBuilder &b = lower.b;
+  CacheLayout layout = op.getLayout();
+  CacheRows rows = layout.getRows();
+  if (rows.byPlace) {
+    lower.set(op.getKeys(), {keysByPlace(lower, op)});
+    return;
+  }
   const TensorArg &cache = lower.signature.tensor(op.getCache());
   Value batch = lower.single(op.getBatch());
   Value keys;
-  switch (op.getCache().getType().getKind()) {
-  case CacheKind::Dense:
-    keys = cache.sizes[1];
-    break;
-  case CacheKind::Ragged: {
-    Value rows = lower.signature.roomOf(op.getCache(), op);
-    Value first =
-        lookupWithin(lower, cache.offsets, batch, lower.index(0), rows);
-    Value next = lookupWithin(lower, cache.offsets,
-                              add(b, batch, lower.index(1)), first, rows);
+  if (rows.endWithData()) {
+    keys = cache.sizes[layout.getLeadingDims().size() - 1];
+  } else if (rows.offsets) {
+    Value offsets = cache.indices[*rows.offsets].data;
+    Value all = lower.signature.roomOf(op.getCache(), op);
+    Value first = lookupWithin(lower, offsets, batch, lower.index(0), all);
+    Value next =
+        lookupWithin(lower, offsets, add(b, batch, lower.index(1)), first, all);
     keys = sub(b, next, first);
-    break;
-  }
-  case CacheKind::Continuous:
-  case CacheKind::Paged: {
+  } else {
     // No more keys than the slot, or the row of the page table, has room for.
     Value room = lower.signature.roomOf(op.getCache(), op);
-    if (int64_t page = op.getCache().getType().getPageSize())
+    if (int64_t page = layout.getRun())
       room = mul(b, room, lower.index(page));
-    Value length =
-        lookupWithin(lower, cache.lengths, batch, lower.index(0), room);
-    keys = arith::MinSIOp::create(
-        b, add(b, length, lower.single(op.getNewTokens())), room);
-    break;
-  }
+    keys = room;
+    if (rows.lengths) {
+      Value length = lookupWithin(lower, cache.indices[*rows.lengths].data,
+                                  batch, lower.index(0), room);
+      keys = arith::MinSIOp::create(
+          b, add(b, length, lower.single(op.getNewTokens())), room);
+    }
   }
   lower.set(op.getKeys(), {keys});
 }
@@ -126,6 +136,12 @@ static bool looksUpByLane(Lanes &lanes, TileType type) {
   return !lanes.machine.hasRings() &&
          lanes.target.lanesLookUp(type.getRows(), type.getPageSize(),
                                   lanes.schedule.getWarps());
+}
+
+/// The table of the blocks of a tile's cache.
+static const IndexArg &tableOf(LaneLowering &lower, CacheTileOp op) {
+  return lower.signature.tensor(op.getCache())
+      .indices[*op.getLayout().getRows().table];
 }
 
 /// The numbers of the pages that a tile's rows lie in, by lanes
@@ -149,7 +165,7 @@ static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
                               numberOf(tile.lo)));
   if (op.getPred())
     exists = arith::AndIOp::create(b, exists, lower.single(op.getPred()));
-  Value table = lower.signature.tensor(op.getCache()).table;
+  Value table = tableOf(lower, op).data;
   Value entry = add(b, tableBase, number);
   // Where waits count loads, every lane makes this one.
   if (lower.target.copiesByWave) {
@@ -160,16 +176,139 @@ static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
                 [&] { return lower.toI32(lookup(lower, table, entry)); });
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
+/// Checks that a tile, whose rows are taken to lie in one page, starts where
+/// that is so.
+static LogicalResult checkInOnePage(CacheTileOp op) {
+  int64_t rows = op.getTile().getType().getRows();
+  if (isMultipleOf(op.getStart(), rows))
+    return success();
+  return op.emitOpError()
+         << "starts at a key that is not known to be a multiple of the tile's "
+         << rows
+         << " rows, so that the tile may lie in two pages; expected a multiple "
+            "of a constant, or page_size = "
+         << op.getLayout().getRun() << " on the tile";
+}
+
+/// Entry `entry` of the table of a tile's cache, which the program must not
+/// look up where nothing is loaded.
+static Value guardedLookup(LaneLowering &lower, CacheTileOp op, Value entry) {
   ImplicitLocOpBuilder &b = lower.b;
-  CacheType type = op.getCache().getType();
+  Value table = tableOf(lower, op).data;
+  if (!op.getPred())
+    return lookup(lower, table, entry);
+  auto ifOp = scf::IfOp::create(b, TypeRange{b.getIndexType()},
+                                lower.single(op.getPred()),
+                                /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  scf::YieldOp::create(b, lookup(lower, table, entry));
+  b.setInsertionPointToStart(ifOp.elseBlock());
+  scf::YieldOp::create(b, lower.index(0));
+  return ifOp.getResult(0);
+}
+
+/// Places a tile of a cache whose type alone knows where rows are: as a whole
+/// where they lie together, else each row when it is loaded.
+static LogicalResult placeTile(LaneLowering &lower, CacheTileOp op,
+                               TileValues &tile, TileCoordinates &at) {
+  ImplicitLocOpBuilder &b = lower.b;
+  const CachePlaces &cache = *lower.places[op.getCache()];
+  Value batch = lower.single(op.getBatch()), head = lower.single(op.getHead()),
+        start = lower.single(op.getStart());
+  size_t leading = cache.layout.getLeadingDims().size();
+  Value ofHead = mul(b, head, cache.strides[leading]);
+  tile.rowStride = cache.strides[leading - 1];
+  if (op.getTile().getType().getPageSize()) {
+    tile.base = ofHead;
+    tile.batch = batch;
+    tile.firstKey = start;
+    tile.pageStride = cache.strides.front();
+    for (Value other : ArrayRef(cache.strides).take_front(leading - 1))
+      if (other != tile.pageStride)
+        tile.pageStride = arith::OrIOp::create(b, tile.pageStride, other);
+    return success();
+  }
+  if (cache.layout.getRun() && failed(checkInOnePage(op)))
+    return failure();
+  Values lead = cache.leadOf(lower, batch, start, /*checked=*/true);
+  at.position = {lower.toI32(lead.back()), lower.toI32(head)};
+  for (Value other : llvm::reverse(ArrayRef(lead).drop_back()))
+    at.position.push_back(lower.toI32(other));
+  tile.base = add(b, ofHead, cache.offsetOf(lower, lead));
+  return success();
+}
+
+/// Places a tile of a cache whose type says where rows are (`CacheRows`).
+static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
+                              TileValues &tile, TileCoordinates &at) {
+  ImplicitLocOpBuilder &b = lower.b;
+  CacheLayout layout = op.getLayout();
+  CacheRows found = layout.getRows();
   const TensorArg &cache = lower.signature.tensor(op.getCache());
   Value batch = lower.single(op.getBatch()), head = lower.single(op.getHead()),
         start = lower.single(op.getStart());
+  ArrayRef<Value> s = cache.strides;
+  auto place = [&](std::initializer_list<Value> position) {
+    for (Value index : position)
+      at.position.push_back(lower.toI32(index));
+  };
+  if (found.offsets) {
+    tile.rowStride = s[0];
+    // A cache's offsets may differ from those that the keys were counted from:
+    // all keys lie within the tensor wherever they say that the sequence
+    // begins.
+    Value last = sub(b, lower.signature.roomOf(op.getCache(), op),
+                     lower.single(op.getUpto()));
+    last = arith::MaxSIOp::create(b, last, lower.index(0));
+    Value row = add(b,
+                    lookupWithin(lower, cache.indices[*found.offsets].data,
+                                 batch, lower.index(0), last),
+                    start);
+    place({row, head});
+    tile.base = add(b, mul(b, head, s[1]), mul(b, row, s[0]));
+    return success();
+  }
+  tile.rowStride = s[1];
+  Value row = start, block = batch, entry = batch;
+  if (int64_t page = layout.getRun(); page && found.table) {
+    Value tableBase = mul(b, batch, tableOf(lower, op).strides[0]);
+    if (TileType small = op.getTile().getType(); small.getPageSize()) {
+      place({lower.index(0), head, lower.index(0)});
+      tile.base = mul(b, head, s[2]);
+      tile.firstKey = start;
+      tile.pageStride = s[0];
+      if (looksUpByLane(lower, small)) {
+        tile.pages = pagesOfRows(lower, op, tile, tableBase);
+        return success();
+      }
+      // Each row, or box of rows, finds its own page when it is loaded.
+      tile.table = tableOf(lower, op).data;
+      tile.tableBase = tableBase;
+      return success();
+    }
+    // One page is looked up, and all rows are taken to lie in it.
+    if (failed(checkInOnePage(op)))
+      return failure();
+    Value number;
+    std::tie(number, row) = pageOf(lower, start, page);
+    entry = add(b, tableBase, number);
+  }
+  if (found.table)
+    block = guardedLookup(lower, op, entry);
+  place({row, head, block});
+  tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
+                  mul(b, row, s[1]));
+  return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value start = lower.single(op.getStart());
   int64_t rows = op.getTile().getType().getRows();
 
   TileValues tile;
-  tile.data = cache.data;
+  tile.data = lower.signature.tensor(op.getCache()).data;
   // Rows outside of [lo, hi) are not touched. Keys fit 32 bits; producers have
   // no registers to spare for more.
   TileCoordinates at = tileEdges(op.getTile());
@@ -180,102 +319,58 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
   if (at.rowsBefore)
     tile.lo = arith::MaxSIOp::create(b, fromStart(op.getFrom()), lower.i32(0));
   tile.hi = arith::MinSIOp::create(b, fromStart(op.getUpto()), lower.i32(rows));
-
-  // A look-up that the program must not make where nothing is loaded.
-  auto guardedLookup = [&](Value table, Value entry) -> Value {
-    if (!op.getPred())
-      return lookup(lower, table, entry);
-    auto ifOp =
-        scf::IfOp::create(b, TypeRange{b.getIndexType()},
-                          lower.single(op.getPred()), /*addThenBlock=*/true,
-                          /*addElseBlock=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    scf::YieldOp::create(b, lookup(lower, table, entry));
-    b.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(b, lower.index(0));
-    return ifOp.getResult(0);
-  };
-
-  ArrayRef<Value> s = cache.strides;
   at.tensor = op.getCache();
-  auto place = [&](std::initializer_list<Value> position) {
-    for (Value index : position)
-      at.position.push_back(lower.toI32(index));
-  };
-  switch (type.getKind()) {
-  case CacheKind::Dense:
-    place({start, head, batch});
-    tile.rowStride = s[1];
-    tile.base = add(b, add(b, mul(b, batch, s[0]), mul(b, head, s[2])),
-                    mul(b, start, s[1]));
-    break;
-  case CacheKind::Ragged: {
-    tile.rowStride = s[0];
-    // A cache's offsets may differ from those that the keys were counted from:
-    // all keys lie within the tensor wherever they say that the sequence
-    // begins.
-    Value last = sub(b, lower.signature.roomOf(op.getCache(), op),
-                     lower.single(op.getUpto()));
-    last = arith::MaxSIOp::create(b, last, lower.index(0));
-    Value row =
-        add(b, lookupWithin(lower, cache.offsets, batch, lower.index(0), last),
-            start);
-    place({row, head});
-    tile.base = add(b, mul(b, head, s[1]), mul(b, row, s[0]));
-    break;
-  }
-  case CacheKind::Continuous: {
-    tile.rowStride = s[1];
-    Value block = guardedLookup(cache.table, batch);
-    place({start, head, block});
-    tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
-                    mul(b, start, s[1]));
-    break;
-  }
-  case CacheKind::Paged: {
-    tile.rowStride = s[1];
-    int64_t page = type.getPageSize();
-    Value tableBase = mul(b, batch, cache.tableStride);
-    if (TileType small = op.getTile().getType(); small.getPageSize()) {
-      place({lower.index(0), head, lower.index(0)});
-      tile.base = mul(b, head, s[2]);
-      tile.firstKey = start;
-      tile.pageStride = s[0];
-      if (looksUpByLane(lower, small)) {
-        tile.pages = pagesOfRows(lower, op, tile, tableBase);
-        break;
-      }
-      // Each row, or box of rows, finds its own page when it is loaded.
-      tile.table = cache.table;
-      tile.tableBase = tableBase;
-      break;
-    }
-    // One page is looked up, and all rows are taken to lie in it.
-    if (!isMultipleOf(op.getStart(), rows))
-      return op.emitOpError()
-             << "starts at a key that is not known to be a multiple of the "
-                "tile's "
-             << rows
-             << " rows, so that the tile may lie in two pages; expected a "
-                "multiple of a constant, or page_size = "
-             << page << " on the tile";
-    auto [number, offset] = pageOf(lower, start, page);
-    Value block = guardedLookup(cache.table, add(b, tableBase, number));
-    place({offset, head, block});
-    tile.base = add(b, add(b, mul(b, block, s[0]), mul(b, head, s[2])),
-                    mul(b, offset, s[1]));
-    break;
-  }
-  }
+  bool byPlace = op.getLayout().getRows().byPlace;
+  if (failed(byPlace ? placeTile(lower, op, tile, at)
+                     : findTile(lower, op, tile, at)))
+    return failure();
   lower.set(op.getTile(), tile.pack());
   lower.coordinates[op.getTile()] = at;
   return success();
 }
 
+/// Where the scale of a token of a cache with scales by tokens lies, but for
+/// the head's: an index of elements.
+static Value scaleOfToken(LaneLowering &lower, CacheScaleOp op) {
+  ImplicitLocOpBuilder &b = lower.b;
+  CacheLayout layout = op.getLayout();
+  CacheRows rows = layout.getRows();
+  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  Value batch = lower.single(op.getBatch()),
+        token = lower.single(op.getToken());
+  ArrayRef<Value> s = cache.scaleStrides;
+  if (rows.byPlace) {
+    Value at;
+    Values lead = lower.places[op.getCache()]->leadOf(lower, batch, token,
+                                                      /*checked=*/false);
+    for (auto [index, stride] : llvm::zip(lead, s))
+      at = at ? add(b, at, mul(b, index, stride)) : mul(b, index, stride);
+    return at;
+  }
+  if (rows.offsets) {
+    Value first = lookupWithin(
+        lower, cache.indices[*rows.offsets].data, batch, lower.index(0),
+        lower.signature.launchSize(
+            sizeOfCache(op.getCache(), layout.getLeadingDims().back().name)));
+    return mul(b, add(b, first, token), s[0]);
+  }
+  Value block = batch, row = token;
+  if (rows.table) {
+    const IndexArg &table = cache.indices[*rows.table];
+    Value entry = batch;
+    if (int64_t page = layout.getRun()) {
+      Value number;
+      std::tie(number, row) = pageOf(lower, token, page);
+      entry = add(b, mul(b, batch, table.strides[0]), number);
+    }
+    block = lookup(lower, table.data, entry);
+  }
+  return add(b, mul(b, block, s[0]), mul(b, row, s[1]));
+}
+
 void kvbuf::lowerOp(LaneLowering &lower, CacheScaleOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  CacheType type = op.getCache().getType();
+  CacheLayout type = op.getLayout();
   const TensorArg &cache = lower.signature.tensor(op.getCache());
   Value head = lower.single(op.getHead()), at;
   if (type.getGranularity() == kPerTensor) {
@@ -283,35 +378,8 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheScaleOp op) {
   } else if (type.getGranularity() == kPerHead) {
     at = head;
   } else {
-    Value batch = lower.single(op.getBatch()),
-          token = lower.single(op.getToken());
-    ArrayRef<Value> s = cache.scaleStrides;
-    auto from = [&](Value block, Value row) {
-      return add(b, mul(b, block, s[0]), mul(b, row, s[1]));
-    };
-    switch (type.getKind()) {
-    case CacheKind::Dense:
-      at = from(batch, token);
-      break;
-    case CacheKind::Ragged: {
-      Value first =
-          lookupWithin(lower, cache.offsets, batch, lower.index(0),
-                       lower.signature.launchSize(sizeOfCache(
-                           op.getCache(), type.getLeadingDims().back().name)));
-      at = mul(b, add(b, first, token), s[0]);
-      break;
-    }
-    case CacheKind::Continuous:
-      at = from(lookup(lower, cache.table, batch), token);
-      break;
-    case CacheKind::Paged: {
-      auto [number, offset] = pageOf(lower, token, type.getPageSize());
-      Value entry = add(b, mul(b, batch, cache.tableStride), number);
-      at = from(lookup(lower, cache.table, entry), offset);
-      break;
-    }
-    }
-    at = add(b, at, mul(b, head, s.back()));
+    at = scaleOfToken(lower, op);
+    at = add(b, at, mul(b, head, cache.scaleStrides.back()));
     if (type.getGranularity() < type.getHeadSize())
       at = add(b, at,
                arith::DivUIOp::create(b, lower.single(op.getHeadDim()),

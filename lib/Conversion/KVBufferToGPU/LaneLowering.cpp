@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneLowering.h"
+#include "CachePlaces.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -98,8 +99,9 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
 
 LogicalResult LaneLowering::run() {
   b.setInsertionPoint(kernel);
-  if (failed(signature.expand()))
+  if (failed(checkPlaces(kernel)) || failed(signature.expand()))
     return failure();
+  findPlaces(*this);
   Value x = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   thread = blockThread = toI32(x);
   lane = arith::AndIOp::create(b, thread, i32(target.waveSize - 1));

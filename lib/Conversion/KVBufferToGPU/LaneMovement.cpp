@@ -101,9 +101,8 @@ TileCoordinates kvbuf::tileEdges(Value tile) {
     edges.rowsBefore = !matchPattern(op.getFrom(), m_Zero()) &&
                        !(range && range.getLo() == op.getFrom() &&
                          !range.getMask().boundsLeft());
-    edges.rowsBehind = op.getCache().getType().getKind() != CacheKind::Dense;
-    edges.rowDimension =
-        op.getCache().getType().getKind() == CacheKind::Ragged ? 0 : 1;
+    edges.rowsBehind = !op.getLayout().getRows().endWithData();
+    edges.rowDimension = op.getLayout().getLeadingDims().size() - 1;
   }
   return edges;
 }
@@ -227,6 +226,8 @@ TileValues kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
                            KVBufferAttr params, int64_t block) {
   ImplicitLocOpBuilder &b = lanes.b;
   TileValues source = TileValues::unpack(tile.getType(), lanes.get(tile));
+  if (source.batch)
+    source.places = lanes.placesOf(tile);
   if (int64_t first = params.getHeadDimOffset() + block * params.getBK())
     source.base = add(b, source.base, lanes.index(first));
   return source;

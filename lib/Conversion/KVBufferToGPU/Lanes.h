@@ -166,6 +166,9 @@ public:
   const Values &get(mlir::Value value) { return map[value]; }
   /// Says it.
   void set(mlir::Value value, Values lanes) { map[value] = std::move(lanes); }
+  /// Of a tile that its cache's type finds row by row (`TileValues::batch`):
+  /// the cache.
+  const CachePlaces *placesOf(mlir::Value tile);
   /// The lane value of a scalar of the tile program.
   mlir::Value single(mlir::Value value) { return map[value].front(); }
   /// The same, or null for a value that has not one lane value.
@@ -202,6 +205,9 @@ public:
   /// Combines a value over the lanes that hold other columns of the same row.
   mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
                           bool isMax);
+
+  /// Caches whose types alone know where rows are.
+  llvm::DenseMap<mlir::Value, std::shared_ptr<const CachePlaces>> places;
 
 protected:
   /// The op of the tile program that is being lowered.

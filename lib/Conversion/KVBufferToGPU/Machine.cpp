@@ -16,6 +16,8 @@ Values TileValues::pack() const {
   Values values{data, base, rowStride, lo, hi};
   if (pages)
     values.append({pages, firstKey, pageStride});
+  else if (batch)
+    values.append({batch, firstKey, pageStride});
   else if (isPaged())
     values.append({table, tableBase, firstKey, pageStride});
   if (cols)
@@ -30,8 +32,9 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
   tile.rowStride = values[2];
   tile.lo = values[3];
   tile.hi = values[4];
-  // What follows says by its types what it is: a table is memory, and a lane's
-  // page has an index after it, as the number of columns has not.
+  // What follows says by its types what it is: a table is memory, a sequence an
+  // index, and a lane's page has an index after it, as the number of columns
+  // has not.
   values = values.drop_front(5);
   bool hasTable = type.getPageSize() &&
                   (!values[0] || isa<MemRefType>(values[0].getType()));
@@ -42,7 +45,7 @@ TileValues TileValues::unpack(TileType type, ValueRange values) {
     tile.pageStride = values[3];
     values = values.drop_front(4);
   } else if (type.getPageSize()) {
-    tile.pages = values[0];
+    (values[0].getType().isIndex() ? tile.batch : tile.pages) = values[0];
     tile.firstKey = values[1];
     tile.pageStride = values[2];
     values = values.drop_front(3);

@@ -37,6 +37,15 @@ constexpr int64_t kTensorAlignment = 16;
 
 using Values = llvm::SmallVector<mlir::Value>;
 
+/// A tensor of integers of a cache: a table, lengths, offsets.
+struct IndexArg {
+  /// As those of a tensor.
+  mlir::Value data;
+  Values strides;
+};
+
+class CachePlaces;
+
 /// A tensor (or cache) among the kernel's parameters.
 struct TensorArg {
   /// Rank-0 memref: the address of element 0.
@@ -45,8 +54,8 @@ struct TensorArg {
   Values strides;
   /// Sizes that the kernel needs, by dimension; null for the others.
   Values sizes;
-  /// Of caches: table, its row stride, lengths, offsets; null where absent.
-  mlir::Value table, tableStride, lengths, offsets;
+  /// Of caches: in the order of CacheLayout::getIndexTensors.
+  llvm::SmallVector<IndexArg, 2> indices;
   /// Of a cache that the program makes of memrefs: the size that its kind names
   /// (`KernelSignature::roomOf`), as an index. Null for arguments, whose
   /// room is the launch's size.
@@ -73,6 +82,11 @@ struct TileValues {
   /// the number (i32) of the page that row i lies in, or 0 where no row of that
   /// page is valid.
   mlir::Value pages;
+  /// In place of either, where the cache's type alone knows where rows are
+  /// (`places`, no lane value): the sequence. `base` is the head's then, and
+  /// `pageStride` is a multiple of what all strides but that of rows are.
+  mlir::Value batch;
+  const CachePlaces *places = nullptr;
 
   /// Whether rows are more than one stride apart.
   bool isPaged() const { return static_cast<bool>(pageStride); }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Staging.h"
+#include "CachePlaces.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -98,6 +99,8 @@ Value kvbuf::rowLine(Lanes &lower, TileType type, const TileValues &tile,
   };
   if (!tile.isPaged())
     return arith::AddIOp::create(b, tile.base, times(row, tile.rowStride));
+  if (tile.places)
+    return tile.places->lineOf(lower, tile, row);
   Value group = lower.i32(type.getPageSize());
   Value line = arith::AddIOp::create(
       b, tile.base,

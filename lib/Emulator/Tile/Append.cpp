@@ -27,27 +27,29 @@ struct TokenPlace {
 static FailureOr<TokenPlace> placeOf(const Cache &cache, int64_t batch,
                                      int64_t head, int64_t position,
                                      ErrorFn error) {
-  bool paged = cache.type.getKind() == CacheKind::Paged;
-  int64_t run = paged ? cache.type.getPageSize() : cache.data->shape[1];
-  if (position < 0 || (paged && position / run >= cache.table->shape[1]) ||
+  int64_t run = cache.layout.getRun();
+  bool paged = run != 0;
+  if (!paged)
+    run = cache.data->shape[1];
+  if (position < 0 || (paged && position / run >= cache.table().shape[1]) ||
       (!paged && position >= run))
     return TokenPlace();
   SmallVector<int64_t> entry{batch};
   if (paged)
     entry.push_back(position / run);
-  FailureOr<int64_t> at = cache.table->offset(entry, error);
+  FailureOr<int64_t> at = cache.table().offset(entry, error);
   if (failed(at))
     return failure();
-  int64_t block = cache.table->loadInt(*at);
+  int64_t block = cache.table().loadInt(*at);
   if (block < 0 || block >= cache.data->shape[0])
     return TokenPlace();
   TokenPlace place;
   FailureOr<int64_t> row = cache.data->offset(
-      {block, position % run, head, cache.type.getHeadDimOffset()}, error);
+      {block, position % run, head, cache.layout.getHeadDimOffset()}, error);
   if (failed(row))
     return failure();
   place.row = *row;
-  if (cache.type.getGranularity() > 0 && cache.scales) {
+  if (cache.layout.getGranularity() > 0 && cache.scales) {
     FailureOr<int64_t> scales =
         cache.scales->offset({block, position % run, head, 0}, error);
     if (failed(scales))
@@ -101,18 +103,18 @@ LogicalResult BlockRun::runOp(AppendTokensOp op) {
       return failure();
     if (place->row < 0)
       return success();
-    int64_t size = cache.type.getHeadSize(), group = size;
+    int64_t size = cache.layout.getHeadSize(), group = size;
     Row x(size);
     for (int64_t d = 0; d < size; ++d)
       x[d] = tokens.loadFloat(*first + d);
     if (isRotated)
       rotate(x, *get<Tensor *>(op.getCos()), *get<Tensor *>(op.getSin()),
              position, op.getInterleaved());
-    Type scaleType = cache.type.getScaleType(),
-         element = cache.type.getElementType();
-    bool makes = scaleType && cache.type.getGranularity() > 0;
+    Type scaleType = cache.layout.getScaleType(),
+         element = cache.layout.getElementType();
+    bool makes = scaleType && cache.layout.getGranularity() > 0;
     if (makes)
-      group = std::min(cache.type.getGranularity(), size);
+      group = std::min(cache.layout.getGranularity(), size);
     for (int64_t begin = 0; begin < size; begin += group) {
       int64_t end = std::min(begin + group, size);
       float scale = 1;
@@ -127,7 +129,8 @@ LogicalResult BlockRun::runOp(AppendTokensOp op) {
                                             scale, op, fail)))
           return failure();
       } else if (scaleType) {
-        FailureOr<float> given = scaleOf(cache, batch, head, position, 0, fail);
+        FailureOr<float> given =
+            scaleOf(cache, /*row=*/{}, head, /*headDim=*/0, fail);
         if (failed(given))
           return failure();
         scale = *given;

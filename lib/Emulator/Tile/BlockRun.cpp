@@ -265,27 +265,69 @@ LogicalResult BlockRun::runOp(memref::LoadOp op) {
 }
 
 LogicalResult BlockRun::runOp(MakeCacheOp op) {
-  auto type = dyn_cast<CacheType>(op.getCache().getType());
-  if (!type)
-    return error(op) << "makes a cache of a kind that tiles are not read from";
-  auto cache = std::make_unique<Cache>();
-  cache->type = type;
+  auto cache =
+      std::make_unique<Cache>(cast<CacheLayout>(op.getCache().getType()));
   cache->data = get<Tensor *>(op.getData());
-  if (type.getKind() == CacheKind::Ragged)
-    cache->offsets = get<Tensor *>(op.getIndices()[0]);
-  if (type.hasTable()) {
-    cache->table = get<Tensor *>(op.getIndices()[0]);
-    cache->lengths = get<Tensor *>(op.getIndices()[1]);
-  }
+  for (Value tensor : op.getIndices())
+    cache->indices.push_back(get<Tensor *>(tensor));
+  if (op.getScales())
+    cache->scales = get<Tensor *>(op.getScales());
   set(op.getCache(), static_cast<const Cache *>(cache.get()));
   made.push_back(std::move(cache));
   return success();
 }
 
+FailureOr<SmallVector<int64_t>>
+BlockRun::runEmitted(const Cache &cache, Block &code, ArrayRef<Value> yields,
+                     ArrayRef<int64_t> numbers) {
+  unsigned next = 0;
+  set(code.getArgument(next++), cache.data);
+  for (Tensor *tensor : cache.indices)
+    set(code.getArgument(next++), tensor);
+  for (int64_t number : numbers)
+    set(code.getArgument(next++), number);
+  if (failed(runBlock(code)))
+    return failure();
+  return llvm::map_to_vector(
+      yields, [&](Value value) { return value ? integer(value) : 1; });
+}
+
+FailureOr<SmallVector<int64_t>> BlockRun::placeToken(Operation *op,
+                                                     const Cache &cache,
+                                                     int64_t batch,
+                                                     int64_t token) {
+  if (!cache.rows.byPlace)
+    return rowOf(cache, batch, token, [&] { return error(op); });
+  FailureOr<SmallVector<int64_t>> found =
+      runEmitted(cache, *cache.place, cache.placed, {batch, token});
+  if (failed(found))
+    return failure();
+  if (!found->pop_back_val())
+    return error(op) << "asks for token " << token << " of sequence " << batch
+                     << ", for which " << cache.data->name << " has no row";
+  return found;
+}
+
+LogicalResult BlockRun::findRows(Operation *op, Tile &tile) {
+  auto place = [&](const Cache &cache, int64_t token) {
+    return placeToken(op, cache, tile.batch, token);
+  };
+  return lookUpRows(tile, report, place, [&] { return error(op); });
+}
+
 LogicalResult BlockRun::runOp(CacheNumKeysOp op) {
+  const Cache &cache = *get<const Cache *>(op.getCache());
+  int64_t batch = integer(op.getBatch()), added = integer(op.getNewTokens());
+  if (cache.rows.byPlace) {
+    FailureOr<SmallVector<int64_t>> sizes =
+        runEmitted(cache, *cache.size, cache.sizes, {batch, 0});
+    if (failed(sizes))
+      return failure();
+    set(op.getKeys(), std::min((*sizes)[0] + added, (*sizes)[1]));
+    return success();
+  }
   FailureOr<int64_t> keys =
-      numKeys(*get<const Cache *>(op.getCache()), integer(op.getBatch()),
-              integer(op.getNewTokens()), [&] { return error(op); });
+      numKeys(cache, batch, added, [&] { return error(op); });
   if (failed(keys))
     return failure();
   set(op.getKeys(), *keys);
@@ -314,8 +356,7 @@ LogicalResult BlockRun::runOp(CacheTileOp op) {
       return error(op) << "looks up a tile without a valid row: keys "
                        << tile->start << " to " << tile->start + rows << " of ["
                        << tile->from << ", " << tile->upto << ")";
-    if (!tile->type.getPageSize() &&
-        failed(lookUpRows(*tile, report, [&] { return error(op); })))
+    if (!tile->type.getPageSize() && failed(findRows(op, *tile)))
       return failure();
   }
   set(op.getTile(), RuntimeValue(std::shared_ptr<const Tile>(tile)));
@@ -323,10 +364,18 @@ LogicalResult BlockRun::runOp(CacheTileOp op) {
 }
 
 LogicalResult BlockRun::runOp(CacheScaleOp op) {
+  const Cache &cache = *get<const Cache *>(op.getCache());
+  SmallVector<int64_t> row;
+  if (cache.layout.getGranularity() > 0) {
+    FailureOr<SmallVector<int64_t>> found =
+        placeToken(op, cache, integer(op.getBatch()), integer(op.getToken()));
+    if (failed(found))
+      return failure();
+    row = std::move(*found);
+  }
   FailureOr<float> scale =
-      scaleOf(*get<const Cache *>(op.getCache()), integer(op.getBatch()),
-              integer(op.getHead()), integer(op.getToken()),
-              integer(op.getHeadDim()), [&] { return error(op); });
+      scaleOf(cache, row, integer(op.getHead()), integer(op.getHeadDim()),
+              [&] { return error(op); });
   if (failed(scale))
     return failure();
   set(op.getScale(),
@@ -466,7 +515,7 @@ FailureOr<Tile> BlockRun::resolve(Operation *op, Value value, int64_t cols,
     return failure();
   }
   if (failed(tile.tensor->checkReadable(fail)) ||
-      (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
+      (tile.rows.empty() && failed(findRows(op, tile))))
     return failure();
   auto invalid = llvm::find(tile.rows, Tile::kInvalid);
   if (whole && invalid != tile.rows.end()) {
@@ -549,7 +598,7 @@ LogicalResult BlockRun::runOp(TileFragmentOp op) {
   auto fail = [&] { return error(op); };
   Tile tile = *get<std::shared_ptr<const Tile>>(op.getTile());
   if (failed(tile.tensor->checkReadable(fail)) ||
-      (tile.rows.empty() && failed(lookUpRows(tile, report, fail))))
+      (tile.rows.empty() && failed(findRows(op, tile))))
     return failure();
   FragmentType type = op.getFragment().getType();
   Matrix result(type.getRows(), type.getCols());

@@ -105,6 +105,18 @@ private:
   mlir::LogicalResult runOp(KeyRangeOp op);
   mlir::LogicalResult runOp(FragmentStoreOp op);
   mlir::LogicalResult runOp(RowStoreOp op);
+  /// Executes code that a cache's type has emitted (`Cache::place`, `size`);
+  /// what it yields, null as 1.
+  mlir::FailureOr<llvm::SmallVector<int64_t>>
+  runEmitted(const Cache &cache, mlir::Block &code,
+             llvm::ArrayRef<mlir::Value> yields,
+             llvm::ArrayRef<int64_t> numbers);
+  /// The indices of a token's row in the leading dimensions of a cache's data.
+  mlir::FailureOr<llvm::SmallVector<int64_t>> placeToken(mlir::Operation *op,
+                                                         const Cache &cache,
+                                                         int64_t batch,
+                                                         int64_t token);
+  mlir::LogicalResult findRows(mlir::Operation *op, Tile &tile);
   // New tokens that the block reads (Append.cpp).
   mlir::LogicalResult runOp(AppendTokensOp op);
   // LDS.

@@ -216,70 +216,108 @@ static FailureOr<int64_t> entryWithin(const Tensor &tensor, int64_t index,
   return std::min(std::max(*number, least), most);
 }
 
+Cache::Cache(CacheLayout layout) : layout(layout), rows(layout.getRows()) {
+  if (!rows.byPlace)
+    return;
+  MLIRContext *context = layout.getContext();
+  OpBuilder b(context);
+  Location loc = b.getUnknownLoc();
+  auto memref = [&](ArrayRef<CacheDim> dims, Type element,
+                    ArrayRef<int64_t> more = {}) {
+    SmallVector<int64_t> shape;
+    for (const CacheDim &dim : dims)
+      shape.push_back(dim.size);
+    llvm::append_range(shape, more);
+    SmallVector<int64_t> strides(shape.size(), ShapedType::kDynamic);
+    strides.back() = 1;
+    return MemRefType::get(shape, element,
+                           StridedLayoutAttr::get(context, 0, strides));
+  };
+  auto begin = [&](std::unique_ptr<Block> &block) {
+    block = std::make_unique<Block>();
+    CacheParts parts;
+    parts.data = block->addArgument(
+        memref(layout.getLeadingDims(), layout.getElementType(),
+               {layout.getHeads(), layout.getCacheDepth()}),
+        loc);
+    for (const CacheTensor &tensor : layout.getIndexTensors())
+      parts.indices.push_back(
+          block->addArgument(memref(tensor.dims, b.getI32Type()), loc));
+    block->addArguments({b.getIndexType(), b.getIndexType()}, {loc, loc});
+    b.setInsertionPointToStart(block.get());
+    return parts;
+  };
+  CacheParts parts = begin(place);
+  unsigned sequence = 1 + parts.indices.size();
+  CachePlace found =
+      layout.emitPlace(b, loc, parts, place->getArgument(sequence),
+                       place->getArgument(sequence + 1),
+                       /*checked=*/true);
+  placed.append(found.lead.begin(), found.lead.end());
+  placed.push_back(found.valid);
+  parts = begin(size);
+  Value batch = size->getArgument(sequence);
+  sizes = {layout.emitLength(b, loc, parts, batch),
+           layout.emitRoom(b, loc, parts, batch)};
+}
+
 FailureOr<int64_t> tile::numKeys(const Cache &cache, int64_t batch,
                                  int64_t newTokens, ErrorFn error) {
-  switch (cache.type.getKind()) {
-  case CacheKind::Dense:
-    return cache.data->shape[1];
-  case CacheKind::Ragged: {
-    int64_t rows = cache.data->shape[0];
+  int64_t rows = cache.data->shape[cache.layout.getLeadingDims().size() - 1];
+  if (cache.rows.offsets) {
     FailureOr<int64_t> first =
-        entryWithin(*cache.offsets, batch, 0, rows, error);
+        entryWithin(cache.offsets(), batch, 0, rows, error);
     if (failed(first))
       return failure();
     FailureOr<int64_t> next =
-        entryWithin(*cache.offsets, batch + 1, *first, rows, error);
+        entryWithin(cache.offsets(), batch + 1, *first, rows, error);
     if (failed(next))
       return failure();
     return *next - *first;
   }
-  case CacheKind::Continuous:
-  case CacheKind::Paged:
-    break;
-  }
-  int64_t room = cache.type.getKind() == CacheKind::Paged
-                     ? cache.table->shape[1] * cache.type.getPageSize()
-                     : cache.data->shape[1];
+  int64_t run = cache.layout.getRun(),
+          room = run && cache.rows.table ? cache.table().shape[1] * run : rows;
+  if (!cache.rows.lengths)
+    return room;
   FailureOr<int64_t> length =
-      entryWithin(*cache.lengths, batch, 0, room, error);
+      entryWithin(cache.lengths(), batch, 0, room, error);
   if (failed(length))
     return failure();
   return std::min(*length + newTokens, room);
 }
 
-FailureOr<float> tile::scaleOf(const Cache &cache, int64_t batch, int64_t head,
-                               int64_t token, int64_t headDim, ErrorFn error) {
-  int64_t group = cache.type.getGranularity();
+FailureOr<SmallVector<int64_t>> tile::rowOf(const Cache &cache, int64_t batch,
+                                            int64_t token, ErrorFn error) {
+  if (cache.rows.offsets) {
+    FailureOr<int64_t> first =
+        entryWithin(cache.offsets(), batch, 0, cache.data->shape[0], error);
+    if (failed(first))
+      return failure();
+    return SmallVector<int64_t>{*first + token};
+  }
+  if (!cache.rows.table)
+    return SmallVector<int64_t>{batch, token};
+  SmallVector<int64_t> at{batch};
+  if (int64_t run = cache.layout.getRun()) {
+    at.push_back(token / run);
+    token %= run;
+  }
+  FailureOr<int64_t> block = entry(cache.table(), at, error);
+  if (failed(block))
+    return failure();
+  return SmallVector<int64_t>{*block, token};
+}
+
+FailureOr<float> tile::scaleOf(const Cache &cache, ArrayRef<int64_t> row,
+                               int64_t head, int64_t headDim, ErrorFn error) {
+  int64_t group = cache.layout.getGranularity();
   SmallVector<int64_t> index;
   if (group == kPerTensor) {
     index = {0};
   } else if (group == kPerHead) {
     index = {head};
   } else {
-    int64_t block = batch, row = token;
-    FailureOr<int64_t> found = block;
-    switch (cache.type.getKind()) {
-    case CacheKind::Dense:
-      break;
-    case CacheKind::Ragged:
-      found =
-          entryWithin(*cache.offsets, batch, 0, cache.data->shape[0], error);
-      break;
-    case CacheKind::Continuous:
-      found = entry(*cache.table, {batch}, error);
-      break;
-    case CacheKind::Paged:
-      found =
-          entry(*cache.table, {batch, token / cache.type.getPageSize()}, error);
-      row = token % cache.type.getPageSize();
-      break;
-    }
-    if (failed(found))
-      return failure();
-    if (cache.type.getKind() == CacheKind::Ragged)
-      index = {*found + row};
-    else
-      index = {*found, row};
+    llvm::append_range(index, row);
     index.append({head, headDim / group});
   }
   FailureOr<int64_t> offset = cache.scales->offset(index, error);
@@ -288,7 +326,8 @@ FailureOr<float> tile::scaleOf(const Cache &cache, int64_t batch, int64_t head,
   return cache.scales->loadFloat(*offset);
 }
 
-LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
+LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, RowFn rowByPlace,
+                               ErrorFn error) {
   const Cache &cache = *tile.cache;
   int64_t count = tile.type.getRows();
   int64_t first = std::max(tile.start, tile.from);
@@ -297,13 +336,13 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
   if (first >= last)
     return success();
   auto block = [&](SmallVector<int64_t> index) -> FailureOr<int64_t> {
-    FailureOr<int64_t> id = entry(*cache.table, index, error);
+    FailureOr<int64_t> id = entry(cache.table(), index, error);
     ++report.lookups;
     if (failed(id))
       return failure();
     if (*id < 0 || *id >= cache.data->shape[0]) {
       InFlightDiagnostic diag = error()
-                                << "looks up " << cache.table->name << "[";
+                                << "looks up " << cache.table().name << "[";
       llvm::interleaveComma(index, diag);
       diag << "] = " << *id << ", expected 0 to " << cache.data->shape[0] - 1;
       return failure();
@@ -311,48 +350,45 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, ErrorFn error) {
     return *id;
   };
 
-  int64_t slot = -1, page = -1, base = 0;
-  switch (cache.type.getKind()) {
-  case CacheKind::Dense:
-    slot = tile.batch;
-    break;
-  case CacheKind::Ragged: {
+  int64_t run = cache.rows.table ? cache.layout.getRun() : 0;
+  int64_t slot = tile.batch, page = -1, base = 0;
+  if (cache.rows.offsets) {
     // All keys lie within the tensor wherever the cache's offsets say that they
     // begin.
     int64_t end = std::max<int64_t>(cache.data->shape[0] - tile.upto, 0);
     FailureOr<int64_t> offset =
-        entryWithin(*cache.offsets, tile.batch, 0, end, error);
+        entryWithin(cache.offsets(), tile.batch, 0, end, error);
     if (failed(offset))
       return failure();
     base = *offset;
-    break;
-  }
-  case CacheKind::Continuous: {
+  } else if (cache.rows.table && !run) {
     FailureOr<int64_t> id = block({tile.batch});
     if (failed(id))
       return failure();
     slot = *id;
-    break;
-  }
-  case CacheKind::Paged:
-    break;
   }
   for (int64_t key = first; key < last; ++key) {
     int64_t row = base + key;
-    if (cache.type.getKind() == CacheKind::Paged) {
-      int64_t size = cache.type.getPageSize();
-      if (key / size != page) {
-        page = key / size;
+    if (run) {
+      if (key / run != page) {
+        page = key / run;
         FailureOr<int64_t> id = block({tile.batch, page});
         if (failed(id))
           return failure();
         slot = *id;
       }
-      row = key % size;
+      row = key % run;
     }
-    SmallVector<int64_t> index{row, tile.head, 0};
-    if (slot >= 0)
+    SmallVector<int64_t> index{row};
+    if (cache.rows.byPlace) {
+      FailureOr<SmallVector<int64_t>> placed = rowByPlace(cache, key);
+      if (failed(placed))
+        return failure();
+      index = std::move(*placed);
+    } else if (!cache.rows.offsets) {
       index.insert(index.begin(), slot);
+    }
+    index.append({tile.head, 0});
     FailureOr<int64_t> offset = cache.data->offset(index, error);
     if (failed(offset))
       return failure();

@@ -69,11 +69,29 @@ struct Tensor {
   mlir::LogicalResult checkWritable(ErrorFn error) const;
 };
 
-/// The tensors of a cache; null where its kind has none.
+/// The tensors of a cache.
 struct Cache {
-  CacheType type;
-  Tensor *data = nullptr, *offsets = nullptr, *table = nullptr,
-         *lengths = nullptr, *scales = nullptr;
+  Cache(CacheLayout layout);
+
+  CacheLayout layout;
+  /// How rows are found; `code` emits it where only the type knows.
+  CacheRows rows;
+  Tensor *data = nullptr;
+  /// In the order of CacheLayout::getIndexTensors.
+  std::vector<Tensor *> indices;
+  /// Null without quantization.
+  Tensor *scales = nullptr;
+  const Tensor &table() const { return *indices[*rows.table]; }
+  const Tensor &lengths() const { return *indices[*rows.lengths]; }
+  const Tensor &offsets() const { return *indices[*rows.offsets]; }
+
+  /// Code that the type emits, of the data, the index tensors, a sequence and a
+  /// token: the indices of the token's row in the leading dimensions, and
+  /// whether it has one; the tokens of the sequence and its room. Null where
+  /// `rows` says it all.
+  std::unique_ptr<mlir::Block> place, size;
+  /// What the blocks above yield.
+  llvm::SmallVector<mlir::Value> placed, sizes;
 };
 
 /// A tile in DRAM: where each of its rows is.
@@ -106,12 +124,23 @@ mlir::FailureOr<int64_t> evaluateSize(mlir::Attribute expression,
 mlir::FailureOr<int64_t> numKeys(const Cache &cache, int64_t batch,
                                  int64_t newTokens, ErrorFn error);
 
-/// The scale of an element of a token: `kvbuffer.cache_scale`.
-mlir::FailureOr<float> scaleOf(const Cache &cache, int64_t batch, int64_t head,
-                               int64_t token, int64_t headDim, ErrorFn error);
+/// The indices of a token's row in the leading dimensions of a cache's data, of
+/// a cache whose type says it.
+mlir::FailureOr<llvm::SmallVector<int64_t>>
+rowOf(const Cache &cache, int64_t batch, int64_t token, ErrorFn error);
+
+/// The scale of an element of a token, whose row has these indices:
+/// `kvbuffer.cache_scale`.
+mlir::FailureOr<float> scaleOf(const Cache &cache, llvm::ArrayRef<int64_t> row,
+                               int64_t head, int64_t headDim, ErrorFn error);
+
+/// Where code that a cache's type emits places a token of a tile's sequence.
+using RowFn = llvm::function_ref<mlir::FailureOr<llvm::SmallVector<int64_t>>(
+    const Cache &cache, int64_t token)>;
 
 /// Fills in `tile.rows` from the tile's cache fields; counts look-ups.
-mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, ErrorFn error);
+mlir::LogicalResult lookUpRows(Tile &tile, TileReport &report, RowFn rowByPlace,
+                               ErrorFn error);
 
 /// Reads `cols` columns of a tile's valid rows, from `firstCol` on; the rest of
 /// `target` becomes zero.

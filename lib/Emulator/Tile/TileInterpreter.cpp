@@ -56,7 +56,7 @@ struct TileInterpreter::Impl {
     parameters[tensor->name] = std::move(parameter);
     return tensor;
   }
-  const Cache *addCache(StringRef name, CacheType type, Type word);
+  const Cache *addCache(StringRef name, CacheLayout layout, Type word);
   LogicalResult addArgument(BlockArgument argument);
   /// The sizes, and those that the shapes of bound tensors tell.
   llvm::StringMap<int64_t> allSizes() const;
@@ -122,45 +122,25 @@ LogicalResult TileInterpreter::Impl::checkCounters() {
   return success();
 }
 
-const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheType type,
+const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheLayout layout,
                                              Type word) {
-  constexpr int64_t any = ShapedType::kDynamic;
-  auto cache = std::make_unique<Cache>();
-  cache->type = type;
-  auto data = [&](std::initializer_list<int64_t> leading) {
-    SmallVector<int64_t> shape(leading);
-    shape.append({type.getHeads(), type.getCacheDepth()});
-    cache->data = add(name, type.getElementType(), shape);
+  auto cache = std::make_unique<Cache>(layout);
+  auto sizesOf = [](ArrayRef<CacheDim> dims) {
+    return llvm::map_to_vector(dims, [](const CacheDim &d) { return d.size; });
   };
-  switch (type.getKind()) {
-  case CacheKind::Dense:
-    data({any, any});
-    break;
-  case CacheKind::Ragged:
-    data({any});
-    cache->offsets = add(name + ".offsets", word, {any});
-    break;
-  case CacheKind::Continuous:
-    data({any, any});
-    cache->table = add(name + ".table", word, {any});
-    break;
-  case CacheKind::Paged:
-    data({any, type.getPageSize()});
-    cache->table = add(name + ".table", word, {any, any});
-    break;
-  }
-  if (type.hasTable())
-    cache->lengths = add(name + ".lengths", word, {any});
-  if (Type scale = type.getScaleType()) {
-    int64_t group = type.getGranularity();
-    SmallVector<int64_t> shape{group == kPerTensor ? 1 : type.getHeads()};
+  SmallVector<int64_t> leading = sizesOf(layout.getLeadingDims()),
+                       shape = leading;
+  shape.append({layout.getHeads(), layout.getCacheDepth()});
+  cache->data = add(name, layout.getElementType(), shape);
+  for (const CacheTensor &tensor : layout.getIndexTensors())
+    cache->indices.push_back(
+        add(name + "." + tensor.name, word, sizesOf(tensor.dims)));
+  if (Type scale = layout.getScaleType()) {
+    int64_t group = layout.getGranularity();
+    SmallVector<int64_t> shape{group == kPerTensor ? 1 : layout.getHeads()};
     if (group > 0) {
-      shape.push_back(llvm::divideCeilSigned(type.getHeadSize(), group));
-      shape.insert(shape.begin(), type.getKind() == CacheKind::Paged
-                                      ? type.getPageSize()
-                                      : any);
-      if (type.getKind() != CacheKind::Ragged)
-        shape.insert(shape.begin(), any);
+      shape.insert(shape.begin(), leading.begin(), leading.end());
+      shape.push_back(llvm::divideCeilSigned(layout.getHeadSize(), group));
     }
     cache->scales = add(name + ".scales", scale, shape);
   }
@@ -176,7 +156,7 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
                                 << " has no 'kvbuffer.name'";
   if (parameters.count(name.getValue()))
     return kernel.emitOpError() << "has two arguments named " << name;
-  if (auto cache = dyn_cast<CacheType>(argument.getType())) {
+  if (auto cache = dyn_cast<CacheLayout>(argument.getType())) {
     Type element = cache.getElementType();
     bool isFloat8 =
         isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;

@@ -57,14 +57,14 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||
-                     op.getK().getType().getKind() != CacheKind::Dense;
+                     !op.getK().getType().getRows().endWithData();
   auto q = cast<MemRefType>(op.getQ().getType());
   if (!op.isRagged() && !q.isDynamicDim(1))
     request.queries = q.getDimSize(1);
   request.cacheBytes =
       op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
-  request.lengthsDiffer = op.getK().getType().getKind() != CacheKind::Dense;
+  request.lengthsDiffer = !op.getK().getType().getRows().endWithData();
   request.latent = op.isLatent();
   if (BlockMaskAttr blocks = op.getBlockMaskAttr())
     request.blockRows = blocks.getRows();

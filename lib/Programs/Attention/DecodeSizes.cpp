@@ -125,7 +125,7 @@ Attribute DecodeSizes::splitsOf() const {
 Attribute DecodeSizes::tilesOnHost() const {
   // A mask's right side hides no key from the last row, which a tile of all
   // rows has.
-  if (!oneTile || op.getK().getType().getKind() != CacheKind::Dense ||
+  if (!oneTile || !op.getK().getType().getRows().endWithData() ||
       mask.boundsLeft())
     return nullptr;
   return expr("ceildiv",

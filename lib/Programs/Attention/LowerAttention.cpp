@@ -97,7 +97,7 @@ DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
     add("o_dtype", b.getStringAttr(elementName(op.getOutElementType())));
   add("query", b.getStringAttr(op.isRagged() ? "ragged" : "dense"));
   add("cache", b.getStringAttr(stringifyCacheKind(cache.getKind())));
-  if (cache.getKind() == CacheKind::Paged)
+  if (cache.getRun())
     add("page_size", b.getI64IntegerAttr(cache.getPageSize()));
   if (lengthsCountNew(op))
     add("lengths", b.getStringAttr("all"));

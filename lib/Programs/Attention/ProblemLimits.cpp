@@ -68,8 +68,8 @@ StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
     return "a function of visibility shows other keys to each tile of queries";
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
   CacheType cache = op.getK().getType();
-  bool isPaged = cache.getKind() == CacheKind::Paged;
-  if ((!isPaged && cache.getKind() != CacheKind::Dense) || op.isRagged())
+  bool isPaged = cache.getRun() != 0;
+  if ((!isPaged && !cache.getRows().endWithData()) || op.isRagged())
     return "only tiles of dense caches and of pages are boxes of their tensors";
   if (isPaged && !target.boxesPages(cache.getPageSize()))
     return "threads copy tiles over pages of so few rows, or of numbers of "
@@ -324,12 +324,12 @@ static LogicalResult checkFloat8(AttentionOp op, ScheduleAttr schedule,
 
 /// Checks what tiles of a problem have to be for the kinds of its schedule.
 static LogicalResult checkKinds(AttentionOp op, ScheduleAttr schedule) {
-  CacheKind kind = op.getK().getType().getKind();
+  CacheType cache = op.getK().getType();
   const auto *loads = std::get_if<LoadsAhead>(&schedule.getAhead());
-  if (loads && loads->pages && kind != CacheKind::Paged)
+  if (loads && loads->pages && !cache.getRun())
     return op.emitOpError()
            << "look_ahead = true looks up pages, which "
-           << stringifyCacheKind(kind)
+           << stringifyCacheKind(cache.getKind())
            << " caches do not have; expected look_ahead = false";
   const MovingTeam *mover = schedule.getMovingTeam();
   if (mover && mover->stagesOutput && bytesOf(op.getOutElementType()) != 2)

@@ -418,7 +418,7 @@ WorkItemOp TileProgram::createItem() {
   for (Value cache : {op.getKeys(), op.getValues()}) {
     auto type = cast<CacheType>(cache.getType());
     bits += type.getHeadSize() * type.getElementType().getIntOrFloatBitWidth();
-    if (!most && type.getKind() != CacheKind::Ragged)
+    if (!most && !type.getRows().offsets)
       most = mostTokensOf(type, operand(cache));
   }
   if (!most)

@@ -102,23 +102,6 @@ static Attribute launchIfRows(MLIRContext *context, int64_t rows, bool more) {
       "sum", {b.number(rows + 1), b.expr("product", {b.number(-1), longest})});
 }
 
-/// The most keys that a sequence has, as launches know it.
-static Attribute mostKeys(MLIRContext *context, CacheType cache) {
-  SizeBuilder b(context);
-  switch (cache.getKind()) {
-  case CacheKind::Dense:
-    return b.getStringAttr(kKeysSize);
-  case CacheKind::Ragged:
-    return b.getStringAttr(kAllKeysSize);
-  case CacheKind::Continuous:
-    return b.getStringAttr(kSlotRowsSize);
-  case CacheKind::Paged:
-    return b.expr("product", {b.getStringAttr(kTableRowSize),
-                              b.number(cache.getPageSize())});
-  }
-  llvm_unreachable("covered switch");
-}
-
 /// Whether a schedule's parameters leave one of them to the compiler.
 static bool leavesOpen(StringRef schedule, StringRef name) {
   SmallVector<StringRef> asked;
@@ -192,10 +175,10 @@ private:
 Attribute AttentionVariants::clustersGain() {
   MaskAttr mask = problem.getMaskValue();
   CacheType cache = problem.getK().getType();
-  bool paged = cache.getKind() == CacheKind::Paged;
+  bool paged = cache.getRun() != 0;
   Attribute keys;
-  if (paged || cache.getKind() == CacheKind::Dense)
-    keys = mostKeys(b.getContext(), cache);
+  if (paged || cache.getRows().endWithData())
+    keys = mostTokensOf(cache);
   return launchIfClustersGain(b.getContext(), target, kLongestQuerySize, keys,
                               chosen.getBM(), problem.getHeadSize(),
                               /*masked=*/mask.boundsLeft() ||
@@ -205,7 +188,7 @@ Attribute AttentionVariants::clustersGain() {
 
 void AttentionVariants::addSums() {
   int64_t most = target.mostSumKeys;
-  Attribute keys = mostKeys(b.getContext(), problem.getK().getType());
+  Attribute keys = mostTokensOf(problem.getK().getType());
   Attribute fits = b.expr(
       "sum", {b.number(most + 1), b.expr("product", {b.number(-1), keys})});
   KernelAlternative &sums =

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // A plugin of the tests: its op on fragments says itself how it becomes lane
-// code and what it means on whole tiles, and its type of caches where rows are.
-// Nothing in kvbuf names them.
+// code and what it means on whole tiles, and its types of caches where rows
+// are. Nothing in kvbuf names them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -241,21 +241,183 @@ public:
   }
 };
 
+/// The parameters of a type: two numbers.
+struct NumbersStorage : TypeStorage {
+  using KeyTy = std::pair<int64_t, int64_t>;
+  explicit NumbersStorage(const KeyTy &key) : key(key) {}
+  bool operator==(const KeyTy &other) const { return key == other; }
+  static NumbersStorage *construct(TypeStorageAllocator &allocator,
+                                   const KeyTy &key) {
+    return new (allocator.allocate<NumbersStorage>()) NumbersStorage(key);
+  }
+  KeyTy key;
+};
+
+/// What the two types below have in common: two heads of so many bf16.
+template <typename Concrete>
+class HeadsType : public Type::TypeBase<Concrete, Type, NumbersStorage,
+                                        CacheLayout::Trait> {
+public:
+  using Base =
+      Type::TypeBase<Concrete, Type, NumbersStorage, CacheLayout::Trait>;
+  using Base::Base;
+  Type getElementType() const { return BFloat16Type::get(this->getContext()); }
+  int64_t getHeads() const { return 2; }
+  int64_t getHeadSize() const { return this->getImpl()->key.first; }
+  int64_t getCacheDepth() const { return getHeadSize(); }
+  int64_t getHeadDimOffset() const { return 0; }
+  Type getScaleType() const { return nullptr; }
+  int64_t getGranularity() const { return kPerTensor; }
+};
+
+/// Emits numbers of type `index`.
+struct Numbers {
+  OpBuilder &b;
+  Location loc;
+  Value number(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  template <typename OpTy> Value make(Value x, Value y) {
+    return OpTy::create(b, loc, x, y);
+  }
+  Value isBelow(Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, x, y);
+  }
+  Value choose(Value condition, Value x, Value y) {
+    return arith::SelectOp::create(b, loc, condition, x, y);
+  }
+  Value dim(Value memref, int64_t d) {
+    return memref::DimOp::create(b, loc, memref, d);
+  }
+  /// An entry of an index tensor, from 0 on.
+  Value entry(Value memref, ValueRange at) {
+    Value word = memref::LoadOp::create(b, loc, memref, at);
+    Value x = arith::IndexCastOp::create(b, loc, b.getIndexType(), word);
+    return make<arith::MaxSIOp>(x, number(0));
+  }
+};
+
+/// `!foreign.rolling<D>`: [batch, rows, heads, D]. `count` says how many tokens
+/// a sequence has had; the cache keeps as many of the last as it has rows, each
+/// new one in the place of the oldest.
+class RollingType : public HeadsType<RollingType> {
+public:
+  using HeadsType::HeadsType;
+  static constexpr StringLiteral name = "foreign.rolling";
+
+  SmallVector<CacheDim> getLeadingDims() const {
+    return {{ShapedType::kDynamic, "batch"}, {ShapedType::kDynamic, "rows"}};
+  }
+  SmallVector<CacheTensor> getIndexTensors() const {
+    return {{"count", {{ShapedType::kDynamic, "batch"}}}};
+  }
+  int64_t getRun() const { return 1; }
+  Value emitBatch(OpBuilder &b, Location loc, const CacheParts &parts) const {
+    return Numbers{b, loc}.dim(parts.data, 0);
+  }
+  Value emitRoom(OpBuilder &b, Location loc, const CacheParts &parts,
+                 Value) const {
+    return Numbers{b, loc}.dim(parts.data, 1);
+  }
+  Value emitLength(OpBuilder &b, Location loc, const CacheParts &parts,
+                   Value batch) const {
+    Numbers n{b, loc};
+    return n.make<arith::MinSIOp>(n.entry(parts.indices[0], batch),
+                                  n.dim(parts.data, 1));
+  }
+  CachePlace emitPlace(OpBuilder &b, Location loc, const CacheParts &parts,
+                       Value batch, Value token, bool checked) const {
+    Numbers n{b, loc};
+    Value rows = n.dim(parts.data, 1), count = n.entry(parts.indices[0], batch);
+    // The oldest of the last `rows` stands where the next one will.
+    Value oldest = n.choose(n.isBelow(rows, count),
+                            n.make<arith::RemUIOp>(count, rows), n.number(0));
+    Value row =
+        n.make<arith::RemUIOp>(n.make<arith::AddIOp>(oldest, token), rows);
+    if (!checked)
+      return {{batch, row}, nullptr};
+    Value valid = n.isBelow(token, n.make<arith::MinSIOp>(count, rows));
+    return {{batch, n.choose(valid, row, n.number(0))}, valid};
+  }
+};
+
+/// `!foreign.shelves<D, R>`: [batch, shelves, R, heads, D]. A sequence's first
+/// R tokens are on its last shelf, the next ones on that before it.
+class ShelvesType : public HeadsType<ShelvesType> {
+public:
+  using HeadsType::HeadsType;
+  static constexpr StringLiteral name = "foreign.shelves";
+
+  SmallVector<CacheDim> getLeadingDims() const {
+    return {{ShapedType::kDynamic, "batch"},
+            {ShapedType::kDynamic, "shelves"},
+            {getRun(), ""}};
+  }
+  SmallVector<CacheTensor> getIndexTensors() const {
+    return {{"tokens", {{ShapedType::kDynamic, "batch"}}}};
+  }
+  int64_t getRun() const { return getImpl()->key.second; }
+  Value emitBatch(OpBuilder &b, Location loc, const CacheParts &parts) const {
+    return Numbers{b, loc}.dim(parts.data, 0);
+  }
+  Value emitRoom(OpBuilder &b, Location loc, const CacheParts &parts,
+                 Value) const {
+    Numbers n{b, loc};
+    return n.make<arith::MulIOp>(n.dim(parts.data, 1), n.number(getRun()));
+  }
+  Value emitLength(OpBuilder &b, Location loc, const CacheParts &parts,
+                   Value batch) const {
+    Numbers n{b, loc};
+    return n.make<arith::MinSIOp>(n.entry(parts.indices[0], batch),
+                                  emitRoom(b, loc, parts, batch));
+  }
+  CachePlace emitPlace(OpBuilder &b, Location loc, const CacheParts &parts,
+                       Value batch, Value token, bool checked) const {
+    Numbers n{b, loc};
+    Value run = n.number(getRun()), valid;
+    if (checked) {
+      valid = n.isBelow(token, emitRoom(b, loc, parts, batch));
+      token = n.choose(valid, token, n.number(0));
+    }
+    Value last = n.make<arith::SubIOp>(n.dim(parts.data, 1), n.number(1));
+    Value shelf =
+        n.make<arith::SubIOp>(last, n.make<arith::DivUIOp>(token, run));
+    return {{batch, shelf, n.make<arith::RemUIOp>(token, run)}, valid};
+  }
+};
+
 class ForeignDialect : public Dialect {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ForeignDialect)
   explicit ForeignDialect(MLIRContext *context)
       : Dialect(getDialectNamespace(), context, TypeID::get<ForeignDialect>()) {
     addOperations<AffineOp, ColumnSumsOp, SilentOp>();
-    addTypes<BackwardsType>();
+    addTypes<BackwardsType, RollingType, ShelvesType>();
   }
   Type parseType(DialectAsmParser &parser) const override {
-    if (failed(parser.parseKeyword("backwards")))
+    StringRef word;
+    int64_t size = 0, run = 0;
+    if (parser.parseKeyword(&word))
       return Type();
-    return BackwardsType::get(getContext());
+    if (word == "backwards")
+      return BackwardsType::get(getContext());
+    if (parser.parseLess() || parser.parseInteger(size) ||
+        (word == "shelves" &&
+         (parser.parseComma() || parser.parseInteger(run))) ||
+        parser.parseGreater())
+      return Type();
+    if (word == "rolling")
+      return RollingType::get(getContext(), std::pair(size, run));
+    return ShelvesType::get(getContext(), std::pair(size, run));
   }
-  void printType(Type, DialectAsmPrinter &printer) const override {
-    printer << "backwards";
+  void printType(Type type, DialectAsmPrinter &printer) const override {
+    if (isa<BackwardsType>(type))
+      printer << "backwards";
+    else if (auto rolling = dyn_cast<RollingType>(type))
+      printer << "rolling<" << rolling.getHeadSize() << ">";
+    else if (auto shelves = dyn_cast<ShelvesType>(type))
+      printer << "shelves<" << shelves.getHeadSize() << ", " << shelves.getRun()
+              << ">";
   }
   static StringRef getDialectNamespace() { return "foreign"; }
 };

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowSource.h"
+#include "KVBufferToGPU/CachePlaces.h"
 #include "KVBufferToGPU/Pages.h"
 #include "KVBufferToGPU/Staging.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -27,8 +28,10 @@ PagesOfTile::PagesOfTile(const TargetInfo &target, const TileLoad &load,
                          int64_t warps) {
   rows = load.type().getRows();
   page = load.type().getPageSize();
-  // Groups of rows follow each other, and are in no table.
-  if (!page || !llvm::all_of(fragmentSources(load.tile), [](Value source) {
+  // Groups of rows follow each other, and are in no table; nor are those that
+  // each is found by the cache's type.
+  if (!page || hasPlaces(load.tile) ||
+      !llvm::all_of(fragmentSources(load.tile), [](Value source) {
         return static_cast<bool>(source.getDefiningOp<CacheTileOp>());
       }))
     return;

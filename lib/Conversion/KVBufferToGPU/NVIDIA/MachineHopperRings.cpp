@@ -11,6 +11,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "KVBufferToGPU/CachePlaces.h"
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -88,7 +89,11 @@ ClusterParts hopper::clusterParts(Lanes &lower, RingLoadOp op) {
 int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
   int64_t rows =
       op.getRing().getType().getParams().getBN() / clusterParts(lower, op).rows;
-  if (int64_t page = op.getTile().getType().getPageSize()) {
+  int64_t page = op.getTile().getType().getPageSize();
+  // No table says where boxes are.
+  if (page && hasPlaces(op.getTile()))
+    return 0;
+  if (page) {
     int64_t common = std::gcd(rows, page);
     // A box of a tile that starts within one would reach into the next page.
     while (common % 2 == 0 && !startsAtMultiple(op.getTile(), common))
@@ -519,7 +524,11 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
 
-  if (tile.isPaged() && !tile.table)
+  if (tile.places && isShared(op))
+    return op.emitOpError()
+           << "shares rows, each of which the type of their cache finds, among "
+              "the blocks of a cluster; expected a ring without shared";
+  if (tile.isPaged() && !tile.table && !tile.places)
     return op.emitOpError() << "loads rows in groups of " << type.getPageSize()
                             << "; expected a tile without group";
   if (tile.isPaged() && at.colsBehind)
@@ -528,6 +537,11 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
                             << type.getCols() << " valid columns, a constant";
 
   OpBuilder::InsertionGuard guard(b);
+  if (tile.places) {
+    emitBarrierWait(lower, empty, emptyParity);
+    emitWarpCopies(lower, op, tile, slot, full, /*blocks=*/Value());
+    return success();
+  }
   if (!boxRows(lower, op)) {
     TileValues rows = tile;
     if (!at.rowsBefore)

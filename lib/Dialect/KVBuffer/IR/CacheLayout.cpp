@@ -107,6 +107,19 @@ SmallVector<CacheTensor> CacheType::getIndexTensors() const {
   llvm_unreachable("unknown kind of cache");
 }
 
+CacheRows CacheType::getRows() const {
+  switch (getKind()) {
+  case CacheKind::Dense:
+    return CacheRows::inOrder();
+  case CacheKind::Ragged:
+    return CacheRows::from(/*offsets=*/0);
+  case CacheKind::Continuous:
+  case CacheKind::Paged:
+    return CacheRows::inTable(/*table=*/0, /*lengths=*/1);
+  }
+  llvm_unreachable("unknown kind of cache");
+}
+
 Value CacheType::emitBatch(OpBuilder &builder, Location loc,
                            const CacheParts &parts) const {
   Emitter b(loc, builder);

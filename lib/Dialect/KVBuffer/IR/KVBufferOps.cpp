@@ -152,7 +152,7 @@ static void printDimension(OpAsmPrinter &printer, Operation *,
 //===----------------------------------------------------------------------===//
 
 LogicalResult CacheTileOp::verify() {
-  CacheType cache = getCache().getType();
+  CacheLayout cache = getLayout();
   TileType tile = getTile().getType();
   if (tile.getElementType() != cache.getElementType())
     return emitOpError() << "expected a tile of " << cache.getElementType()
@@ -161,20 +161,18 @@ LogicalResult CacheTileOp::verify() {
     return emitOpError() << "expected a tile of at most cache_depth = "
                          << cache.getCacheDepth() << " columns, got "
                          << tile.getCols();
-  if (cache.getKind() == CacheKind::Paged) {
-    bool small = cache.getPageSize() % tile.getRows();
-    if (small && tile.getPageSize() != cache.getPageSize())
+  if (int64_t page = cache.getRun()) {
+    bool small = page % tile.getRows();
+    if (small && tile.getPageSize() != page)
       return emitOpError() << "a tile of " << tile.getRows()
-                           << " rows spans pages of " << cache.getPageSize()
-                           << ": expected page_size = " << cache.getPageSize()
+                           << " rows spans pages of " << page
+                           << ": expected page_size = " << page
                            << " on the tile";
-    if (!small && tile.getPageSize() &&
-        tile.getPageSize() != cache.getPageSize())
-      return emitOpError() << "a page of " << cache.getPageSize()
+    if (!small && tile.getPageSize() && tile.getPageSize() != page)
+      return emitOpError() << "a page of " << page
                            << " holds whole tiles: expected no page_size on "
                               "the tile, or "
-                           << cache.getPageSize()
-                           << " where it begins anywhere";
+                           << page << " where it begins anywhere";
   } else if (tile.getPageSize()) {
     return emitOpError() << "only paged caches have tiles with page_size";
   }
@@ -182,7 +180,7 @@ LogicalResult CacheTileOp::verify() {
 }
 
 LogicalResult CacheScaleOp::verify() {
-  if (!getCache().getType().getScaleType())
+  if (!getLayout().getScaleType())
     return emitOpError() << "expected a cache with scales, got "
                          << getCache().getType();
   return success();

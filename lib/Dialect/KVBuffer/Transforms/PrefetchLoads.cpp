@@ -193,11 +193,11 @@ static Value nextToken(scf::ForOp loop, DramLoadOp load) {
 static bool isLookUp(Operation *op, const std::optional<TargetInfo> &target,
                      int64_t warps) {
   auto tile = dyn_cast<CacheTileOp>(op);
-  if (!tile || !tile.getCache().getType().getPageSize())
+  if (!tile || !tile.getLayout().getRun())
     return false;
   TileType type = tile.getTile().getType();
   return !type.getPageSize() ||
-         (target &&
+         (target && tile.getLayout().getRows().table &&
           target->lanesLookUp(type.getRows(), type.getPageSize(), warps));
 }
 

@@ -53,18 +53,17 @@ Value kvbuf::emitSizeExpression(OpBuilder &b, Location loc,
   return result;
 }
 
-Attribute kvbuf::mostTokensOf(CacheType cache, Value argument) {
+Attribute kvbuf::mostTokensOf(CacheLayout cache, Value argument) {
   Builder b(cache.getContext());
   auto nameOf = [&](const CacheDim &dim) -> Attribute {
     return b.getStringAttr(sizeOfCache(argument, dim.name));
   };
-  if (cache.getKind() != CacheKind::Paged)
+  if (!cache.getRun())
     return nameOf(cache.getLeadingDims().back());
   // As many pages as a row of the table holds.
   Attribute pages = nameOf(cache.getIndexTensors().front().dims.back());
   return b.getDictionaryAttr(b.getNamedAttr(
-      "product",
-      b.getArrayAttr({pages, b.getI64IntegerAttr(cache.getPageSize())})));
+      "product", b.getArrayAttr({pages, b.getI64IntegerAttr(cache.getRun())})));
 }
 
 Attribute kvbuf::fixSizes(Attribute expression,

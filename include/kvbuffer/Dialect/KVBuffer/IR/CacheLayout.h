@@ -18,6 +18,7 @@
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include <optional>
 
 namespace kvbuf {
 
@@ -57,6 +58,41 @@ struct CacheParts {
   mlir::Value scales;
   /// Of the request, both null where the maker did not say.
   mlir::Value maxPrompt, maxContext;
+};
+
+/// How the rows of many tokens are found at once. The row of token t of
+/// sequence s has these indices in the leading dimensions of the data:
+///
+///   [offsets[s] + t]        with `offsets`, of a kind without blocks
+///   [table[s, t / r], t % r] with `table` and a run of r tokens
+///   [table[s], t]            with `table`, where all rows of a sequence lie
+///                            together
+///   [s, t]                   with neither
+///
+/// and a sequence has as many tokens as `lengths` says for it, or as there is
+/// room for. A kind of which this is not so has its rows `byPlace`.
+struct CacheRows {
+  /// Whether only `CacheLayout::emitPlace` knows where a row is. Tokens of a
+  /// run have neighbouring rows all the same, and what a sequence has room for
+  /// is what `emitRoom` says.
+  bool byPlace = true;
+  /// Which of the kind's index tensors is the table of blocks, has the tokens
+  /// of each sequence, or the first row of each and the end of the last one.
+  std::optional<unsigned> table, lengths, offsets;
+
+  /// Rows of blocks that sequences have in their order.
+  static CacheRows inOrder() { return {/*byPlace=*/false, {}, {}, {}}; }
+  /// Rows of blocks that a table names.
+  static CacheRows inTable(unsigned table, unsigned lengths) {
+    return {/*byPlace=*/false, table, lengths, {}};
+  }
+  /// Rows of all sequences, one after the other.
+  static CacheRows from(unsigned offsets) {
+    return {/*byPlace=*/false, {}, {}, offsets};
+  }
+
+  /// Whether the tensor ends where a sequence does.
+  bool endWithData() const { return !byPlace && !table && !offsets; }
 };
 
 /// Where the row of a token is.

@@ -16,7 +16,8 @@ def KVBuffer_CacheLayout : TypeInterface<"CacheLayout"> {
   let description = [{
     How a cache lies in memory: which memrefs it is made of and where the row of a
     token is. A type with this interface is a cache to every op on caches at the
-    thread stage; a new kind of cache is one such type.
+    thread stage, and its tiles are read by programs of the tile stage; a new kind
+    of cache is one such type.
 
     Rows of the data have `heads` heads of `cache_depth` elements, of which the
     cache's are the `head_size` from `head_dim_offset` on. The methods that emit
@@ -40,6 +41,9 @@ def KVBuffer_CacheLayout : TypeInterface<"CacheLayout"> {
       "::llvm::SmallVector<::kvbuf::CacheDim>", "getLeadingDims">,
     InterfaceMethod<"The tensors of integers that say where rows are.",
       "::llvm::SmallVector<::kvbuf::CacheTensor>", "getIndexTensors">,
+    InterfaceMethod<[{How the rows of a tile's tokens are found. Without a word,
+      by `emitPlace`: for each row, or once for a tile of one run.}],
+      "::kvbuf::CacheRows", "getRows", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<[{Tokens whose rows lie together from each multiple of this
       number on; 0: those of a sequence all do.}], "int64_t", "getRun">,
     InterfaceMethod<"The number of sequences.",

@@ -16,10 +16,6 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-/// Any type that says how a cache lies in memory.
-def KVBuffer_AnyCache : Type<CPred<"::llvm::isa<::kvbuf::CacheLayout>($_self)">,
-                             "cache", "::mlir::Type">;
-
 def KVBuffer_LaneLevel : NativeOpTrait<"LaneLevel"> {
   let cppNamespace = "::kvbuf";
 }

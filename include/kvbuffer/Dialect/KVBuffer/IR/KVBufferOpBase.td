@@ -35,6 +35,10 @@ class KVBuffer_Op<string mnemonic, list<Trait> traits = []>
 def KVBuffer_NamedResults
     : DeclareOpInterfaceMethods<OpAsmOpInterface, ["getAsmResultNames"]>;
 
+/// Any type that says how a cache lies in memory.
+def KVBuffer_AnyCache : Type<CPred<"::llvm::isa<::kvbuf::CacheLayout>($_self)">,
+                             "cache", "::mlir::Type">;
+
 /// The data of LDS buffers.
 def KVBuffer_Lds : Resource<"::kvbuf::LdsResource">;
 /// Copies in flight.

@@ -245,6 +245,8 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResul
   let description = [{
     Dense: the cache's rows. Ragged: the difference of offsets. Continuous and
     paged: the cached length plus `new_tokens`, whose rows are already stored.
+    Of another dialect's kind: the length that its type says, plus `new_tokens`, at
+    most its room.
 
     Example:
 
@@ -254,12 +256,15 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResul
     ```
   }];
   let arguments = (ins
-      Arg<KVBuffer_CacheType, "the cache">:$cache,
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
       Arg<Index, "the sequence">:$batch,
       Arg<Index, "new tokens, whose rows are stored already">:$newTokens);
   let results = (outs Res<Index, "keys of the sequence">:$keys);
   let assemblyFormat = [{
     $cache `[` $batch `]` `new` `(` $newTokens `)` attr-dict `:` type($cache)
+  }];
+  let extraClassDeclaration = [{
+    CacheLayout getLayout() { return ::llvm::cast<CacheLayout>(getCache().getType()); }
   }];
 }
 
@@ -281,7 +286,7 @@ def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>
     ```
   }];
   let arguments = (ins
-      Arg<KVBuffer_CacheType, "the cache">:$cache,
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
       Arg<Index, "the sequence">:$batch,
       Arg<Index, "the head of the cache">:$head,
       Arg<Index, "the token's position in its sequence">:$token,
@@ -291,6 +296,9 @@ def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>
     $cache `[` $batch `,` $head `,` $token `,` $headDim `]` attr-dict `:` type($cache)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    CacheLayout getLayout() { return ::llvm::cast<CacheLayout>(getCache().getType()); }
+  }];
 }
 
 def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
@@ -303,6 +311,11 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
     here (by lanes) or at the load. No look-up happens where `pred` is false or no
     row is valid.
 
+    The cache may be of another dialect's kind (`CacheLayout`). Where its type
+    states no table or offsets (`CacheRows`), each row of the tile is placed by the
+    code that the type emits, at the load; a tile of which all rows lie in one run
+    is placed once, here.
+
     Example:
 
     ```mlir
@@ -311,7 +324,7 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
     ```
   }];
   let arguments = (ins
-      Arg<KVBuffer_CacheType, "the cache">:$cache,
+      Arg<KVBuffer_AnyCache, "the cache">:$cache,
       Arg<Index, "the sequence">:$batch,
       Arg<Index, "the head of the cache">:$head,
       Arg<Index, "the tile's first key">:$start,
@@ -324,6 +337,9 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
     (`if` $pred^)? attr-dict `:` type($cache) `->` type($tile)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    CacheLayout getLayout() { return ::llvm::cast<CacheLayout>(getCache().getType()); }
+  }];
 }
 
 def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,

@@ -74,6 +74,7 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache", [KVBuffer_CacheLayout]>
     // CacheLayout, besides the parameters.
     ::llvm::SmallVector<CacheDim> getLeadingDims() const;
     ::llvm::SmallVector<CacheTensor> getIndexTensors() const;
+    CacheRows getRows() const;
     int64_t getRun() const { return getPageSize(); }
     ::mlir::Value emitBatch(::mlir::OpBuilder &b, ::mlir::Location loc,
                             const CacheParts &parts) const;

@@ -29,7 +29,7 @@ emitSizeExpression(mlir::OpBuilder &b, mlir::Location loc,
 /// The most tokens that a sequence of a cache has, an expression as the
 /// manifest states it; of a ragged cache, whose shapes tell no sequence's, the
 /// rows of all. An `argument` of this type may have other names for its sizes.
-mlir::Attribute mostTokensOf(CacheType cache,
+mlir::Attribute mostTokensOf(CacheLayout cache,
                              mlir::Value argument = mlir::Value());
 
 /// An expression with numbers for the sizes that types fix.
