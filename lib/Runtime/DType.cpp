@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Runtime/DType.h"
+#include "Float8.h"
 #include "kvbuffer/Runtime/Error.h"
 
 #include <algorithm>
@@ -69,6 +70,8 @@ uint16_t kvbuf::rt::encodeF16(float value) {
 }
 
 double kvbuf::rt::ulpOf(DType type, double magnitude) {
+  if (isFloat8(type))
+    return ulp8(type, std::isfinite(magnitude) ? magnitude : 0);
   int mantissa = type == DType::F32 ? 23 : type == DType::BF16 ? 7 : 10;
   int minExponent = type == DType::F16 ? -14 : -126;
   int exponent = minExponent;

@@ -214,6 +214,22 @@ def descaled(ops, name, scale, x, kind):
                      f"{heads}) all sequences' have to be one, expanded")
 
 
+def divided(q, v_descale, output_scale, out):
+    """v's scales where the result is divided by one: it is a sum of values."""
+    if output_scale is None:
+        return v_descale
+    ops = _ops.of(q)
+    require_type(ops, "output_scale", output_scale, "f32")
+    if shape_of(output_scale) not in ((), (1,)):
+        raise ValueError(f"output_scale has shape {shape_of(output_scale)}; "
+                         "expected (1)")
+    if not ops.float8_of(q) or out is None or not ops.float8_of(out):
+        kind = "no out is given" if out is None else f"out has type {out.dtype}"
+        raise ValueError(f"output_scale is given, q has type {q.dtype}, and {kind}; "
+                         "expected 8-bit floats of both")
+    return (1 if v_descale is None else v_descale) / output_scale.reshape(1)
+
+
 def check_operands(ops, q, k, v, convert=None, quantized=False, kind=""):
     """The type in which the kernel computes. ``kind``: the 8-bit floats of q."""
     if kind and convert:
@@ -400,7 +416,17 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if out is not None:
         ops.require_writable("out", out)
         require_shape("out", out, out_shape, "that of q, and v's head size")
-        if ops.dtype(q) != dtype and not q_kind:
+        if q_kind and ops.float8_of(out):
+            if ops.float8_of(out) not in ("bytes", q_kind):
+                raise ValueError(f"out has type {out.dtype}, and q {q.dtype}; "
+                                 "expected 8-bit floats of q's type, or others")
+            if value_size % unit or ops.strides(out)[-1] != 1:
+                raise NotImplementedError(
+                    f"out has 8-bit floats, {value_size} columns and a last stride "
+                    f"of {ops.strides(out)[-1]}; kvbuf takes multiples of {unit} "
+                    "columns, side by side")
+            stored = q_kind
+        elif ops.dtype(q) != dtype and not q_kind:
             require_type(ops, "out", out, ops.dtype(q))
         else:
             require_type(ops, "out", out, "f16", "bf16", "f32")
@@ -420,7 +446,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         k_dtype=k_kind, v_dtype="" if latent else v_kind, k_scale=k_of,
         v_scale="" if latent else v_of, latent=latent,
         v_head_size=value_depth if value_depth != depth else 0,
-        o_dtype=stored if stored != dtype else "",
+        o_dtype=stored if q_kind or stored != dtype else "",
         **(regions or {}), **append_fields(ops, append))
 
     def operand(x, columns=depth):
@@ -465,7 +491,9 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     for i, x in enumerate(captured):
         tensors[f"capture{i}"] = x
     plain = value_depth == value_size and (q_kind or ops.dtype(q) == dtype)
-    if plain and out is not None and ops.strides(out)[-1] == 1:
+    if plain and out is not None and stored == q_kind:
+        request.out, request.finish = ops.as_bytes(out), lambda _: out
+    elif plain and out is not None and ops.strides(out)[-1] == 1:
         request.out = out
     elif plain and out is None and isinstance(ops, _ops.Foreign):
         raise NotImplementedError(f"out cannot be allocated for a "
@@ -588,6 +616,7 @@ def attention(
         mask: Tensor | None = None, tree: Tensor | None = None,
         q_descale: Tensor | None = None, k_descale: Tensor | None = None,
         v_descale: Tensor | None = None, kv_dtype: str | None = None,
+        output_scale: Tensor | None = None,
         batch_invariant: bool = False, convert: str | None = None,
         target: str | None = None, schedule: str | None = None,
         device: Device | str | None = None, stream: int | None = None
@@ -655,7 +684,9 @@ def attention(
     of each head.
 
     ``out``: written and returned in place of a new tensor; float32, bfloat16 or
-    float16, whatever q's type is (with ``convert`` q's). It shares no memory with
+    float16, whatever q's type is (with ``convert`` q's), or of q's 8-bit floats: of
+    the result divided by ``output_scale`` [1] (float32), where there is one, as
+    they are rounded to; what exceeds the largest is the largest. It shares no memory with
     k or v, which are still read while it is written. With ``return_lse``,
     or ``lse`` (float32, [batch, H, rows], ragged [H, rows]), the result is (out,
     lse), with the natural logarithm of the sum of exp(scores). A row that sees
@@ -672,12 +703,13 @@ def attention(
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(q, torch.Tensor):
         floats = (q, k, v, sink, alibi_slopes, bias, q_descale, k_descale,
-                  v_descale, out, lse)
+                  v_descale, output_scale, out, lse)
         from . import _torch_state
         lost = _torch_state.wants_derivatives(*floats)
         if lost:
             raise NotImplementedError(
                 f"kvbuf.attention {lost}, or on tensors.detach()")
+        v_descale = divided(q, v_descale, output_scale, out)
         if _torch_state.is_operator(
                 "kvbuf.attention", *floats, q_offsets, k_offsets, page_table,
                 slots, lengths, mask, tree):
@@ -693,6 +725,8 @@ def attention(
                 v_descale=v_descale, kv_dtype=kv_dtype, batch_invariant=batch_invariant,
                 convert=convert, target=target, schedule=schedule,
                 device=device, stream=stream)
+    else:
+        v_descale = divided(q, v_descale, output_scale, out)
     ops = _ops.of(q, k, v, sink, q_offsets, k_offsets, page_table, slots, lengths,
                   alibi_slopes, bias, mask, tree, q_descale, k_descale, v_descale)
     left, right = check_window("window", window)

@@ -52,7 +52,7 @@ class Problem:
 
     ``v_head_size``: that of V and O, where it is not ``head_size``, that of Q and
     K; 0 where it is. ``o_dtype``: the type of O, "f32", "bf16" or "f16", where it
-    is not ``dtype``; "" where it is.
+    is not ``dtype``; "" where it is, or, of 8-bit floats, ``dtype``.
 
     ``score`` and ``visible``: the lines of regions of one's own, with what they
     yield, on %s, %batch, %head, %row, %at (its position), %key and %capture0_,
@@ -112,7 +112,8 @@ class Problem:
                    "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16"),
                    "append": ("", "plain", "half", "interleaved"),
                    "angles": ("f32", "f16", "bf16"),
-                   "o_dtype": ("", "f32", "f16", "bf16")}
+                   "o_dtype": ("", "f32", "f16", "bf16",
+                               *({self.dtype} & _FLOAT8.keys()))}
         for name in "k", "v":
             choices[f"{name}_dtype"] = ("", *_FLOAT8)
         for name, allowed in choices.items():

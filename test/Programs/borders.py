@@ -56,10 +56,8 @@ BORDERS = [
     # Programs ask a cache by `CacheLayout`, which types of other dialects have, too;
     # problems are of caches of this type.
     ("our type of caches", r"\bCacheType\b",
-     [T + "IR", I + "Dialect/KVBuffer/IR", "lib/Programs", "lib/Conversion/RaiseAttention"]
-     + [f"{T}Transforms/{name}" for name in (
-         "CacheScales", "Decode", "LowerAppend", "LowerAttention", "LowerDecode",
-         "ProblemLimits", "TileProgram")],
+     [T + "IR", I + "Dialect/KVBuffer/IR", "lib/Programs", "lib/Conversion/RaiseAttention",
+      T + "Transforms/LowerAppend.cpp"],
      [T + "Transforms/ExpandArguments.cpp"]),
     # What a driver calls a chip, and what a tool takes where nobody names one.
     ("a chip", r'"(sm_\d|gfx\d)',

@@ -205,10 +205,14 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentConvertOp op) {
   if (to.getRole() != from.getRole() || !from.getElementType().isF32())
     return op.emitOpError() << "cannot convert " << from << " to " << to;
   Values values;
-  for (Value vector : lanes.get(op.getSource()))
-    values.push_back(arith::TruncFOp::create(
-        b, cast<VectorType>(vector.getType()).clone(to.getElementType()),
-        vector));
+  bool isByte = to.getElementType().getIntOrFloatBitWidth() == 8;
+  for (Value vector : lanes.get(op.getSource())) {
+    VectorType type =
+        cast<VectorType>(vector.getType()).clone(to.getElementType());
+    values.push_back(isByte ? lanes.machine.roundOperand(
+                                  lanes, vector, type, /*isProbability=*/false)
+                            : arith::TruncFOp::create(b, type, vector));
+  }
   lanes.set(op.getFragment(), values);
   return success();
 }

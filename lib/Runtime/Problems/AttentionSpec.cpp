@@ -70,9 +70,11 @@ AttentionProblem parseFields(const Reader &r) {
                 "'; expected bf16, f16 or an 8-bit float");
   p.outDtype = r.has("o_dtype") ? parseDType(r.string("o_dtype")) : p.dtype;
   if (p.outDtype != DType::F16 && p.outDtype != DType::BF16 &&
-      p.outDtype != DType::F32)
+      p.outDtype != DType::F32 && p.outDtype != p.dtype)
     throw Error("manifest: " + r.at("o_dtype") + " is '" + nameOf(p.outDtype) +
-                "'; expected f32, bf16 or f16");
+                "'; expected f32, bf16" +
+                (isFloat8(p.dtype) ? std::string(", f16 or ") + nameOf(p.dtype)
+                                   : " or f16"));
   p.heads = r.natural("heads");
   p.kvHeads = r.natural("kv_heads");
   p.headSize = r.natural("head_size");

@@ -137,6 +137,14 @@ float roundWeight(DType type, float weight) {
                             gain);
 }
 
+/// An element of O as it is stored; of 8 bits the largest one for what exceeds
+/// it.
+float roundOutput(DType type, float value) {
+  return isFloat8(type)
+             ? static_cast<float>(decode8(type, encode8(type, value)))
+             : roundTo(type, value);
+}
+
 } // namespace
 
 void Reference::compute(const RowId &row, RowResult &result) {
@@ -220,7 +228,10 @@ void Reference::compute(const RowId &row, RowResult &result) {
   }
   for (int64_t d = 0; d < columns; ++d) {
     result.reference[d] /= l64;
-    result.baseline[d] = roundTo(p.outDtype, result.baseline[d] / l32);
+    if (isFloat8(p.outDtype))
+      result.reference[d] = std::clamp(
+          result.reference[d], -largest8(p.outDtype), largest8(p.outDtype));
+    result.baseline[d] = roundOutput(p.outDtype, result.baseline[d] / l32);
   }
   result.lse = m64 + std::log(l64);
 }

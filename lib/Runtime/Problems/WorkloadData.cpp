@@ -367,6 +367,11 @@ void Workload::oRow(int64_t b, int64_t i, int64_t h,
     std::memcpy(row.data(), at, row.size() * sizeof(float));
     return;
   }
+  if (isFloat8(o->dtype)) {
+    for (size_t d = 0; d < row.size(); ++d)
+      row[d] = static_cast<float>(decode8(o->dtype, at[d]));
+    return;
+  }
   const auto *elements = reinterpret_cast<const uint16_t *>(at);
   for (size_t d = 0; d < row.size(); ++d)
     row[d] = decode16(o->dtype, elements[d]);

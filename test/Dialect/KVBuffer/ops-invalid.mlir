@@ -44,6 +44,17 @@ func.func @out_element(%q: !q, %k: !kv, %o: !o) {
 
 // -----
 
+!kv = !kvbuffer.cache<dense, f8E5M2, heads = 2, head_size = 64>
+!q = memref<?x?x2x64xf8E5M2>
+!o = memref<?x?x2x64xf8E4M3FN>
+func.func @out_of_another_byte(%q: !q, %k: !kv, %o: !o) {
+  // expected-error @below {{(C1) expected out of f32, bf16, f16 or 'f8E5M2', got 'f8E4M3FN'}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !kv, !kv, !o
+  return
+}
+
+// -----
+
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
 !qo = memref<?x?x2x64xbf16>
 func.func @head_sizes(%q: !qo, %k: !kv, %v: !kv) {

@@ -117,6 +117,30 @@ class Float8(unittest.TestCase):
                       v_descale=v_scale * ones)
             np.testing.assert_allclose(got, want * v_scale, rtol=1e-5, atol=1e-6)
 
+    def test_output(self):
+        """Of 8-bit floats, of the result divided by a scale; what exceeds the largest
+        is the largest. Weights and results are rounded to 4 bits."""
+        for target, kind, most in (("sm_90", "e4m3", 448), ("gfx950", "e4m3", 448),
+                                   ("gfx942", "e4m3fnuz", 240)):
+            q, k, v = (kvbuf.to_fp8(RNG.standard_normal((1, n, 1, 64)), kind)
+                       for n in (12, 80, 80))
+            for scale, v_scale in (2.0 ** -6, None), (2.0 ** -12, 1.5):
+                out = np.full((1, 12, 1, 64), 0x80, np.uint8)
+                got = kvbuf.attention(
+                    q, k, v, kv_dtype=kind, out=out, target=target,
+                    schedule=SMALL if target == "sm_90" else None,
+                    device=kvbuf.Device("emulator"),
+                    output_scale=np.array([scale], np.float32),
+                    v_descale=v_scale and np.array([v_scale], np.float32))
+                self.assertIs(got, out)
+                factor = (v_scale or 1) / scale
+                want = exact(q, k, v, kind) * factor
+                spread = exact(q, k, v & 0x7F, kind) * factor
+                wrong = np.abs(kvbuf.from_fp8(out, kind)[0, :, 0]
+                               - np.clip(want, -most, most))
+                self.assertTrue((wrong <= (spread + np.abs(want)) / 16).all())
+                self.assertEqual((np.abs(want) > 2 * most).any(), scale < 2 ** -10)
+
     def test_refused(self):
         q = np.zeros((1, 12, 2, 64), np.uint8)
         half = np.zeros((1, 12, 2, 64), np.float16)
@@ -129,6 +153,20 @@ class Float8(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^q_descale is given, and q has type "
                                     "float16; expected 8-bit floats$"):
             kvbuf.attention(half, half, half, q_descale=np.ones(1, np.float32))
+        scale = np.ones(1, np.float32)
+        with self.assertRaisesRegex(ValueError, "^output_scale is given, q has type "
+                                    "uint8, and no out is given; expected 8-bit floats "
+                                    "of both$"):
+            kvbuf.attention(q, q, q, kv_dtype="e4m3", output_scale=scale)
+        with self.assertRaisesRegex(ValueError, r"^output_scale has shape \(2,\); "
+                                    r"expected \(1\)$"):
+            kvbuf.attention(q, q, q, kv_dtype="e4m3", out=q,
+                            output_scale=np.ones(2, np.float32))
+        with self.assertRaisesRegex(NotImplementedError, "^out has 8-bit floats, 8 "
+                                    "columns and a last stride of 1; kvbuf takes "
+                                    "multiples of 16 columns, side by side$"):
+            kvbuf.attention(q[..., :8], q[..., :8], q[..., :8], kv_dtype="e4m3",
+                            out=np.zeros((1, 12, 2, 8), np.uint8))
         with self.assertRaisesRegex(ValueError, r"^q_descale has shape \(3,\); expected "
                                     r"\(1\), or \(2\), one a key head; of \(batch, 2\) "
                                     "all sequences' have to be one, expanded$"):

@@ -173,10 +173,16 @@ LogicalResult AttentionOp::verify() {
                                  : "")
                          << ", got " << wide << ", " << element << ", "
                          << v.getElementType();
-  if (Type stored = out.getElementType();
-      !stored.isF32() && !stored.isBF16() && !stored.isF16())
-    return emitOpError() << "(C1) expected out of f32, bf16 or f16, got "
-                         << stored;
+  if (Type stored = out.getElementType(); !stored.isF32() && !stored.isBF16() &&
+                                          !stored.isF16() &&
+                                          (stored != wide || !isFloat8(wide))) {
+    InFlightDiagnostic diag = emitOpError() << "(C1) expected out of f32, bf16";
+    if (isFloat8(wide))
+      diag << ", f16 or " << wide;
+    else
+      diag << " or f16";
+    return diag << ", got " << stored;
+  }
   int64_t rank = getOffsets() ? 3 : 4;
   if (q.getRank() != rank)
     return emitOpError() << "(C4) expected q of rank " << rank
