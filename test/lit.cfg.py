@@ -44,7 +44,7 @@ if config.ptxas and os.path.exists(config.ptxas):
 # These are no packages of Debian's; their tests run where the tests' Python has
 # them.
 for package in ["torch", "jax", "transformers", "kernels", "vllm", "sglang",
-                "triton"]:
+                "triton", "iree"]:
     if subprocess.run([config.python, "-c", "import importlib.util, sys\n"
                        f"sys.exit(importlib.util.find_spec('{package}') is None)"],
                       check=False).returncode == 0:

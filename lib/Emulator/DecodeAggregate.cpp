@@ -165,5 +165,49 @@ bool Decoder::decodeAggregate(Operation *op) {
     set(x.getResult(), result);
     return true;
   }
-  return false;
+  return decodeVectorParts(op);
+}
+
+// Vectors of numbers in order, bits of the first lanes, parts of vectors.
+bool Decoder::decodeVectorParts(Operation *op) {
+  if (!isa<LLVM::StepVectorOp, LLVM::GetActiveLaneMaskOp, LLVM::vector_extract,
+           LLVM::vector_insert>(op))
+    return false;
+  auto type = dyn_cast<VectorType>(op->getResult(0).getType());
+  if (!type || type.isScalable())
+    return false;
+  Comps elements;
+  size_t count = type.getNumElements();
+  if (isa<LLVM::StepVectorOp>(op)) {
+    for (size_t i = 0; i < count; ++i)
+      elements.push_back(constant(i, bitsOf(elementOf(type)) > 32));
+  } else if (isa<LLVM::GetActiveLaneMaskOp>(op)) {
+    // Without overflow: those are active that are fewer than what is left.
+    Comp base = getScalar(op->getOperand(0)),
+         end = getScalar(op->getOperand(1));
+    if (!alike({base}, {end}))
+      return true;
+    bool wide = base.wide;
+    Comp some = emit(wide ? Code::CmpUlt64 : Code::CmpUlt32, false, base, end),
+         left = emit(wide ? Code::Sub64 : Code::Sub32, wide, end, base);
+    left = emit(wide ? Code::Select64 : Code::Select32, wide, some, left,
+                constant(0, wide));
+    for (size_t i = 0; i < count; ++i)
+      elements.push_back(emit(wide ? Code::CmpUlt64 : Code::CmpUlt32, false,
+                              constant(i, wide), left));
+  } else if (auto x = dyn_cast<LLVM::vector_extract>(op)) {
+    Comps all = unpack(x.getSrcvec());
+    if (x.getPos() > all.size() || count > all.size() - x.getPos())
+      return false;
+    elements.assign(all.begin() + x.getPos(), all.begin() + x.getPos() + count);
+  } else if (auto x = dyn_cast<LLVM::vector_insert>(op)) {
+    elements = unpack(x.getDstvec());
+    Comps part = unpack(x.getSrcvec());
+    if (x.getPos() > elements.size() ||
+        part.size() > elements.size() - x.getPos())
+      return false;
+    llvm::copy(part, elements.begin() + x.getPos());
+  }
+  set(op->getResult(0), pack(elements, type));
+  return true;
 }

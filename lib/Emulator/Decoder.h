@@ -122,6 +122,7 @@ private:
   bool decodeConversion(mlir::Operation *op);
   mlir::LogicalResult decodeBitcast(mlir::LLVM::BitcastOp op);
   bool decodeAggregate(mlir::Operation *op);
+  bool decodeVectorParts(mlir::Operation *op);
   /// Integer functions that depend on the width (DecodeBits.cpp).
   bool decodeBits(mlir::Operation *op);
   struct Bits;

@@ -20,6 +20,8 @@
 #include "mlir/Target/LLVMIR/Import.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -52,12 +54,17 @@ StringRef kvbuf::emu::describeCode(StringRef bytes) {
   if (bytes.starts_with("\x03\x02\x23\x07") ||
       bytes.starts_with("\x07\x23\x02\x03"))
     return "SPIR-V";
+  if (bytes.starts_with("; ModuleID"))
+    return "LLVM IR";
+  // Comments may be longer than what follows them.
+  while (bytes.starts_with(";"))
+    bytes = bytes.split('\n').second;
   StringRef text = bytes.take_front(4096);
   if (text.contains(".version") && text.contains(".target"))
     return "PTX";
   if (text.contains(".amdgcn_target") || text.contains(".amdhsa_"))
     return "assembly for AMD's GPUs";
-  if (text.starts_with("; ModuleID") || text.contains("target triple = \"") ||
+  if (text.contains("target triple = \"") ||
       text.contains("target datalayout = \""))
     return "LLVM IR";
   return "text";
@@ -289,13 +296,54 @@ static void renameArchitecture(llvm::Module &module) {
   module.setTargetTriple(llvm::Triple("amdgcn-amd-amdhsa"));
 }
 
+/// The descriptions of AMD's buffers have a size of 64 bits in this LLVM.
+/// Others have one of 32, or name its type ("...rsrc.p7.p1.i32"), and LLVM's
+/// reader ends the process on forms of intrinsics that it does not know: so
+/// they are read as functions of a name of our own.
+static constexpr StringRef kLlvmBuffer = "llvm.amdgcn.make.buffer.rsrc.",
+                           kOwnBuffer = "emulator.make.buffer.rsrc.";
+
+static std::string withOwnBuffers(std::string text) {
+  std::string from = ("@" + kLlvmBuffer).str(), to = ("@" + kOwnBuffer).str();
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// Makes intrinsics of those functions.
+static void widenBuffers(llvm::Module &module) {
+  for (llvm::Function &f : llvm::make_early_inc_range(module)) {
+    if (!f.getName().starts_with(kOwnBuffer) || f.arg_size() != 4 ||
+        !f.getArg(2)->getType()->isIntegerTy())
+      continue;
+    llvm::Function *known = llvm::Intrinsic::getOrInsertDeclaration(
+        &module, llvm::Intrinsic::amdgcn_make_buffer_rsrc,
+        {f.getReturnType(), f.getArg(0)->getType()});
+    for (llvm::User *user : llvm::make_early_inc_range(f.users())) {
+      auto *call = dyn_cast<llvm::CallInst>(user);
+      if (!call || call->getCalledFunction() != &f)
+        continue;
+      llvm::IRBuilder<> builder(call);
+      llvm::Value *size = builder.CreateZExtOrTrunc(
+          call->getArgOperand(2), known->getArg(2)->getType());
+      call->replaceAllUsesWith(builder.CreateCall(
+          known, {call->getArgOperand(0), call->getArgOperand(1), size,
+                  call->getArgOperand(3)}));
+      call->eraseFromParent();
+    }
+    if (f.use_empty())
+      f.eraseFromParent();
+  }
+}
+
 OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
                                              StringRef bytes, StringRef name) {
   llvm::LLVMContext llvmContext;
   llvm::SMDiagnostic problem;
   Location loc = FileLineColLoc::get(&context, name, 0, 0);
   bool isTextual = describeCode(bytes) == "LLVM IR";
-  std::string text = isTextual ? withOlderLiterals(bytes) : bytes.str();
+  std::string text =
+      isTextual ? withOwnBuffers(withOlderLiterals(bytes)) : bytes.str();
   std::unique_ptr<llvm::Module> module;
   // Each of them is found by reading the module once more.
   constexpr unsigned mostDropped = 64;
@@ -317,6 +365,7 @@ OwningOpRef<ModuleOp> kvbuf::emu::importLLVM(MLIRContext &context,
     return nullptr;
   }
   renameArchitecture(*module);
+  widenBuffers(*module);
   std::string broken;
   llvm::raw_string_ostream stream(broken);
   if (llvm::verifyModule(*module, &stream)) {
