@@ -456,9 +456,16 @@ LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
     values.assign(bits.size(), constant(0, bitsOf(element) == 64));
   if (!alike(bits, values))
     return failure();
-  Comps addresses;
+  Comps addresses, buffer;
   std::pair<Comp, int64_t> place;
-  if (access->scattered)
+  // AMD's buffers: a description and an offset.
+  bool inBuffer = program.chip.isAMD && pointer.getAddressSpace() == 7;
+  if (inBuffer && access->scattered)
+    return unsupported(op, "such addresses");
+  if (inBuffer) {
+    buffer = get(access->pointer);
+    place = {buffer.back(), 0};
+  } else if (access->scattered)
     addresses = get(access->pointer);
   else
     place = getAddress(access->pointer);
@@ -480,8 +487,11 @@ LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
     branch.a = bits[i].slot;
     list(branch, {Comp{yes}, Comp{next}});
     current = yes;
-    if (failed(decodeAccess(op, pointer.getAddressSpace(), place, element,
-                            align, data, !load)))
+    if (failed(inBuffer
+                   ? decodeBufferAccess(op, buffer, place.first, constant(0),
+                                        place.second, element, data, !load)
+                   : decodeAccess(op, pointer.getAddressSpace(), place, element,
+                                  align, data, !load)))
       return failure();
     Inst &jump = emit(Code::Jump);
     jump.cls = Class::None;

@@ -20,7 +20,7 @@ import numpy as np
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("folder", type=pathlib.Path)
 parser.add_argument("--only", default="")
-parser.add_argument("--target", default="gfx942,gfx1100,sm_80,sm_90")
+parser.add_argument("--target", default="gfx942,gfx1100,sm_80,sm_89")
 OPTIONS = parser.parse_args()
 OPTIONS.folder.mkdir(parents=True, exist_ok=True)
 
@@ -83,7 +83,7 @@ def programs():
 
 
 def compiled(source, chip, where):
-    """The IR and, of each of its kernels in order, name, grid and block."""
+    """The IR and, of each of its kernels in order, name, grid, block, dynamic memory."""
     nvidia = chip.startswith("sm_")
     flags = ([f"--iree-cuda-target={chip}", "--iree-hal-target-device=cuda"] if nvidia else
              [f"--iree-rocm-target={chip}", "--iree-hal-target-device=hip"])
@@ -99,7 +99,9 @@ def compiled(source, chip, where):
         counts = re.search(r"hal.return (.*?) :", part)[1].split(", ")
         size = re.search(r"workgroup_size = \[(\d+) : index, (\d+) : index, (\d+) : index\]",
                          part).groups()
-        kernels.append((re.match(r"\w+", part)[0], [numbers[c] for c in counts], size))
+        shared = re.search(r"workgroup_local_memory = (\d+)", part)
+        kernels.append((re.match(r"\w+", part)[0], [numbers[c] for c in counts], size,
+                        shared[1] if shared else "0"))
     return next(where.glob("*.linked.ll")), kernels
 
 
@@ -116,7 +118,7 @@ def run(name, inputs, body, expected, tolerance, chip):
     code, kernels = compiled(source, chip, where)
     if len(kernels) != 1:
         return f"{len(kernels)} kernels"
-    kernel, grid, block = kernels[0]
+    kernel, grid, block, shared = kernels[0]
     words = []
     for i, array in enumerate(inputs):
         np.save(where / f"x{i}.npy", array)
@@ -124,7 +126,7 @@ def run(name, inputs, body, expected, tolerance, chip):
     words.append(f"f32[{','.join(map(str, expected.shape))}]")
     done = subprocess.run(
         ["kvbuf-emulate", str(code), f"--kernel={kernel}", f"--grid={','.join(grid)}",
-         f"--block={','.join(block)}", f"--chip={'sm_90a' if chip == 'sm_90' else chip}",
+         f"--block={','.join(block)}", f"--shared={shared}", f"--chip={chip}",
          f"--output={len(inputs)}={where / 'out.npy'}", *words],
         capture_output=True, text=True, timeout=300, check=False)
     if done.returncode:
