@@ -2,7 +2,8 @@
 # RUN: rm -rf %t && %python %s %src %t %src/docs/python.md
 #
 # Those of docs/engines.md, as far as their packages are installed.
-# RUN: %python %s %src %t.engines %src/docs/engines.md 0
+# RUN: env PYTHONPATH=%src/python:%src/integrations/vllm:%src/integrations/sglang \
+# RUN:   %python %s %src %t.engines %src/docs/engines.md 0
 #
 # Those of docs/latent.md.
 # RUN: %python %s %src %t.latent %src/docs/latent.md 1
@@ -26,7 +27,8 @@ import traceback
 
 SOURCE, FOLDER, PAGE = map(pathlib.Path, sys.argv[1:4])
 FEWEST = int(sys.argv[4]) if len(sys.argv) > 4 else 6
-OPTIONAL = [name for name in ("torch", "transformers", "kernels", "jax")
+OPTIONAL = [name for name in ("torch", "transformers", "kernels", "jax", "vllm",
+                              "sglang")
             if importlib.util.find_spec(name) is None]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
