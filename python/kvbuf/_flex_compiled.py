@@ -49,11 +49,21 @@ record: Record = None
            "-> (Tensor, Tensor)")
 def _operator(query, key, value, captured, lists, kind, causal, left, right, softcap,
               score, visible, captures, scale, lse, convert):
-    regions = _flex.Regions(causal, left, right, softcap, score, visible, captures)
+    regions = _flex.Regions(causal, left, right, softcap, _lines(score),
+                            _lines(visible), captures)
     out, numbers = launch(query, key, value, regions, captured, (kind, lists), scale,
                           lse, convert)
     record.taken += 1
     return out, numbers if lse else _shapes(query, value)[1]
+
+
+def _lines(text):
+    return text.replace("\\n", "\n")
+
+
+def _one_line(text):
+    """Inductor writes arguments into comments, of a line each."""
+    return text.replace("\n", "\\n")
 
 
 @_operator.register_fake
@@ -156,8 +166,8 @@ def _lowered(query, key, value, score_mod, block_mask, scale, options,
     return torch.ops.kvbuf.flex_attention(
         query, key, value, captured, [x.to(torch.int32).contiguous() for x in lists],
         kind, regions.causal, regions.left, regions.right, float(regions.softcap),
-        regions.score, regions.visible, regions.captures, scale, options["lse"],
-        options["convert"])
+        _one_line(regions.score), _one_line(regions.visible), regions.captures, scale,
+        options["lse"], options["convert"])
 
 
 def _by_torch(query, key, value, score_mod, block_mask, scale, options, *captures):

@@ -11,6 +11,7 @@ import warnings
 from unittest import mock
 
 import torch
+from torch._dynamo.backends.common import aot_autograd
 from torch.nn.attention import flex_attention as theirs
 
 import kvbuf.torch as kt
@@ -442,6 +443,21 @@ class Compiled(Case):
             self.close(out, by_torch(q, k, v, score)[0])
             model.slopes.add_(0.5)
         self.assertEqual(_flex_attention.record.taken, 2)
+
+    def test_arguments_are_lines(self):
+        """Inductor writes the text of nodes into comments."""
+        seen = []
+
+        def look(graph, _):
+            seen.extend(node.format_node() for node in graph.graph.nodes)
+            return graph
+
+        q, k, v = self.operands()
+        self.compiled(lambda *a: kt.flex_attention(*a), aot_autograd(fw_compiler=look))(
+            q, k, v, alibi, self.mask(documents))
+        calls = [text for text in seen if text and "kvbuf.flex_attention" in text]
+        self.assertEqual(len(calls), 1)
+        self.assertNotIn("\n", calls[0])
 
     def test_lists(self):
         rows, size = 130, 64
