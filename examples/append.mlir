@@ -16,7 +16,7 @@
 gpu.module @append_module {
   gpu.func @append(%k_new: !new {kvbuffer.name = "k_new", kvbuffer.shape = ["total_new", 8, 128]},
                    %v_new: !new {kvbuffer.name = "v_new", kvbuffer.shape = ["total_new", 8, 128]},
-                   %offsets: memref<?xi32> {kvbuffer.name = "offsets", kvbuffer.shape = [{sum = ["batch", 1]}]},
+                   %offsets: memref<?xi32> {kvbuffer.name = "offsets", kvbuffer.shape = [#kvbuffer.size<sum(batch, 1)>]},
                    %k: !kv {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 128, 1, 1>,
                          kvbuffer.grid = ["total_new", 1, 1]} {

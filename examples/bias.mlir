@@ -30,7 +30,7 @@ gpu.module @bias_module {
                  %doc: memref<?x?xi32> {kvbuffer.name = "doc", kvbuffer.shape = ["batch", "seq_k"]},
                  %o: !qo {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 4, 64]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{ceildiv = ["seq_q", 64]}, 4, "batch"]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(seq_q, 64)>, 4, "batch"]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c64 = arith.constant 64 : index

@@ -16,8 +16,8 @@
 
 // Runs of keys of a sequence: as many as keep 8 blocks a multiprocessor busy,
 // but of 128 keys or more.
-#runs = {max = [1, {min = [{ceildiv = [{product = ["pages_per_seq", 64]}, 128]},
-                           {floordiv = [{product = ["sms", 8]}, {product = ["batch", 2]}]}]}]}
+#runs = #kvbuffer.size<max(1, min(ceildiv(product(pages_per_seq, 64), 128),
+                           floordiv(product(sms, 8), product(batch, 2))))>
 
 !qo = memref<?x1x8x128xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 64>

@@ -38,7 +38,7 @@ gpu.module @three_teams_module {
                         %k: !kv {kvbuffer.name = "k"},
                         %o: !o {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 8, 64]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{ceildiv = ["seq_q", 32]}, 4, "batch"]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(seq_q, 32)>, 4, "batch"]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

@@ -6,7 +6,7 @@
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
 
 func.func @bits(%q: !qo, %k: !kv, %v: !kv,
-                 %words: memref<?x?x?xi32> {kvbuffer.name = "words", kvbuffer.shape = ["batch", "seq_q", {ceildiv = ["seq_k", 32]}]},
+                 %words: memref<?x?x?xi32> {kvbuffer.name = "words", kvbuffer.shape = ["batch", "seq_q", #kvbuffer.size<ceildiv(seq_k, 32)>]},
                  %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
     captures(%words : memref<?x?x?xi32>)

@@ -69,6 +69,19 @@ static bool writeAttribute(llvm::json::OStream &os, Attribute attr) {
     });
     return ok;
   }
+  if (auto argument = dyn_cast<ArgumentAttr>(attr))
+    return writeAttribute(os, argument.getEntry());
+  if (auto size = dyn_cast<SizeAttr>(attr)) {
+    bool ok = true;
+    std::string_view name = keywordOf(size.getOperation());
+    os.object([&] {
+      os.attributeArray(StringRef(name.data(), name.size()), [&] {
+        for (Attribute operand : size.getOperands())
+          ok = ok && writeAttribute(os, operand);
+      });
+    });
+    return ok;
+  }
   auto writeIntegers = [&](auto integers) {
     os.array([&] {
       for (auto integer : integers.asArrayRef())
@@ -98,11 +111,8 @@ static bool writeAttribute(llvm::json::OStream &os, Attribute attr) {
   return false;
 }
 
-/// As writeAttribute, with a diagnostic on the op if there is no JSON form.
-static LogicalResult writeOrFail(llvm::json::OStream &os, Operation *op,
-                                 StringRef name, Attribute attr) {
-  if (writeAttribute(os, attr))
-    return success();
+/// An error at the op for an attribute without a JSON form.
+static LogicalResult refuse(Operation *op, StringRef name, Attribute attr) {
   return op->emitOpError() << "attribute '" << name
                            << "' has a part that JSON cannot express: expected "
                               "booleans, integers, finite numbers, strings, "
@@ -110,26 +120,21 @@ static LogicalResult writeOrFail(llvm::json::OStream &os, Operation *op,
                            << attr;
 }
 
+/// As writeAttribute, with a diagnostic on the op if there is no JSON form.
+static LogicalResult writeOrFail(llvm::json::OStream &os, Operation *op,
+                                 StringRef name, Attribute attr) {
+  return writeAttribute(os, attr) ? success() : refuse(op, name, attr);
+}
+
 KernelResources kvbuf::resourcesOf(LLVM::LLVMFuncOp kernel) {
   KernelResources resources;
   resources.entry = kernel.getName().str();
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  LaunchAttr launch = LaunchAttr::of(kernel);
   if (!launch)
     return resources;
-  if (auto bytes = launch.getAs<IntegerAttr>("dynamic_shared_bytes"))
-    resources.dynamicSharedBytes = bytes.getInt();
-  SmallVector<int64_t> block;
-  if (auto sizes = launch.getAs<ArrayAttr>("block")) {
-    for (Attribute size : sizes)
-      if (auto value = dyn_cast<IntegerAttr>(size))
-        block.push_back(value.getInt());
-  } else if (auto sizes = launch.getAs<DenseI64ArrayAttr>("block")) {
-    block.append(sizes.asArrayRef().begin(), sizes.asArrayRef().end());
-  }
-  if (!block.empty())
-    resources.threads = std::accumulate(block.begin(), block.end(), int64_t(1),
-                                        std::multiplies<>());
+  resources.dynamicSharedBytes = launch.getDynamicSharedBytes();
+  if (!launch.getBlock().empty())
+    resources.threads = launch.getThreads();
   return resources;
 }
 
@@ -137,26 +142,24 @@ KernelResources kvbuf::resourcesOf(LLVM::LLVMFuncOp kernel) {
 static LogicalResult writeKernel(llvm::json::OStream &os,
                                  LLVM::LLVMFuncOp kernel,
                                  const KernelResources &resources) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  LaunchAttr launch = LaunchAttr::of(kernel);
   if (!launch)
     return kernel.emitOpError()
            << "kernel lacks the attribute '" << KVBufferDialect::kKernelAttr
            << "', which says how to launch it";
   for (StringRef field : {"block", "grid", "dynamic_shared_bytes", "args"})
-    if (!launch.contains(field))
+    if (!launch.getField(field))
       return kernel.emitOpError()
              << "attribute '" << KVBufferDialect::kKernelAttr << "' lacks '"
              << field << "'";
-  if (auto args = launch.getAs<ArrayAttr>("args");
-      args && args.size() != kernel.getNumArguments())
-    return kernel.emitOpError()
-           << "attribute '" << KVBufferDialect::kKernelAttr << "' describes "
-           << args.size() << " arguments of " << kernel.getNumArguments();
+  if (launch.getArgs().size() != kernel.getNumArguments())
+    return kernel.emitOpError() << "attribute '" << KVBufferDialect::kKernelAttr
+                                << "' describes " << launch.getArgs().size()
+                                << " arguments of " << kernel.getNumArguments();
   LogicalResult result = success();
   os.object([&] {
     os.attribute("entry", kernel.getName());
-    for (NamedAttribute field : launch) {
+    for (NamedAttribute field : launch.getFields()) {
       if (failed(result))
         return;
       os.attributeBegin(field.getName());
@@ -197,29 +200,37 @@ static LogicalResult writeKernel(llvm::json::OStream &os,
   return result;
 }
 
-/// Whether the runtime provides a tensor.
-static bool isScratch(Attribute tensor) {
-  auto access = cast<DictionaryAttr>(tensor).getAs<StringAttr>("access");
-  return access && (access == "workspace" || access == "counter");
+/// Writes one entry of "tensors"; false if JSON has no form for its names.
+static bool writeTensor(llvm::json::OStream &os, TensorAttr tensor) {
+  bool ok = true;
+  os.object([&] {
+    os.attribute("access", stringifyTensorAccess(tensor.getAccess()));
+    if (tensor.getCache())
+      os.attribute("cache", true);
+    os.attribute("dtype", tensor.getDType());
+    os.attributeBegin("name");
+    ok = writeAttribute(os, tensor.getName());
+    if (!ok)
+      os.value(nullptr);
+    os.attributeEnd();
+    os.attributeArray("shape", [&] {
+      for (Attribute size : tensor.getShape())
+        ok = ok && writeAttribute(os, size);
+    });
+  });
+  return ok;
 }
 
 /// What kernels that share a tensor do with it together: what one of them
 /// writes and another reads is read and written. Null where the descriptions
 /// differ in anything else.
-static DictionaryAttr joinUses(DictionaryAttr one, DictionaryAttr other) {
+static TensorAttr joinUses(TensorAttr one, TensorAttr other) {
   if (one == other)
     return one;
-  if (isScratch(one) || isScratch(other))
+  if (one.isScratch() || other.isScratch() ||
+      one != other.withAccess(one.getAccess()))
     return nullptr;
-  NamedAttrList joined(one), second(other);
-  Attribute before = joined.erase("access"), after = second.erase("access");
-  if (joined.getDictionary(one.getContext()) !=
-      second.getDictionary(one.getContext()))
-    return nullptr;
-  joined.set("access", before == after
-                           ? before
-                           : StringAttr::get(one.getContext(), "read_write"));
-  return joined.getDictionary(one.getContext());
+  return one.withAccess(TensorAccess::ReadWrite);
 }
 
 llvm::FailureOr<std::string> kvbuf::writeManifest(
@@ -229,14 +240,13 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
   // function computes one.
   LLVM::LLVMFuncOp withProblem;
   // Kernels of one problem share tensors.
-  llvm::MapVector<StringRef, Attribute> tensors;
+  llvm::MapVector<StringAttr, TensorAttr> tensors;
   // What runs in another kernel's place solves that one's problem.
   llvm::StringSet<> alternatives;
   for (LLVM::LLVMFuncOp kernel : kernels)
-    if (auto launch =
-            kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))
-      if (auto instead = launch.getAs<StringAttr>("instead"))
-        alternatives.insert(instead.getValue());
+    if (LaunchAttr launch = LaunchAttr::of(kernel))
+      if (Attribute instead = launch.getField("instead"))
+        alternatives.insert(cast<StringAttr>(instead).getValue());
   for (LLVM::LLVMFuncOp kernel : kernels) {
     if (kernel->hasAttr(KVBufferDialect::kProblemAttr) &&
         !alternatives.contains(kernel.getName())) {
@@ -256,24 +266,16 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
       return kernel.emitOpError() << "kernel lacks the attribute '"
                                   << KVBufferDialect::kTensorsAttr << "'",
              failure();
-    for (Attribute tensor : list) {
-      auto dictionary = dyn_cast<DictionaryAttr>(tensor);
-      auto id = dictionary ? dictionary.getAs<StringAttr>("name") : nullptr;
-      if (!id)
-        return kernel.emitOpError()
-                   << "attribute '" << KVBufferDialect::kTensorsAttr
-                   << "' must hold dictionaries with a 'name', but has "
-                   << tensor,
-               failure();
-      auto [known, isNew] = tensors.insert({id.getValue(), tensor});
+    for (auto tensor : list.getAsRange<TensorAttr>()) {
+      auto [known, isNew] = tensors.insert({tensor.getName(), tensor});
       if (isNew)
         continue;
-      auto before = cast<DictionaryAttr>(known->second);
-      DictionaryAttr joined = joinUses(before, dictionary);
+      TensorAttr joined = joinUses(known->second, tensor);
       if (!joined)
         return kernel.emitOpError()
-                   << "describes tensor " << id << " as " << dictionary
-                   << ", another kernel of the module as " << before
+                   << "describes tensor " << tensor.getName() << " as "
+                   << tensor << ", another kernel of the module as "
+                   << known->second
                    << "; expected one element type and shape, and either "
                       "memory that all their launches get or a tensor of the "
                       "caller's, or a gpu.module for each kernel that is "
@@ -291,9 +293,8 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
   // A runtime that knows version 1 alone would launch one kernel of those that
   // share a launch.
   bool shares = llvm::any_of(kernels, [](LLVM::LLVMFuncOp kernel) {
-    auto launch =
-        kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-    return launch && launch.contains("beside");
+    LaunchAttr launch = LaunchAttr::of(kernel);
+    return launch && launch.getField("beside");
   });
   // Of what the problem's products are, as far as a peak goes.
   auto problem = withProblem ? withProblem->getAttrOfType<DictionaryAttr>(
@@ -348,13 +349,15 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
     auto writeTensors = [&](StringRef key, bool ofRuntime) {
       os.attributeArray(key, [&] {
         for (auto [id, tensor] : tensors)
-          if (isScratch(tensor) == ofRuntime)
-            keep(writeOrFail(os, kernels.front(), KVBufferDialect::kTensorsAttr,
-                             tensor));
+          if (tensor.isScratch() == ofRuntime && !writeTensor(os, tensor))
+            keep(
+                refuse(kernels.front(), KVBufferDialect::kTensorsAttr, tensor));
       });
     };
     writeTensors("tensors", false);
-    if (llvm::any_of(llvm::make_second_range(tensors), isScratch))
+    if (llvm::any_of(tensors, [](const auto &entry) {
+          return entry.second.isScratch();
+        }))
       writeTensors("scratch", true);
   });
   if (failed(result))

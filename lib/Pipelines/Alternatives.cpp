@@ -15,15 +15,13 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The kernel's launch dictionary with some fields replaced.
+/// Replaces some fields of the kernel's launch.
 static void setLaunchFields(LLVM::LLVMFuncOp kernel,
                             ArrayRef<NamedAttribute> fields) {
-  NamedAttrList launch(
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr));
+  LaunchAttr launch = LaunchAttr::of(kernel);
   for (NamedAttribute field : fields)
-    launch.set(field.getName(), field.getValue());
-  kernel->setAttr(KVBufferDialect::kKernelAttr,
-                  launch.getDictionary(kernel.getContext()));
+    launch = launch.with(field.getName(), field.getValue());
+  kernel->setAttr(KVBufferDialect::kKernelAttr, launch);
 }
 
 /// Dynamic shared memory is the same for every name that it has, so one name
@@ -45,14 +43,8 @@ static bool mergeDynamicShared(Operation *first, Operation *second) {
 }
 
 bool kvbuf::takesTensorMaps(LLVM::LLVMFuncOp kernel) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto args = launch ? launch.getAs<ArrayAttr>("args") : nullptr;
-  return args && llvm::any_of(args, [](Attribute arg) {
-           auto fields = dyn_cast<DictionaryAttr>(arg);
-           auto kind = fields ? fields.getAs<StringAttr>("kind") : nullptr;
-           return kind && kind.getValue() == "tensor_map";
-         });
+  LaunchAttr launch = LaunchAttr::of(kernel);
+  return launch && launch.takesTensorMaps();
 }
 
 void kvbuf::moveKernel(gpu::GPUModuleOp code, gpu::GPUModuleOp other,
@@ -96,46 +88,39 @@ static void separateScratch(gpu::GPUModuleOp code,
                             LLVM::LLVMFuncOp alternative) {
   auto tensorsOf = [](LLVM::LLVMFuncOp kernel) {
     auto list = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
-    return list ? llvm::to_vector(list.getAsRange<DictionaryAttr>())
-                : SmallVector<DictionaryAttr>();
+    return list ? llvm::to_vector(list.getAsRange<TensorAttr>())
+                : SmallVector<TensorAttr>();
   };
   llvm::StringSet<llvm::MallocAllocator> taken;
   for (auto kernel : code.getOps<LLVM::LLVMFuncOp>())
     if (kernel != alternative)
-      for (DictionaryAttr tensor : tensorsOf(kernel))
-        taken.insert(tensor.getAs<StringAttr>("name").getValue());
+      for (TensorAttr tensor : tensorsOf(kernel))
+        taken.insert(tensor.getName().getValue());
 
   Builder b(code.getContext());
   llvm::StringMap<StringAttr> renamed;
-  auto withName = [&](DictionaryAttr entry, StringRef field) -> Attribute {
-    NamedAttrList fields(entry);
-    auto name = entry.getAs<StringAttr>(field);
-    if (StringAttr other = name ? renamed.lookup(name.getValue()) : nullptr)
-      fields.set(field, other);
-    return fields.getDictionary(b.getContext());
-  };
   SmallVector<Attribute> tensors;
-  for (DictionaryAttr tensor : tensorsOf(alternative)) {
-    auto name = tensor.getAs<StringAttr>("name");
-    auto access = tensor.getAs<StringAttr>("access");
-    bool isScratch = access && (access.getValue() == "workspace" ||
-                                access.getValue() == "counter");
-    if (isScratch && taken.contains(name.getValue())) {
+  for (TensorAttr tensor : tensorsOf(alternative)) {
+    StringRef name = tensor.getName().getValue();
+    if (tensor.isScratch() && taken.contains(name)) {
       std::string own;
       for (unsigned i = 2; own.empty() || taken.contains(own); ++i)
-        own = (name.getValue() + "_" + Twine(i)).str();
-      renamed[name.getValue()] = b.getStringAttr(own);
+        own = (name + "_" + Twine(i)).str();
+      renamed[name] = b.getStringAttr(own);
+      tensor = tensor.withName(renamed[name]);
     }
-    tensors.push_back(withName(tensor, "name"));
+    tensors.push_back(tensor);
   }
   if (renamed.empty())
     return;
   alternative->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensors));
-  auto launch =
-      alternative->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
   SmallVector<Attribute> args;
-  for (auto arg : launch.getAs<ArrayAttr>("args").getAsRange<DictionaryAttr>())
-    args.push_back(withName(arg, "tensor"));
+  for (auto arg :
+       LaunchAttr::of(alternative).getArgs().getAsRange<ArgumentAttr>()) {
+    StringAttr name = arg.getTensor();
+    StringAttr other = name ? renamed.lookup(name.getValue()) : nullptr;
+    args.push_back(other ? arg.withTensor(other) : arg);
+  }
   setLaunchFields(alternative, b.getNamedAttr("args", b.getArrayAttr(args)));
 }
 
@@ -165,11 +150,9 @@ void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
 
 void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
   Builder b(kernel.getContext());
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
   SmallVector<Attribute> names{b.getStringAttr(other)};
-  if (auto added = launch.getAs<ArrayAttr>("beside"))
-    llvm::append_range(names, added);
+  if (Attribute added = LaunchAttr::of(kernel).getField("beside"))
+    llvm::append_range(names, cast<ArrayAttr>(added));
   setLaunchFields(kernel, b.getNamedAttr("beside", b.getArrayAttr(names)));
 }
 

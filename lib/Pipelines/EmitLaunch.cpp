@@ -100,27 +100,12 @@ void LaunchEmitter::addTensor(StringRef name, Value memref) {
 // Sizes
 //===----------------------------------------------------------------------===//
 
-/// The shape of a tensor of the kernel's description.
-static ArrayAttr shapeOf(Attribute tensor) {
-  return cast<DictionaryAttr>(tensor).getAs<ArrayAttr>("shape");
-}
-static StringAttr nameOf(Attribute tensor) {
-  return cast<DictionaryAttr>(tensor).getAs<StringAttr>("name");
-}
-
-/// Whether the launch provides a tensor, and not its caller.
-static bool isScratch(Attribute tensor) {
-  StringRef access =
-      cast<DictionaryAttr>(tensor).getAs<StringAttr>("access").getValue();
-  return access == "workspace" || access == "counter";
-}
-
 LogicalResult LaunchEmitter::bindSizes(ArrayAttr list) {
-  for (Attribute entry : list) {
-    if (isScratch(entry))
+  for (auto entry : list.getAsRange<TensorAttr>()) {
+    if (entry.isScratch())
       continue;
-    auto it = tensors.find(nameOf(entry));
-    ArrayAttr shape = shapeOf(entry);
+    auto it = tensors.find(entry.getName());
+    ArrayRef<Attribute> shape = entry.getShape();
     if (it == tensors.end() || it->second.sizes.size() != shape.size())
       return problem->emitOpError()
              << "has no tensor for the kernel's " << entry;
@@ -129,9 +114,10 @@ LogicalResult LaunchEmitter::bindSizes(ArrayAttr list) {
       // A name, or a name and what is added to it: the first to tell it says
       // what it is, the others have to agree.
       auto name = dyn_cast<StringAttr>(extent);
-      if (auto sum = dyn_cast<DictionaryAttr>(extent)) {
-        auto terms = sum.getAs<ArrayAttr>("sum");
-        if (terms && terms.size() == 2 && isa<StringAttr>(terms[0]) &&
+      if (auto sum = dyn_cast<SizeAttr>(extent);
+          sum && sum.getOperation() == SizeOperator::Sum) {
+        ArrayRef<Attribute> terms = sum.getOperands();
+        if (terms.size() == 2 && isa<StringAttr>(terms[0]) &&
             isa<IntegerAttr>(terms[1])) {
           name = cast<StringAttr>(terms[0]);
           value = sub(value, index(cast<IntegerAttr>(terms[1]).getInt()));
@@ -151,7 +137,7 @@ LogicalResult LaunchEmitter::bindSizes(ArrayAttr list) {
            getConstantIntValue(value) == getConstantIntValue(*expected)))
         continue;
       check(equal(value, *expected),
-            "tensor '" + nameOf(entry).getValue() + "' of a " +
+            "tensor '" + entry.getName().getValue() + "' of a " +
                 problem->getName().getStringRef() + ": dimension " + Twine(d) +
                 " is not what other tensors or the kernel say");
     }
@@ -192,27 +178,21 @@ Value LaunchEmitter::isNotEmpty(const Tensor &tensor) {
 }
 
 /// Whether a type's copies are of 16 bytes: floats of 16 and 8 bits.
-static bool isCopied(StringRef dtype) {
-  return dtype == "bf16" || dtype == "f16" || dtype.starts_with("f8");
+static bool isCopied(Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 16;
 }
 
 Value LaunchEmitter::emitAligned(const LaunchableKernel &kernel) {
-  auto alignment = kernel.launch.getAs<IntegerAttr>("alignment");
+  int64_t alignment = kernel.launch.getAlignment().value_or(16);
   // What is asked of each tensor: its own alignment, or the kernel's.
   llvm::MapVector<StringAttr, int64_t> asked;
-  for (Attribute entry : kernel.tensors) {
-    auto fields = cast<DictionaryAttr>(entry);
-    if (!isScratch(entry) &&
-        isCopied(fields.getAs<StringAttr>("dtype").getValue()))
-      asked[nameOf(entry)] = alignment ? alignment.getInt() : 16;
-  }
-  for (Attribute arg : kernel.launch.getAs<ArrayAttr>("args")) {
-    auto fields = cast<DictionaryAttr>(arg);
-    auto name = fields.getAs<StringAttr>("tensor");
-    if (auto own = fields.getAs<IntegerAttr>("alignment");
-        own && tensors.contains(name))
-      asked[name] = own.getInt();
-  }
+  for (auto entry : kernel.tensors.getAsRange<TensorAttr>())
+    if (!entry.isScratch() && isCopied(entry.getElementType()))
+      asked[entry.getName()] = alignment;
+  for (auto arg : kernel.launch.getArgs().getAsRange<ArgumentAttr>())
+    if (std::optional<int64_t> own = arg.getNumber("alignment");
+        own && tensors.contains(arg.getTensor()))
+      asked[arg.getTensor()] = *own;
   Value all;
   Value zero = index(0), one = index(1);
   for (auto [name, bytes] : asked) {
@@ -235,22 +215,12 @@ Value LaunchEmitter::emitAligned(const LaunchableKernel &kernel) {
 }
 
 /// The maps that a kernel takes.
-static SmallVector<DictionaryAttr> mapsOf(const LaunchableKernel &kernel) {
-  SmallVector<DictionaryAttr> maps;
-  for (Attribute arg : kernel.launch.getAs<ArrayAttr>("args"))
-    if (auto fields = cast<DictionaryAttr>(arg);
-        fields.getAs<StringAttr>("kind").getValue() == "tensor_map")
-      maps.push_back(fields);
+static SmallVector<ArgumentAttr> mapsOf(const LaunchableKernel &kernel) {
+  SmallVector<ArgumentAttr> maps;
+  for (auto arg : kernel.launch.getArgs().getAsRange<ArgumentAttr>())
+    if (arg.getKind() == ArgumentKind::TensorMap)
+      maps.push_back(arg);
   return maps;
-}
-
-/// The integers of a list in a kernel's description.
-static SmallVector<int64_t> integersOf(DictionaryAttr fields, StringRef key) {
-  SmallVector<int64_t> result;
-  if (auto list = fields.getAs<ArrayAttr>(key))
-    for (Attribute entry : list)
-      result.push_back(cast<IntegerAttr>(entry).getInt());
-  return result;
 }
 
 Value LaunchEmitter::emitMappable(const LaunchableKernel &kernel) {
@@ -260,8 +230,8 @@ Value LaunchEmitter::emitMappable(const LaunchableKernel &kernel) {
   Value all;
   Value zero = index(0);
   llvm::SmallDenseSet<Attribute> done;
-  for (DictionaryAttr map : mapsOf(kernel)) {
-    auto name = map.getAs<StringAttr>("tensor");
+  for (ArgumentAttr map : mapsOf(kernel)) {
+    StringAttr name = map.getTensor();
     if (!done.insert(name).second)
       continue;
     const Tensor &t = tensors[name];
@@ -303,12 +273,12 @@ Value LaunchEmitter::emitScratch(Value bytes, bool zeroed) {
   return memref::ExtractAlignedPointerAsIndexOp::create(b, memory);
 }
 
-Value LaunchEmitter::emitTensorMap(DictionaryAttr recipe) {
-  auto name = recipe.getAs<StringAttr>("tensor");
+Value LaunchEmitter::emitTensorMap(ArgumentAttr recipe) {
+  StringAttr name = recipe.getTensor();
   const Tensor &t = tensors[name];
-  SmallVector<int64_t> dims = integersOf(recipe, "dims"),
-                       box = integersOf(recipe, "box"),
-                       columns = integersOf(recipe, "columns");
+  ArrayRef<int64_t> dims = recipe.getNumbers("dims"),
+                    box = recipe.getNumbers("box"),
+                    columns = recipe.getNumbers("columns");
   int64_t rank = dims.size();
   auto module = problem->getParentOfType<ModuleOp>();
   auto ptr = LLVM::LLVMPointerType::get(b.getContext());
@@ -379,7 +349,7 @@ Value LaunchEmitter::emitTensorMap(DictionaryAttr recipe) {
                  : element.isF16() ? 6
                  : element.isF32() ? 7
                                    : 0;
-  int64_t span = recipe.getAs<IntegerAttr>("swizzle").getInt();
+  int64_t span = recipe.getNumber("swizzle").value_or(0);
   int64_t swizzle = span == 128 ? 3 : span == 64 ? 2 : span == 32 ? 1 : 0;
   constexpr int64_t kNoInterleave = 0, kPromote128 = 2, kFillZero = 0;
   func::CallOp::create(
@@ -396,17 +366,12 @@ LogicalResult
 LaunchEmitter::emitScratchTensors(const LaunchableKernel &kernel) {
   scratch.clear();
   scratchTensors.clear();
-  for (Attribute entry : kernel.tensors) {
-    if (!isScratch(entry))
+  for (auto entry : kernel.tensors.getAsRange<TensorAttr>()) {
+    if (!entry.isScratch())
       continue;
-    auto fields = cast<DictionaryAttr>(entry);
-    StringRef dtype = fields.getAs<StringAttr>("dtype").getValue();
     Tensor t;
-    t.elementBytes = dtype == "i64"                      ? 8
-                     : dtype == "f32" || dtype == "i32"  ? 4
-                     : dtype == "bf16" || dtype == "f16" ? 2
-                                                         : 1;
-    for (Attribute extent : shapeOf(entry)) {
+    t.elementBytes = entry.getElementBytes();
+    for (Attribute extent : entry.getShape()) {
       FailureOr<Value> value = size(extent);
       if (failed(value))
         return failure();
@@ -418,21 +383,18 @@ LaunchEmitter::emitScratchTensors(const LaunchableKernel &kernel) {
       t.strides.insert(t.strides.begin(), elements);
       elements = mul(elements, extent);
     }
-    bool zeroed = fields.getAs<StringAttr>("access").getValue() == "counter";
+    bool zeroed = entry.getAccess() == TensorAccess::Counter;
     t.address = emitScratch(mul(elements, index(t.elementBytes)), zeroed);
-    scratchTensors[nameOf(entry)] = std::move(t);
+    scratchTensors[entry.getName()] = std::move(t);
   }
   return success();
 }
 
-FailureOr<Value> LaunchEmitter::emitArgument(DictionaryAttr argument) {
-  StringRef kind = argument.getAs<StringAttr>("kind").getValue();
-  if (kind == "launch_counter")
+FailureOr<Value> LaunchEmitter::emitArgument(ArgumentAttr argument) {
+  if (argument.getKind() == ArgumentKind::LaunchCounter)
     return pointer(emitScratch(index(4), /*zeroed=*/true));
-  if (kind == "size") {
-    Attribute expression = argument.get("value");
-    FailureOr<Value> value =
-        size(expression ? expression : argument.get("name"));
+  if (argument.getKind() == ArgumentKind::Size) {
+    FailureOr<Value> value = size(argument.getSize());
     if (failed(value))
       return failure();
     check(less(*value, index(int64_t(1) << 31)),
@@ -440,7 +402,7 @@ FailureOr<Value> LaunchEmitter::emitArgument(DictionaryAttr argument) {
               ": a size is more than 2147483647");
     return arith::IndexCastOp::create(b, b.getI32Type(), *value).getResult();
   }
-  auto name = argument.getAs<StringAttr>("tensor");
+  StringAttr name = argument.getTensor();
   const Tensor *tensor = nullptr;
   if (auto it = scratchTensors.find(name); it != scratchTensors.end())
     tensor = &it->second;
@@ -449,21 +411,18 @@ FailureOr<Value> LaunchEmitter::emitArgument(DictionaryAttr argument) {
   if (!tensor)
     return problem->emitOpError()
            << "has no tensor for the kernel's " << argument;
-  if (kind == "pointer")
+  if (argument.getKind() == ArgumentKind::Pointer)
     return pointer(tensor->address);
-  if (kind == "tensor_map")
+  if (argument.getKind() == ArgumentKind::TensorMap)
     return emitTensorMap(argument);
-  if (kind != "stride")
-    return problem->emitOpError()
-           << "has a kernel with an argument of unknown kind '" << kind << "'";
-  int64_t d = argument.getAs<IntegerAttr>("dim").getInt();
-  if (auto limit = argument.getAs<IntegerAttr>("limit"))
+  int64_t d = argument.getNumber("dim").value_or(0);
+  if (std::optional<int64_t> limit = argument.getNumber("limit"))
     check(b.createOrFold<arith::OrIOp>(
-              less(tensor->strides[d], index(limit.getInt() + 1)),
+              less(tensor->strides[d], index(*limit + 1)),
               less(tensor->sizes[d], index(2))),
           "tensor '" + name.getValue() + "' of a " +
               problem->getName().getStringRef() + ": stride of dimension " +
-              Twine(d) + " is more than " + Twine(limit.getInt()));
+              Twine(d) + " is more than " + Twine(*limit));
   return arith::IndexCastOp::create(b, b.getI64Type(), tensor->strides[d])
       .getResult();
 }
@@ -475,8 +434,7 @@ FailureOr<Value> LaunchEmitter::emitArgument(DictionaryAttr argument) {
 LogicalResult LaunchEmitter::emitOne(const LaunchableKernel &kernel) {
   SmallVector<Value> grid;
   Value some;
-  for (auto [d, extent] :
-       llvm::enumerate(kernel.launch.getAs<ArrayAttr>("grid"))) {
+  for (auto [d, extent] : llvm::enumerate(kernel.launch.getGrid())) {
     FailureOr<Value> value = size(extent);
     if (failed(value))
       return failure();
@@ -500,20 +458,19 @@ LogicalResult LaunchEmitter::emitOne(const LaunchableKernel &kernel) {
   if (failed(emitScratchTensors(kernel)))
     return failure();
   SmallVector<Value> operands;
-  for (Attribute argument : kernel.launch.getAs<ArrayAttr>("args")) {
-    FailureOr<Value> value = emitArgument(cast<DictionaryAttr>(argument));
+  for (auto argument : kernel.launch.getArgs().getAsRange<ArgumentAttr>()) {
+    FailureOr<Value> value = emitArgument(argument);
     if (failed(value))
       return failure();
     operands.push_back(*value);
   }
-  SmallVector<int64_t> block = integersOf(kernel.launch, "block");
+  ArrayRef<int64_t> block = kernel.launch.getBlock();
   gpu::KernelDim3 blocks{grid[0], grid[1], grid[2]};
   gpu::KernelDim3 threads{index(block[0]), index(block[1]), index(block[2])};
   std::optional<gpu::KernelDim3> clusters;
   if (kernel.cluster > 1)
     clusters = gpu::KernelDim3{index(kernel.cluster), index(1), index(1)};
-  int64_t lds =
-      kernel.launch.getAs<IntegerAttr>("dynamic_shared_bytes").getInt();
+  int64_t lds = kernel.launch.getDynamicSharedBytes();
   Value shared = lds ? arith::ConstantIntOp::create(b, lds, 32) : Value();
   gpu::LaunchFuncOp::create(b, kernel.symbol, blocks, threads, shared, operands,
                             tokenType(), dependencies(), clusters);
@@ -532,7 +489,7 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
     for (Value takes : {emitAligned(kernel), emitMappable(kernel)})
       if (takes)
         suits = both(suits, takes);
-  if (Attribute condition = first.launch.get("launch_if")) {
+  if (Attribute condition = first.launch.getField("launch_if")) {
     FailureOr<Value> gain = size(condition);
     if (failed(gain))
       return failure();
@@ -550,10 +507,9 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
   if (!suits)
     return emitAll();
   if (kernels.size() == 1) {
-    auto alignment = first.launch.getAs<IntegerAttr>("alignment");
     check(suits, "a " + problem->getName().getStringRef() +
                      ": addresses and strides of tensors are no multiples of " +
-                     Twine(alignment ? alignment.getInt() : 16) +
+                     Twine(first.launch.getAlignment().value_or(16)) +
                      " bytes, which the kernel needs");
     return emitOne(first);
   }
@@ -571,8 +527,8 @@ LogicalResult LaunchEmitter::emit(ArrayRef<LaunchableKernel> kernels) {
     return failure();
   // Nobody says the sizes that no shape tells.
   for (const LaunchableKernel &kernel : kernels)
-    if (auto defaults = kernel.launch.getAs<DictionaryAttr>("defaults"))
-      for (NamedAttribute entry : defaults) {
+    if (Attribute defaults = kernel.launch.getField("defaults"))
+      for (NamedAttribute entry : cast<DictionaryAttr>(defaults)) {
         if (sizes.contains(entry.getName()))
           continue;
         FailureOr<Value> value = size(entry.getValue());

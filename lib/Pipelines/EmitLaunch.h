@@ -16,6 +16,7 @@
 #ifndef KVBUFFER_LIB_PIPELINES_EMITLAUNCH_H
 #define KVBUFFER_LIB_PIPELINES_EMITLAUNCH_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -29,7 +30,7 @@ struct LaunchableKernel {
   /// Its symbol, from the module of the host's code on.
   mlir::SymbolRefAttr symbol;
   /// `kvbuffer.kernel` and `kvbuffer.tensors` (KVBufferDialect.td).
-  mlir::DictionaryAttr launch;
+  LaunchAttr launch;
   mlir::ArrayAttr tensors;
   /// Blocks of a cluster.
   int64_t cluster = 1;
@@ -103,13 +104,13 @@ private:
   mlir::Value emitAligned(const LaunchableKernel &kernel);
   /// Whether maps can describe the tensors; null if the kernel takes none.
   mlir::Value emitMappable(const LaunchableKernel &kernel);
-  mlir::Value emitTensorMap(mlir::DictionaryAttr recipe);
+  mlir::Value emitTensorMap(ArgumentAttr map);
   /// Memory of `bytes` for the launch, with words of 32 bits that are zero if
   /// `zeroed`: its address.
   mlir::Value emitScratch(mlir::Value bytes, bool zeroed);
   /// The tensors that the launch provides for itself.
   llvm::LogicalResult emitScratchTensors(const LaunchableKernel &kernel);
-  mlir::FailureOr<mlir::Value> emitArgument(mlir::DictionaryAttr argument);
+  mlir::FailureOr<mlir::Value> emitArgument(ArgumentAttr argument);
   llvm::LogicalResult emitOne(const LaunchableKernel &kernel);
   llvm::LogicalResult emitFrom(llvm::ArrayRef<LaunchableKernel> kernels);
 

@@ -249,8 +249,7 @@ LaunchableKernel OutlineKernelsPass::take(ModuleOp lowered) {
   LLVM::LLVMFuncOp kernel = kernelOf(lowered);
   auto other = cast<gpu::GPUModuleOp>(kernel->getParentOp());
   LaunchableKernel result;
-  result.launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  result.launch = LaunchAttr::of(kernel);
   result.tensors =
       kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
   if (auto cluster = kernel->getAttrOfType<DenseI32ArrayAttr>(

@@ -27,7 +27,7 @@ gpu.module @merge_module {{
                   %o: !out {{kvbuffer.name = "o", kvbuffer.shape = ["batch", "rows", "heads", {size}], kvbuffer.access = "write"}},
                   %lse: !lse {{kvbuffer.name = "lse", kvbuffer.shape = ["batch", "heads", "rows"], kvbuffer.access = "write"}})
       kernel attributes {{known_block_size = array<i32: {threads}, 1, 1>, kvbuffer.phase = #kvbuffer.phase<thread>,
-                         kvbuffer.grid = [{{ceildiv = [{{product = ["batch", "rows", "heads"]}}, {rows}]}}, 1, 1]}} {{
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(product(batch, rows, heads), {rows})>, 1, 1]}} {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

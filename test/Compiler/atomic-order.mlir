@@ -8,16 +8,14 @@ module attributes {kvbuffer.target = "sm_90"} {
     llvm.func @count(%q: !llvm.ptr<1>, %o: !llvm.ptr<1>, %n: i32) attributes {
         gpu.kernel, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>,
         kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = {
-          block = [128 : i32, 1 : i32, 1 : i32],
-          grid = [{ceildiv = ["batch", 128 : i32]}, 1 : i32, 1 : i32],
-          dynamic_shared_bytes = 0 : i32,
-          args = [{kind = "pointer", tensor = "q"},
-                  {kind = "pointer", tensor = "o"},
-                  {kind = "size", name = "batch"}]},
+        kvbuffer.kernel = #kvbuffer.launch<
+          block = [128, 1, 1],
+          grid = [ceildiv(batch, 128), 1, 1],
+          dynamic_shared_bytes = 0,
+          args = [<pointer "q">, <pointer "o">, <size batch>]>,
         kvbuffer.tensors = [
-          {name = "q", dtype = "i32", shape = ["batch"], access = "read"},
-          {name = "o", dtype = "i32", shape = ["batch"], access = "write"}]} {
+          #kvbuffer.tensor<"q" : i32[batch], read>,
+          #kvbuffer.tensor<"o" : i32[batch], write>]} {
       %one = llvm.mlir.constant(1 : i32) : i32
       // CHECK-NOT: fence
       // CHECK: st.global

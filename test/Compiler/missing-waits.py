@@ -26,11 +26,12 @@ module attributes {kvbuffer.target = "CHIP"} {
     llvm.func @planted(%o: !llvm.ptr<1>, %n: i32) attributes {
         gpu.kernel, rocdl.kernel, rocdl.reqd_work_group_size = array<i32: 64, 1, 1>,
         kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = {
-          block = [64 : i32, 1 : i32, 1 : i32], grid = [1 : i32, 1 : i32, 1 : i32],
-          dynamic_shared_bytes = 0 : i32,
-          args = [{kind = "pointer", tensor = "o"}, {kind = "size", name = "n"}]},
-        kvbuffer.tensors = [{name = "o", dtype = "i32", shape = ["n"], access = "write"}]} {
+        kvbuffer.kernel = #kvbuffer.launch<
+          block = [64, 1, 1],
+          grid = [1, 1, 1],
+          dynamic_shared_bytes = 0,
+          args = [<pointer "o">, <size n>]>,
+        kvbuffer.tensors = [#kvbuffer.tensor<"o" : i32[n], write>]} {
       %zero = llvm.mlir.constant(0 : i32) : i32
       %one = llvm.mlir.constant(1 : i32) : i32
       llvm.br ^loop(%zero : i32)

@@ -19,16 +19,14 @@ module attributes {kvbuffer.target = "gfx942"} {
     llvm.func @pieces(%p: !llvm.ptr<1>, %q: !llvm.ptr<1>, %n: i32) attributes {
         gpu.kernel, rocdl.kernel, rocdl.reqd_work_group_size = array<i32: 64, 1, 1>,
         kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = {
-          block = [64 : i32, 1 : i32, 1 : i32],
-          grid = ["batch", 1 : i32, 1 : i32],
-          dynamic_shared_bytes = 0 : i32,
-          args = [{kind = "pointer", tensor = "p"},
-                  {kind = "pointer", tensor = "q"},
-                  {kind = "size", name = "batch"}]},
+        kvbuffer.kernel = #kvbuffer.launch<
+          block = [64, 1, 1],
+          grid = [batch, 1, 1],
+          dynamic_shared_bytes = 0,
+          args = [<pointer "p">, <pointer "q">, <size batch>]>,
         kvbuffer.tensors = [
-          {name = "p", dtype = "i32", shape = ["batch"], access = "write"},
-          {name = "q", dtype = "i64", shape = ["batch"], access = "write"}]} {
+          #kvbuffer.tensor<"p" : i32[batch], write>,
+          #kvbuffer.tensor<"q" : i64[batch], write>]} {
       %zero = llvm.mlir.constant(0 : i32) : i32
       %one = llvm.mlir.constant(1 : i32) : i32
       %three = llvm.mlir.constant(3 : i32) : i32

@@ -12,11 +12,11 @@ gpu.module @tokens {
   // What is stored is read and written, scales that are made too. Angles are loaded
   // 16 bytes at a time.
   // CHECK-LABEL: gpu.func @append
-  // CHECK-SAME: {alignment = 16 : i64, kind = "pointer", tensor = "cos"}
-  // CHECK-SAME: {kind = "size", name = "num_blocks"}
-  // CHECK-SAME: {kind = "size", name = "pages_per_seq"}
-  // CHECK-SAME: {access = "read_write", cache = true, dtype = "f8E4M3FN", name = "k"
-  // CHECK-SAME: {access = "read_write", dtype = "f32", name = "k.scales"
+  // CHECK-SAME: <pointer "cos", alignment = 16>
+  // CHECK-SAME: <size num_blocks>
+  // CHECK-SAME: <size pages_per_seq>
+  // CHECK-SAME: #kvbuffer.tensor<"k" : f8E4M3FN[{{[^]]*}}], read_write, cache>
+  // CHECK-SAME: #kvbuffer.tensor<"k.scales" : f32[{{[^]]*}}], read_write>
   gpu.func @append(%k: !new {kvbuffer.name = "k_new", kvbuffer.shape = ["batch", 4, 2, 128]},
                    %kc: !paged {kvbuffer.name = "k"},
                    %cos: memref<?x64xf32> {kvbuffer.name = "cos"}, %sin: memref<?x64xf32> {kvbuffer.name = "sin"})

@@ -155,18 +155,18 @@ gpu.module @shared {
   // of the driver's 1024, do not fit the 233472 that there are. The same for those
   // of more rows.
   // CHECK-LABEL: llvm.func @spread
-  // CHECK-SAME: dynamic_shared_bytes = 45696 : i64
+  // CHECK-SAME: dynamic_shared_bytes = 45696
   // CHECK-LABEL: llvm.func @more_rows
-  // CHECK-SAME: dynamic_shared_bytes = 45696 : i64
+  // CHECK-SAME: dynamic_shared_bytes = 45696
   // CHECK-LABEL: llvm.func @large
-  // CHECK-SAME: dynamic_shared_bytes = 65536 : i64
-  gpu.func @spread() kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.schedule = #few, kvbuffer.shared_rows = array<i64: 0, 4, 8>, kvbuffer.resident_blocks = 4, kvbuffer.kernel = {dynamic_shared_bytes = 24576}} {
+  // CHECK-SAME: dynamic_shared_bytes = 65536
+  gpu.func @spread() kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.schedule = #few, kvbuffer.shared_rows = array<i64: 0, 4, 8>, kvbuffer.resident_blocks = 4, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 24576>} {
     gpu.return
   }
-  gpu.func @more_rows() kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.schedule = #few, kvbuffer.shared_rows = array<i64: 4, 8, 8>, kvbuffer.resident_blocks = 4, kvbuffer.kernel = {dynamic_shared_bytes = 24576}} {
+  gpu.func @more_rows() kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.schedule = #few, kvbuffer.shared_rows = array<i64: 4, 8, 8>, kvbuffer.resident_blocks = 4, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 24576>} {
     gpu.return
   }
-  gpu.func @large() kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.schedule = #few, kvbuffer.shared_rows = array<i64: 0, 4, 8>, kvbuffer.resident_blocks = 4, kvbuffer.kernel = {dynamic_shared_bytes = 65536}} {
+  gpu.func @large() kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.schedule = #few, kvbuffer.shared_rows = array<i64: 0, 4, 8>, kvbuffer.resident_blocks = 4, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 65536>} {
     gpu.return
   }
 }

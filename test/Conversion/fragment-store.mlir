@@ -82,7 +82,7 @@
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     gpu.func @product(%w: memref<16x32xbf16> {kvbuffer.name = "w"}, %x: !x {kvbuffer.name = "x", kvbuffer.shape = ["batch", 32, 1, 56]}, %y: !x {kvbuffer.name = "y", kvbuffer.shape = ["batch", "n", 1, 56]})
-        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [{ceildiv = ["n", 16]}, 1, "batch"]} {
+        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 16)>, 1, "batch"]} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c16 = arith.constant 16 : index

@@ -206,7 +206,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     // expected-error @below {{'gpu.func' op asks for size 0 of argument 0, which has no name in its 'kvbuffer.shape'}}
-    gpu.func @k(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = [{sum = ["n", 1]}]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+    gpu.func @k(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = [#kvbuffer.size<sum(n, 1)>]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
       %c0 = arith.constant 0 : index
       %n = memref.dim %x, %c0 : memref<?xf32>
       gpu.return

@@ -16,11 +16,11 @@ module attributes {kvbuffer.target = "sm_80"} {
     // A tensor becomes its address, the strides but the innermost, and the sizes that
     // the kernel asks for.
     // CHECK-LABEL: gpu.func @gemm(%arg0: memref<bf16>, %arg1: index, %arg2: i32, %arg3: i32, %arg4: memref<bf16>, %arg5: index, %arg6: i32, %arg7: memref<bf16>, %arg8: index)
-    // CHECK-SAME:    kvbuffer.kernel = {alignment = 16 : i64, args = [{kind = "pointer", tensor = "a"}, {dim = 0 : i64, kind = "stride", tensor = "a"}, {kind = "size", name = "m"}, {kind = "size", name = "k"}, {kind = "pointer", tensor = "b"}
+    // CHECK-SAME:    kvbuffer.kernel = #kvbuffer.launch<alignment = 16, args = [<pointer "a">, <stride "a", dim = 0>, <size m>, <size k>, <pointer "b">
     // Two tiles: 16 x 32 x 2 bytes each, at multiples of 1024.
-    // CHECK-SAME:    block = [32, 1, 1], dynamic_shared_bytes = 2048 : i64, entry = "gemm", grid = [{ceildiv = ["m", 16]}, {ceildiv = ["n", 16]}, 1]}
+    // CHECK-SAME:    block = [32, 1, 1], dynamic_shared_bytes = 2048, entry = "gemm", grid = [ceildiv(m, 16), ceildiv(n, 16), 1]>
     // CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<thread>
-    // CHECK-SAME:    kvbuffer.tensors = [{access = "read", dtype = "bf16", name = "a", shape = ["m", "k"]}, {access = "read", dtype = "bf16", name = "b", shape = ["n", "k"]}, {access = "write", dtype = "bf16", name = "c", shape = ["m", "n"]}]
+    // CHECK-SAME:    kvbuffer.tensors = [#kvbuffer.tensor<"a" : bf16[m, k], read>, #kvbuffer.tensor<"b" : bf16[n, k], read>, #kvbuffer.tensor<"c" : bf16[m, n], write>]
     // A tile is 64 pieces of 16 bytes, two a lane; where its end cuts it, as many bytes
     // as there are.
     // CHECK:         scf.if
@@ -44,7 +44,7 @@ module attributes {kvbuffer.target = "sm_80"} {
     // COUNT-NOT:     kvbuffer.lane_mma
     // COUNT-LABEL: gpu.func @rows
     gpu.func @gemm(%a: !x {kvbuffer.name = "a", kvbuffer.shape = ["m", "k"]}, %b: !x {kvbuffer.name = "b", kvbuffer.shape = ["n", "k"]}, %c: !x {kvbuffer.name = "c", kvbuffer.shape = ["m", "n"]})
-        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [{ceildiv = ["m", 16]}, {ceildiv = ["n", 16]}, 1]} {
+        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [#kvbuffer.size<ceildiv(m, 16)>, #kvbuffer.size<ceildiv(n, 16)>, 1]} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c16 = arith.constant 16 : index
@@ -78,7 +78,7 @@ module attributes {kvbuffer.target = "sm_80"} {
     // What rows of scores sum up to: maxima and sums are of a row, whose columns four
     // lanes hold.
     // CHECK-LABEL: gpu.func @rows
-    // CHECK-SAME:    dynamic_shared_bytes = 2048 : i64
+    // CHECK-SAME:    dynamic_shared_bytes = 2048
     // CHECK:         scf.for unsigned
     // CHECK:           kvbuffer.lane_mma
     // The row maximum crosses the lanes of a quad, bits 0 and 1: two rows a lane. The sum
@@ -93,10 +93,10 @@ module attributes {kvbuffer.target = "sm_80"} {
     // CHECK:         memref.store
     // Sums in LDS: a slot of two f32 a lane after the tiles, 256 bytes rounded up.
     // SUMS-LABEL: gpu.func @rows
-    // SUMS-SAME:    dynamic_shared_bytes = 3072 : i64
-    // SUMS:         vector.store {{.*}}alignment = 8 : i64{{.*}}vector<2xf32>
+    // SUMS-SAME:    dynamic_shared_bytes = 3072
+    // SUMS:         vector.store {{.*}}alignment = 8{{.*}}vector<2xf32>
     // SUMS:         scf.for
-    // SUMS:           vector.load {{.*}}alignment = 8 : i64{{.*}}vector<2xf32>
+    // SUMS:           vector.load {{.*}}alignment = 8{{.*}}vector<2xf32>
     gpu.func @rows(%a: !x {kvbuffer.name = "a", kvbuffer.shape = ["m", 32]}, %b: !x {kvbuffer.name = "b", kvbuffer.shape = ["n", 32]}, %sums: memref<?xf32> {kvbuffer.name = "sums", kvbuffer.shape = ["m"]})
         kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
       %c0 = arith.constant 0 : index

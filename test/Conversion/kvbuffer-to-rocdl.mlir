@@ -129,7 +129,7 @@ gpu.module @m {
   // CHECK:       llvm.mlir.global internal @kvbuf_lds() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<2048 x i8>
   // CHECK-LABEL: llvm.func @move(
   // CHECK-SAME:    %[[K:[a-z0-9]+]]: !llvm.ptr<1>, %[[OFFSET:[a-z0-9]+]]: i64, %[[LANE:[a-z0-9]+]]: i32, %[[AT:[a-z0-9]+]]: i64
-  // CHECK-SAME:    dynamic_shared_bytes = 0 : i64
+  // CHECK-SAME:    dynamic_shared_bytes = 0
   // CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<target>
   // CHECK-SAME:    ["amdgpu-waves-per-eu", "2,2"]
   // CHECK-SAME:    rocdl.flat_work_group_size = "512,512"
@@ -158,7 +158,7 @@ gpu.module @m {
   // Nothing says that the kernel only reads from there.
   // CHECK:         llvm.load %{{[^ ]*}} : !llvm.ptr<1>
   gpu.func @move(%k: memref<bf16, #global>, %offset: index, %lane: i32, %at: index, %n: i32) kernel attributes {
-      kvbuffer.kernel = {block = [512, 1, 1], dynamic_shared_bytes = 2048 : i64},
+      kvbuffer.kernel = #kvbuffer.launch<block = [512, 1, 1], dynamic_shared_bytes = 2048>,
       kvbuffer.phase = #kvbuffer.phase<thread>} {
     %lds = gpu.dynamic_shared_memory : memref<?xi8, #lds>
     %range = kvbuffer.dram_range %k[%offset] bytes(%n) : memref<bf16, #global>
@@ -196,10 +196,12 @@ gpu.module @m {
   // CHECK:         llvm.load %{{[^ ]*}} : !llvm.ptr<1> -> i32
   // CHECK-NOT:     invariant
   gpu.func @access(%read: memref<64xi32, #global>, %i: index, %written: memref<64xi32, #global>) kernel attributes {
-      kvbuffer.kernel = {block = [512, 1, 1], dynamic_shared_bytes = 0 : i64, args = [
-        {kind = "pointer", tensor = "k"}, {kind = "size", name = "seq_q"}, {kind = "pointer", tensor = "o"}]},
-      kvbuffer.tensors = [{access = "read", dtype = "i32", name = "k", shape = [64]},
-                          {access = "write", dtype = "i32", name = "o", shape = [64]}],
+      kvbuffer.kernel = #kvbuffer.launch<
+        block = [512, 1, 1],
+        dynamic_shared_bytes = 0,
+        args = [<pointer "k">, <size seq_q>, <pointer "o">]>,
+      kvbuffer.tensors = [#kvbuffer.tensor<"k" : i32[64], read>,
+                          #kvbuffer.tensor<"o" : i32[64], write>],
       kvbuffer.phase = #kvbuffer.phase<thread>} {
     %x = memref.load %read[%i] : memref<64xi32, #global>
     %y = memref.load %written[%i] : memref<64xi32, #global>

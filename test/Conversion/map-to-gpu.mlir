@@ -11,8 +11,8 @@ module attributes {kvbuffer.target = "sm_80"} {
     // uses.
     // CHECK-LABEL: gpu.func @coordinates
     // CHECK-SAME:    kvbuffer.tensors = [
-    // CHECK-SAME:      {access = "read", dtype = "f32", name = "bias", shape = ["rows", "bias.1"]}
-    // CHECK-SAME:      {access = "write", dtype = "bf16", name = "out", shape = ["out.0", "out.1", 1, 8]}
+    // CHECK-SAME:      #kvbuffer.tensor<"bias" : f32[rows, bias.1], read>
+    // CHECK-SAME:      #kvbuffer.tensor<"out" : bf16[out.0, out.1, 1, 8], write>
     // An m16n8 accumulator in a lane: rows lane / 4 and 8 on, columns
     // 2 (lane % 4) and 1 on, here from column 16 on.
     // CHECK-DAG:     %[[QUAD:.*]] = arith.andi %[[LANE:.*]], %c3_i32
@@ -61,8 +61,8 @@ module attributes {kvbuffer.target = "sm_80"} {
     // What lanes load by the element is aligned to one; what is stored by tiles, as
     // the kernel asks.
     // CHECK-LABEL: gpu.func @narrow
-    // CHECK-SAME:    kvbuffer.kernel = {alignment = 16 : i64, args = [{alignment = 2 : i64, kind = "pointer", tensor = "bias"}
-    // CHECK-SAME:    {kind = "pointer", tensor = "out"}
+    // CHECK-SAME:    kvbuffer.kernel = #kvbuffer.launch<alignment = 16, args = [<pointer "bias", alignment = 2>
+    // CHECK-SAME:    <pointer "out">
     gpu.func @narrow(%bias: memref<?x?xbf16> {kvbuffer.name = "bias", kvbuffer.shape = ["rows", "bias.1"]},
                      %out: memref<?x?x1x8xbf16> {kvbuffer.name = "out"})
         kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {

@@ -28,7 +28,7 @@
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, tiles = dynamic>
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
-    gpu.func @numbers(%x: memref<?x4x64xbf16> {kvbuffer.name = "x", kvbuffer.shape = ["total_q", 4, 64]}, %offsets: memref<?xi32> {kvbuffer.name = "starts", kvbuffer.shape = [{sum = ["batch", 1]}]}, %seen: memref<?xf32> {kvbuffer.name = "seen", kvbuffer.shape = ["batch"]}, %numbers: memref<?x?xi32> {kvbuffer.access = "workspace", kvbuffer.name = "tile_numbers", kvbuffer.shape = ["sms", "batch"]})
+    gpu.func @numbers(%x: memref<?x4x64xbf16> {kvbuffer.name = "x", kvbuffer.shape = ["total_q", 4, 64]}, %offsets: memref<?xi32> {kvbuffer.name = "starts", kvbuffer.shape = [#kvbuffer.size<sum(batch, 1)>]}, %seen: memref<?xf32> {kvbuffer.name = "seen", kvbuffer.shape = ["batch"]}, %numbers: memref<?x?xi32> {kvbuffer.access = "workspace", kvbuffer.name = "tile_numbers", kvbuffer.shape = ["sms", "batch"]})
         kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = ["sms", 1, 1]} {
       %c0 = arith.constant 0 : index
       %batch = kvbuffer.launch_size "batch"

@@ -17,8 +17,8 @@
 // CHECK:      gpu.func @by_warps(
 // CHECK-SAME:   %[[MAP:arg[0-9]+]]: !llvm.ptr)
 // CHECK-SAME:   known_block_size = array<i32: 128, 1, 1>
-// CHECK-SAME:   {box = [64, 32, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
-// CHECK-SAME:   dynamic_shared_bytes = 9216 : i64
+// CHECK-SAME:   <tensor_map "k", box = [64, 32, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
+// CHECK-SAME:   dynamic_shared_bytes = 9216
 module attributes {gpu.container_module, kvbuffer.target = "sm_90"} {
   gpu.module @m {
     gpu.func @by_warps(%k: !kv {kvbuffer.name = "k"}, %o: !o {kvbuffer.name = "o", kvbuffer.shape = ["teams", "rows", 32]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {

@@ -10,7 +10,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // A map of whole tiles and one of boxes.
     // CHECK-LABEL: gpu.func @last
-    // CHECK-SAME:    {box = [64, 128, 1], dims = [2, 0, 1], kind = "tensor_map", swizzle = 128 : i64, tensor = "x"}, {box = [64, 32, 1], dims = [2, 0, 1], kind = "tensor_map", swizzle = 128 : i64, tensor = "x"}
+    // CHECK-SAME:    <tensor_map "x", box = [64, 128, 1], dims = [2, 0, 1], swizzle = 128>, <tensor_map "x", box = [64, 32, 1], dims = [2, 0, 1], swizzle = 128>
     // A whole tile: two boxes of 64 columns.
     // CHECK:         %[[WHOLE:.*]] = arith.cmpi sge, %[[HI:.*]], %c128_i32
     // CHECK:         scf.if %[[WHOLE]] {

@@ -13,7 +13,7 @@
 // A box is a page's 16 rows.
 // CHECK-LABEL: gpu.func @boxes(
 // CHECK-SAME:  %[[MAP:arg[0-9]+]]: !llvm.ptr
-// CHECK-SAME:  {box = [64, 16, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+// CHECK-SAME:  <tensor_map "k", box = [64, 16, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @boxes(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -97,8 +97,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 
 // CHECK-LABEL: gpu.func @pages(
 // CHECK-SAME:  %[[MAP:arg[0-9]+]]: !llvm.ptr, %[[ROWMAP:arg[0-9]+]]: !llvm.ptr
-// CHECK-SAME:  {box = [64, 5, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
-// CHECK-SAME:  {box = [64, 1, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+// CHECK-SAME:  <tensor_map "k", box = [64, 5, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
+// CHECK-SAME:  <tensor_map "k", box = [64, 1, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @pages(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -291,7 +291,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 !tile = !kvbuffer.tile<32x64xbf16, page_size = 16>
 
 // CHECK-LABEL: gpu.func @within(
-// CHECK-SAME:  {box = [64, 8, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
+// CHECK-SAME:  <tensor_map "k", box = [64, 8, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
 // CHECK-COUNT-4: nvvm.cp.async.bulk.tensor.shared.cluster.global
 // CHECK-NOT:   nvvm.cp.async.bulk.tensor
 // CHECK-LABEL: gpu.func @anywhere(

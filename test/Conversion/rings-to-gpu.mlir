@@ -18,12 +18,12 @@
 // CHECK:      gpu.func @attend(
 // CHECK-SAME:   %[[QMAP:arg[0-9]+]]: !llvm.ptr, %[[KMAP:arg[0-9]+]]: !llvm.ptr, %[[VMAP:arg[0-9]+]]: !llvm.ptr, %[[OMAP:arg[0-9]+]]: !llvm.ptr)
 // CHECK-SAME:   known_block_size = array<i32: 256, 1, 1>
-// CHECK-SAME:   {box = [64, 64, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "q"}
-// CHECK-SAME:   {box = [64, 32, 1, 1], columns = [128, 64], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "k"}
-// CHECK-SAME:   {box = [64, 32, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "v"}
-// CHECK-SAME:   {box = [64, 64, 1, 1], dims = [3, 1, 2, 0], kind = "tensor_map", swizzle = 128 : i64, tensor = "o"}
+// CHECK-SAME:   <tensor_map "q", box = [64, 64, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
+// CHECK-SAME:   <tensor_map "k", box = [64, 32, 1, 1], columns = [128, 64], dims = [3, 1, 2, 0], swizzle = 128>
+// CHECK-SAME:   <tensor_map "v", box = [64, 32, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
+// CHECK-SAME:   <tensor_map "o", box = [64, 64, 1, 1], dims = [3, 1, 2, 0], swizzle = 128>
 // Q 8 KiB, two slots of 4 KiB each for K and V, O 8 KiB, a block of barriers.
-// CHECK-SAME:   block = [256, 1, 1], dynamic_shared_bytes = 33792 : i64
+// CHECK-SAME:   block = [256, 1, 1], dynamic_shared_bytes = 33792
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @attend(%q: !qo {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}, %o: !qo {kvbuffer.name = "o"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {

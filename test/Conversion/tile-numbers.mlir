@@ -9,7 +9,7 @@
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // CHECK-LABEL: gpu.func @numbers
-    // CHECK-SAME:    kind = "launch_counter"
+    // CHECK-SAME:    <launch_counter>
     // CHECK:         %[[TILE:.*]] = kvbuffer.lane_arrive %{{.*}}[%c0] relaxed : memref<?xi32>
     // CHECK:         memref.store %[[TILE]]
     // CHECK-NOT:     lane_arrive

@@ -11,8 +11,8 @@
 !acc = !kvbuffer.fragment<16x32xf32, acc>
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
-    // TWO:  kvbuffer.kernel = {alignment = 2 : i64
-    // FOUR: kvbuffer.kernel = {alignment = 4 : i64
+    // TWO:  kvbuffer.kernel = #kvbuffer.launch<alignment = 2
+    // FOUR: kvbuffer.kernel = #kvbuffer.launch<alignment = 4
     
     // Multiples of 16 bytes are copied as ever, 8 elements at a time. The tile's offset,
     // its row stride and the tensor's address each have to be such.
@@ -74,7 +74,7 @@ module attributes {kvbuffer.target = "sm_80"} {
     // FOUR:       vector.store {{.*}}alignment = 4 : i64{{.*}}vector<2xbf16>
     // CHECK:      gpu.return
     gpu.func @product(%x: !x {kvbuffer.name = "x", kvbuffer.shape = ["batch", "n", 2, 32]}, %y: !x {kvbuffer.name = "y", kvbuffer.shape = ["batch", "n", 2, 32]})
-        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [{ceildiv = ["n", 16]}, 2, "batch"]} {
+        kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 16)>, 2, "batch"]} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index
       %c16 = arith.constant 16 : index

@@ -57,7 +57,7 @@ gpu.module @shared attributes {kvbuffer.target = "gfx942"} {
   // expected-error@+1 {{'llvm.func' op needs 65600 bytes of shared memory (40000 fixed, 25600 at launch); gfx942 has 65536}}
   llvm.func @kernel() attributes {
       kvbuffer.phase = #kvbuffer.phase<target>,
-      kvbuffer.kernel = {block = [64 : i32, 1 : i32, 1 : i32], dynamic_shared_bytes = 25600 : i32}} {
+      kvbuffer.kernel = #kvbuffer.launch<block = [64, 1, 1], dynamic_shared_bytes = 25600>} {
     %0 = llvm.mlir.addressof @used : !llvm.ptr<3>
     %1 = llvm.mlir.addressof @used : !llvm.ptr<3>
     llvm.return
@@ -70,7 +70,7 @@ gpu.module @threads attributes {kvbuffer.target = "gfx950"} {
   // expected-error@+1 {{'llvm.func' op has blocks of 1088 threads; gfx950 has at most 1024}}
   llvm.func @kernel() attributes {
       kvbuffer.phase = #kvbuffer.phase<target>,
-      kvbuffer.kernel = {block = [64 : i32, 17 : i32, 1 : i32]}} {
+      kvbuffer.kernel = #kvbuffer.launch<block = [64, 17, 1]>} {
     llvm.return
   }
 }

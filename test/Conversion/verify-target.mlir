@@ -7,7 +7,7 @@
 gpu.module @gfx950 attributes {kvbuffer.target = "gfx950"} {
   llvm.func @kernel(%r: !llvm.ptr<8>, %lds: !llvm.ptr<3>, %c: vector<16xf32>, %a: vector<8xbf16>, %i: i32) attributes {
       kvbuffer.phase = #kvbuffer.phase<target>,
-      kvbuffer.kernel = {block = [1024 : i32, 1 : i32, 1 : i32], dynamic_shared_bytes = 163840 : i32}} {
+      kvbuffer.kernel = #kvbuffer.launch<block = [1024, 1, 1], dynamic_shared_bytes = 163840>} {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c16 = llvm.mlir.constant(16 : i32) : i32
     %c4095 = llvm.mlir.constant(4095 : i32) : i32

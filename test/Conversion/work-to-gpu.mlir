@@ -12,12 +12,12 @@ gpu.module @work {
   // What a launch computes is a parameter; memory of the runtime's is a tensor
   // with that access.
   // CHECK-LABEL: gpu.func @one_warp
-  // CHECK-SAME: args = [{{.*}}, {kind = "size", value = {max = [1, {floordiv = ["sms", "batch"]}]}}]
-  // CHECK-SAME: kvbuffer.tensors = [{access = "counter", dtype = "i32", name = "arrived", shape = ["batch", 2]}]
+  // CHECK-SAME: args = [{{.*}}, <size max(1, floordiv(sms, batch))>]
+  // CHECK-SAME: kvbuffer.tensors = [#kvbuffer.tensor<"arrived" : i32[batch, 2], counter>]
   gpu.func @one_warp(%arrived: memref<?x2xi32> {kvbuffer.name = "arrived", kvbuffer.access = "counter", kvbuffer.shape = ["batch", 2]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [2, 1, 1]} {
     %c0 = arith.constant 0 : index
-    %n = kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]}]}
+    %n = kvbuffer.launch_value max(1, floordiv(sms, batch))
     // CHECK: gpu.barrier
     // CHECK: %[[LAST:.*]] = scf.if %{{.*}} -> (i1) {
     // CHECK:   %[[BEFORE:.*]] = kvbuffer.lane_arrive

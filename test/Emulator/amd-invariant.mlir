@@ -17,7 +17,7 @@
 module attributes {kvbuffer.target = "gfx950"} {
 gpu.module @m {
   gpu.func @combine(%parts: memref<2xi32, #global>, %count: memref<1xi32, #global>, %sum: memref<1xi32, #global>) kernel attributes {
-      kvbuffer.kernel = {block = [1, 1, 1], dynamic_shared_bytes = 0 : i64},
+      kvbuffer.kernel = #kvbuffer.launch<block = [1, 1, 1], dynamic_shared_bytes = 0>,
       kvbuffer.phase = #kvbuffer.phase<thread>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -10,7 +10,7 @@
 // What one type fixes, no tensor may contradict: k has the batch of q.
 // RUN: kvbuf-compile %s --target=sm_80 --emit=target -o - | FileCheck %s --check-prefix=SHAPES
 // SHAPES: kvbuffer.tensors
-// SHAPES-SAME: name = "k", shape = [2, "seq_k", 1, 64]
+// SHAPES-SAME: "k" : bf16[2, seq_k, 1, 64]
 
 !qo = memref<2x77x2x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>

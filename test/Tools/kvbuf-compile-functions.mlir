@@ -121,7 +121,7 @@ func.func @wide(%q: !q128, %k: !kv128, %v: !kv128, %o: !q128) {
 // other functions are at.
 gpu.module @kernels {
   gpu.func @twice(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = ["n"]}, %t: memref<?xf32> {kvbuffer.name = "t", kvbuffer.shape = ["n"]}) kernel
-      attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [{ceildiv = ["n", 32]}, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
+      attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 32)>, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
     %i = gpu.global_id x
     %c0 = arith.constant 0 : index
     %n = memref.dim %x, %c0 : memref<?xf32>
@@ -134,7 +134,7 @@ gpu.module @kernels {
     gpu.return
   }
   gpu.func @again(%t: memref<?xf32> {kvbuffer.name = "t", kvbuffer.shape = ["n"]}, %y: memref<?xf32> {kvbuffer.name = "y", kvbuffer.shape = ["n"]}) kernel
-      attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [{ceildiv = ["n", 32]}, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
+      attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 32)>, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
     %i = gpu.global_id x
     %c0 = arith.constant 0 : index
     %n = memref.dim %y, %c0 : memref<?xf32>

@@ -21,14 +21,14 @@
 
 // Tensors of one name that are two, by their shapes, or by who provides them.
 // RUN: sed '/@second/s/shape = \["n"\]}, %%y/shape = ["m"]}, %%y/' %s | not kvbuf-compile - --ptxas=none -o %t.none 2>&1 | FileCheck %s --check-prefix=SHAPE
-// SHAPE: error: 'llvm.func' op describes tensor "t" as {access = "read", dtype = "f32", name = "t", shape = ["m"]}, another kernel of the module as {access = "write", dtype = "f32", name = "t", shape = ["n"]}; expected one element type and shape, and either memory that all their launches get or a tensor of the caller's, or a gpu.module for each kernel that is launched by itself
+// SHAPE: error: 'llvm.func' op describes tensor "t" as #kvbuffer.tensor<"t" : f32[m], read>, another kernel of the module as #kvbuffer.tensor<"t" : f32[n], write>; expected one element type and shape, and either memory that all their launches get or a tensor of the caller's, or a gpu.module for each kernel that is launched by itself
 // RUN: sed '/@second/s/kvbuffer.name = "t"/kvbuffer.access = "workspace", &/' %s | not kvbuf-compile - --ptxas=none -o %t.none 2>&1 | FileCheck %s --check-prefix=WHOSE
 // WHOSE: error: 'llvm.func' op describes tensor "t" as {access = "workspace",
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @kernels {
     gpu.func @first(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = ["n"]}, %t: memref<?xf32> {kvbuffer.name = "t", kvbuffer.shape = ["n"]}) kernel
-        attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [{ceildiv = ["n", 32]}, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
+        attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 32)>, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
       %i = gpu.global_id x
       %c0 = arith.constant 0 : index
       %n = memref.dim %x, %c0 : memref<?xf32>
@@ -41,7 +41,7 @@ module attributes {kvbuffer.target = "sm_80"} {
       gpu.return
     }
     gpu.func @second(%t: memref<?xf32> {kvbuffer.name = "t", kvbuffer.shape = ["n"]}, %y: memref<?xf32> {kvbuffer.name = "y", kvbuffer.shape = ["n"]}) kernel
-        attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [{ceildiv = ["n", 32]}, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
+        attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 32)>, 1, 1], kvbuffer.phase = #kvbuffer.phase<thread>} {
       %i = gpu.global_id x
       %c0 = arith.constant 0 : index
       %n = memref.dim %y, %c0 : memref<?xf32>

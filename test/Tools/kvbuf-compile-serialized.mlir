@@ -11,15 +11,13 @@ module attributes {kvbuffer.target = "sm_90a"} {
     llvm.func @early(%o: !llvm.ptr<1>, %a: i64, %b: i64) attributes {
         gpu.kernel, nvvm.kernel, nvvm.maxntid = array<i32: 128, 1, 1>,
         kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = {
-          block = [128 : i32, 1 : i32, 1 : i32],
-          grid = [1 : i32, 1 : i32, 1 : i32],
-          dynamic_shared_bytes = 0 : i32,
-          args = [{kind = "pointer", tensor = "o"},
-                  {kind = "stride", tensor = "o", dim = 0},
-                  {kind = "stride", tensor = "o", dim = 0}]},
+        kvbuffer.kernel = #kvbuffer.launch<
+          block = [128, 1, 1],
+          grid = [1, 1, 1],
+          dynamic_shared_bytes = 0,
+          args = [<pointer "o">, <stride "o", dim = 0>, <stride "o", dim = 0>]>,
         kvbuffer.tensors = [
-          {name = "o", dtype = "f32", shape = ["batch", 4], access = "write"}]} {
+          #kvbuffer.tensor<"o" : f32[batch, 4], write>]} {
       %s = kvbuffer.wgmma a_desc(%a) b(%b) {a_steps = array<i64: 0, 2>, b_steps = array<i64: 0, 2>, element = bf16, n = 8 : i64} : vector<4xf32>
       %two = llvm.mlir.constant(dense<2.0> : vector<4xf32>) : vector<4xf32>
       %early = llvm.fmul %s, %two : vector<4xf32>

@@ -634,24 +634,14 @@ static LogicalResult checkFloat8(Operation *op, const TargetInfo &target) {
 
 /// The threads of a block, which a kernel may say twice.
 static LogicalResult checkBlockSize(gpu::GPUFuncOp kernel) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
+  LaunchAttr launch = LaunchAttr::of(kernel);
+  ArrayRef<int64_t> block = launch ? launch.getBlock() : ArrayRef<int64_t>();
   DenseI32ArrayAttr known = kernel.getKnownBlockSizeAttr();
-  if (!block || !known)
-    return success();
-  auto isSame = [](Attribute size, int32_t number) {
-    auto integer = dyn_cast<IntegerAttr>(size);
-    return integer && integer.getValue().trySExtValue() == int64_t(number);
-  };
-  if (int64_t(block.size()) == known.size() &&
-      llvm::all_of(llvm::zip_equal(block, known.asArrayRef()), [&](auto pair) {
-        return isSame(std::get<0>(pair), std::get<1>(pair));
-      }))
+  if (block.empty() || !known || llvm::equal(block, known.asArrayRef()))
     return success();
   return kernel.emitOpError()
          << "has known_block_size = " << known << ", but 'block' of '"
-         << KVBufferDialect::kKernelAttr << "' is " << block
+         << KVBufferDialect::kKernelAttr << "' is " << launch.getField("block")
          << "; expected the same sizes";
 }
 

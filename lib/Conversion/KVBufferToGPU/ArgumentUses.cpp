@@ -103,8 +103,7 @@ FailureOr<SmallVector<Attribute>> kvbuf::shapeOf(gpu::GPUFuncOp kernel,
   }
   auto list = dyn_cast<ArrayAttr>(attr);
   if (!list || int64_t(list.size()) != type.getRank() ||
-      !llvm::all_of(list,
-                    llvm::IsaPred<StringAttr, IntegerAttr, DictionaryAttr>))
+      !llvm::all_of(list, SizeAttr::isSize))
     return kernel.emitOpError()
            << "argument " << argument << " has '" << KVBufferDialect::kShapeAttr
            << "' = " << attr << "; expected an array of " << type.getRank()

@@ -28,22 +28,16 @@ static SmallVector<CacheDim> cacheDimensions(CacheLayout cache) {
   return dims;
 }
 
-/// A type's name in the manifest: MLIR's.
-static std::string typeName(Type type) {
-  std::string name;
-  llvm::raw_string_ostream(name) << type;
-  return name;
-}
-
 /// Puts numbers for the sizes that types fix into the shapes of all tensors, so
-/// that tensors of another size do
-/// not match.
+/// that tensors of another size do not match.
 static void fixShapes(MutableArrayRef<Attribute> tensors,
                       const llvm::StringMap<int64_t> &fixedSizes) {
-  for (Attribute &tensor : tensors) {
-    NamedAttrList list(cast<DictionaryAttr>(tensor));
-    list.set("shape", fixSizes(list.get("shape"), fixedSizes));
-    tensor = list.getDictionary(tensor.getContext());
+  for (Attribute &entry : tensors) {
+    auto tensor = cast<TensorAttr>(entry);
+    entry = tensor.withShape(
+        llvm::map_to_vector(tensor.getShape(), [&](Attribute size) {
+          return fixSizes(size, fixedSizes);
+        }));
   }
 }
 
@@ -67,9 +61,6 @@ LogicalResult KernelSignature::expand() {
            << block.front() << " threads; expected "
            << b.getDenseI32ArrayAttr(block);
   auto str = [&](StringRef s) { return b.getStringAttr(s); };
-  auto dict = [&](std::initializer_list<NamedAttribute> list) {
-    return DictionaryAttr::get(context, list);
-  };
   llvm::StringSet<> argumentNames;
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
     if (failed(checkArgument(kernel, i, argumentNames)))
@@ -81,7 +72,7 @@ LogicalResult KernelSignature::expand() {
     std::function<void(TensorArg &, Value)> assign;
   };
   SmallVector<Slot> slots;
-  auto parameter = [&](unsigned argument, Type type, DictionaryAttr description,
+  auto parameter = [&](unsigned argument, Type type, ArgumentAttr description,
                        std::function<void(TensorArg &, Value)> assign) {
     parameterTypes.push_back(type);
     parameters.push_back(description);
@@ -92,39 +83,25 @@ LogicalResult KernelSignature::expand() {
   auto pointer = [&](unsigned argument, Type element, const Twine &tensor,
                      std::function<void(TensorArg &, Value)> assign,
                      std::optional<int64_t> alignment = {}) {
-    NamedAttrList list;
-    if (alignment)
-      list.append("alignment", b.getI64IntegerAttr(*alignment));
-    list.append("kind", str("pointer"));
-    list.append("tensor", str(tensor.str()));
     parameter(argument,
               MemRefType::get({}, element, MemRefLayoutAttrInterface(),
                               lanes.machine.dramSpace(context)),
-              list.getDictionary(context), std::move(assign));
+              ArgumentAttr::pointer(str(tensor.str()), alignment),
+              std::move(assign));
   };
   // `limit`: the largest stride that the kernel takes, 0 for any.
   auto stride = [&](unsigned argument, const Twine &tensor, int64_t dim,
                     int64_t limit,
                     std::function<void(TensorArg &, Value)> assign) {
-    NamedAttrList list;
-    list.append("dim", b.getI64IntegerAttr(dim));
-    list.append("kind", str("stride"));
-    if (limit)
-      list.append("limit", b.getI64IntegerAttr(limit));
-    list.append("tensor", str(tensor.str()));
-    parameter(argument, b.getIndexType(), list.getDictionary(context),
+    parameter(argument, b.getIndexType(),
+              ArgumentAttr::stride(str(tensor.str()), dim, limit),
               std::move(assign));
   };
   auto tensor = [&](const Twine &name, Type element, ArrayRef<Attribute> shape,
                     StringRef access, bool holdsRows = false) {
-    NamedAttrList list;
-    list.append("access", str(access));
-    if (holdsRows)
-      list.append("cache", b.getBoolAttr(true));
-    list.append("dtype", str(typeName(element)));
-    list.append("name", str(name.str()));
-    list.append("shape", b.getArrayAttr(shape));
-    tensorList.push_back(list.getDictionary(context));
+    tensorList.push_back(TensorAttr::get(context, str(name.str()), element,
+                                         shape, *symbolizeTensorAccess(access),
+                                         holdsRows));
   };
 
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
@@ -213,8 +190,7 @@ LogicalResult KernelSignature::expand() {
         return kernel.emitOpError() << "asks for size " << d << " of argument "
                                     << i << ", which has no name in its '"
                                     << KVBufferDialect::kShapeAttr << "'";
-      parameter(i, b.getI32Type(),
-                dict({{str("kind"), str("size")}, {str("name"), sizeName}}),
+      parameter(i, b.getI32Type(), ArgumentAttr::sizeOf(sizeName),
                 [d](TensorArg &t, Value v) {
                   t.sizes.resize(std::max<size_t>(t.sizes.size(), d + 1));
                   t.sizes[d] = v;
@@ -233,9 +209,8 @@ LogicalResult KernelSignature::expand() {
         if (ShapedType::isDynamic(dim.size))
           size = str(sizeOfCache(kernel.getArgument(i), dim.name));
         if (dim.plus)
-          size =
-              dict({{str("sum"),
-                     b.getArrayAttr({size, b.getI64IntegerAttr(dim.plus)})}});
+          size = SizeAttr::of(context, "sum",
+                              {size, b.getI64IntegerAttr(dim.plus)});
         sizes.push_back(size);
       }
       tensor(label, word, sizes, "read");
@@ -289,7 +264,8 @@ LogicalResult KernelSignature::expand() {
   AttrTypeWalker names;
   names.addWalk([&](StringAttr name) { sizeNames.insert(name.getValue()); });
   for (Attribute one : tensorList)
-    names.walk(cast<DictionaryAttr>(one).get("shape"));
+    for (Attribute size : cast<TensorAttr>(one).getShape())
+      names.walk(size);
   // And what callers say besides.
   if (auto sizes = kernel->getAttrOfType<DictionaryAttr>(kSizesAttr))
     for (NamedAttribute size : sizes)
@@ -355,18 +331,16 @@ LogicalResult KernelSignature::expand() {
   }
   for (StringRef name : launchNames) {
     parameterTypes.push_back(b.getI32Type());
-    parameters.push_back(
-        dict({{str("kind"), str("size")}, {str("name"), str(name)}}));
+    parameters.push_back(ArgumentAttr::sizeOf(str(name)));
   }
   for (auto &[expression, value] : launchValues) {
     parameterTypes.push_back(b.getI32Type());
     parameters.push_back(
-        dict({{str("kind"), str("size")},
-              {str("value"), fixSizes(expression, fixedSizes)}}));
+        ArgumentAttr::sizeOf(fixSizes(expression, fixedSizes)));
   }
   if (counts) {
     parameterTypes.push_back(MemRefType::get({}, b.getI32Type()));
-    parameters.push_back(dict({{str("kind"), str("launch_counter")}}));
+    parameters.push_back(ArgumentAttr::launchCounter(context));
   }
 
   lowered = gpu::GPUFuncOp::create(b, kernel.getName(),
@@ -441,13 +415,13 @@ Value KernelSignature::launchValue(Attribute expression) const {
   return nullptr;
 }
 
-DictionaryAttr
+ArgumentAttr
 KernelSignature::describeTensorMap(const TensorMapRequest &request) {
   ImplicitLocOpBuilder &b = lanes.b;
   auto make = request.tensor.getDefiningOp<MakeCacheOp>();
   auto argument = cast<BlockArgument>(make ? make.getData() : request.tensor);
-  Attribute name = lanes.kernel.getArgAttr(argument.getArgNumber(),
-                                           KVBufferDialect::kNameAttr);
+  auto name = lanes.kernel.getArgAttrOfType<StringAttr>(
+      argument.getArgNumber(), KVBufferDialect::kNameAttr);
   // Columns, rows, and the other dimensions from the innermost on: heads and,
   // where there is one, the batch or block.
   auto cache = dyn_cast<CacheLayout>(request.tensor.getType());
@@ -465,23 +439,25 @@ KernelSignature::describeTensorMap(const TensorMapRequest &request) {
   // The swizzle spans a row of the box.
   int64_t bytes = request.boxCols * element.getIntOrFloatBitWidth() / 8;
   NamedAttrList list;
-  list.append("kind", b.getStringAttr("tensor_map"));
-  list.append("tensor", name);
-  list.append("dims", b.getI64ArrayAttr(dims));
-  list.append("box", b.getI64ArrayAttr(box));
+  list.append("dims", b.getDenseI64ArrayAttr(dims));
+  list.append("box", b.getDenseI64ArrayAttr(box));
   list.append("swizzle", b.getI64IntegerAttr(bytes >= 32 ? bytes : 0));
   // What lies beside the operand is outside of the map.
   if (cache && request.cols != cache.getCacheDepth())
-    list.append("columns", b.getI64ArrayAttr({request.firstCol, request.cols}));
+    list.append("columns",
+                b.getDenseI64ArrayAttr({request.firstCol, request.cols}));
   // A part of a tensor's rows may be a window, which begins where the tile
   // says.
   if (int64_t first = request.firstCol; !cache && first) {
     int64_t width = cast<MemRefType>(argument.getType()).getShape().back();
     bool isKnown = !ShapedType::isDynamic(width);
-    list.append("columns", b.getI64ArrayAttr({first, isKnown ? width - first
-                                                             : request.cols}));
+    list.append("columns",
+                b.getDenseI64ArrayAttr(
+                    {first, isKnown ? width - first : request.cols}));
   }
-  return list.getDictionary(b.getContext());
+  return ArgumentAttr::get(b.getContext(), ArgumentKind::TensorMap, name,
+                           /*size=*/Attribute(),
+                           list.getDictionary(b.getContext()));
 }
 
 Value KernelSignature::tensorMap(const TensorMapRequest &request) const {
@@ -498,7 +474,7 @@ void KernelSignature::finish() {
   NamedAttrList list;
   list.append("alignment", b.getI64IntegerAttr(lanes.alignment));
   list.append("args", b.getArrayAttr(parameters));
-  list.append("block", b.getI64ArrayAttr({lanes.blockThreads(), 1, 1}));
+  list.append("block", b.getDenseI64ArrayAttr({lanes.blockThreads(), 1, 1}));
   if (auto sizes = kernel->getAttrOfType<DictionaryAttr>(kSizesAttr)) {
     SmallVector<NamedAttribute> defaults;
     for (NamedAttribute size : sizes)
@@ -513,8 +489,9 @@ void KernelSignature::finish() {
     list.append("grid", fixSizes(grid, fixedSizes));
   lowered->removeAttr(KVBufferDialect::kGridAttr);
   lowered->removeAttr(kSizesAttr);
-  lowered->setAttr(KVBufferDialect::kKernelAttr,
-                   list.getDictionary(b.getContext()));
+  lowered->setAttr(
+      KVBufferDialect::kKernelAttr,
+      LaunchAttr::get(b.getContext(), list.getDictionary(b.getContext())));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));
   if (ArrayRef<Attribute> buffers = lanes.lds.described(); !buffers.empty())
     lowered->setAttr(kLdsAttr, b.getArrayAttr(buffers));

@@ -50,7 +50,7 @@ public:
 
 private:
   /// A tensor map's entry among the manifest's arguments.
-  mlir::DictionaryAttr describeTensorMap(const TensorMapRequest &request);
+  ArgumentAttr describeTensorMap(const TensorMapRequest &request);
 
   Lanes &lanes;
   mlir::gpu::GPUFuncOp lowered;

@@ -116,22 +116,18 @@ static constexpr int64_t kDriverBytes = 1024;
 /// its four, 563 in two launches).
 static void spreadBlocks(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   auto blocks = kernel->getAttrOfType<IntegerAttr>(kResidentBlocksAttr);
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  LaunchAttr launch = LaunchAttr::of(kernel);
   if (!blocks || !launch)
     return;
   int64_t all = target.ldsBytes + kDriverBytes;
   int64_t fewest =
       llvm::alignTo(all / (blocks.getInt() + 1) - kDriverBytes + 1, 128);
-  StringRef name = "dynamic_shared_bytes";
-  auto own = launch.getAs<IntegerAttr>(name);
-  if (fewest <= (own ? own.getInt() : 0) ||
+  if (fewest <= launch.getDynamicSharedBytes() ||
       blocks.getInt() * (fewest + kDriverBytes) > all)
     return;
-  NamedAttrList fields(launch);
-  fields.set(name, Builder(kernel).getI64IntegerAttr(fewest));
   kernel->setAttr(KVBufferDialect::kKernelAttr,
-                  fields.getDictionary(kernel.getContext()));
+                  launch.with("dynamic_shared_bytes",
+                              Builder(kernel).getI64IntegerAttr(fewest)));
 }
 
 /// Kernels that share a launch write rows of their own and read nothing of each

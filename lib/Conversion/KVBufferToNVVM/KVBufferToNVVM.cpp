@@ -205,16 +205,13 @@ struct LowerAbs : ConvertOpToLLVMPattern<math::AbsFOp> {
 /// Tensor maps lie in the parameters themselves, which no thread writes: the
 /// copy engine reads them there. CUtensorMap is 128 bytes, aligned to 64.
 static void passTensorMapsByValue(LLVM::LLVMFuncOp func) {
-  auto launch =
-      func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto args = launch ? launch.getAs<ArrayAttr>("args") : ArrayAttr();
+  LaunchAttr launch = LaunchAttr::of(func);
+  ArrayAttr args = launch ? launch.getArgs() : ArrayAttr();
   if (!args)
     return;
   Builder b(func.getContext());
-  for (auto [i, arg] : llvm::enumerate(args)) {
-    auto fields = dyn_cast<DictionaryAttr>(arg);
-    auto kind = fields ? fields.getAs<StringAttr>("kind") : StringAttr();
-    if (i >= func.getNumArguments() || !kind || kind.getValue() != "tensor_map")
+  for (auto [i, arg] : llvm::enumerate(args.getAsRange<ArgumentAttr>())) {
+    if (i >= func.getNumArguments() || arg.getKind() != ArgumentKind::TensorMap)
       continue;
     func.setArgAttr(
         i, LLVM::LLVMDialect::getByValAttrName(),

@@ -506,15 +506,13 @@ void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
   MLIRContext *context = &getContext();
   int64_t size = 0;
   module.walk([&](Operation *op) {
-    auto kernel =
-        op->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-    if (!kernel)
+    LaunchAttr launch = LaunchAttr::of(op);
+    if (!launch)
       return;
-    NamedAttrList list(kernel);
-    if (auto bytes = kernel.getAs<IntegerAttr>("dynamic_shared_bytes"))
-      size = std::max(size, bytes.getInt());
-    list.set("dynamic_shared_bytes", Builder(context).getI64IntegerAttr(0));
-    op->setAttr(KVBufferDialect::kKernelAttr, list.getDictionary(context));
+    size = std::max(size, launch.getDynamicSharedBytes());
+    op->setAttr(KVBufferDialect::kKernelAttr,
+                launch.with("dynamic_shared_bytes",
+                            Builder(context).getI64IntegerAttr(0)));
   });
   if (!size)
     return;
@@ -532,28 +530,23 @@ void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
 /// that it only reads them. A kernel without a manifest has none.
 static llvm::DenseSet<Value> readOnlyPointers(LLVM::LLVMFuncOp func) {
   llvm::DenseSet<Value> pointers;
-  auto kernel =
-      func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
+  LaunchAttr launch = LaunchAttr::of(func);
   auto tensors = func->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
-  auto args = kernel ? kernel.getAs<ArrayAttr>("args") : ArrayAttr();
+  ArrayAttr args = launch ? launch.getArgs() : ArrayAttr();
   if (!args || !tensors || args.size() != func.getNumArguments())
     return pointers;
   auto isRead = [&](StringAttr name) {
-    return name && llvm::any_of(tensors.getAsRange<DictionaryAttr>(),
-                                [&](DictionaryAttr tensor) {
-                                  auto access =
-                                      tensor.getAs<StringAttr>("access");
-                                  return tensor.get("name") == name && access &&
-                                         access.getValue() == "read";
-                                });
+    return name &&
+           llvm::any_of(tensors.getAsRange<TensorAttr>(),
+                        [&](TensorAttr tensor) {
+                          return tensor.getName() == name &&
+                                 tensor.getAccess() == TensorAccess::Read;
+                        });
   };
-  for (auto [arg, value] : llvm::zip_equal(args, func.getArguments())) {
-    auto entry = dyn_cast<DictionaryAttr>(arg);
-    auto kind = entry ? entry.getAs<StringAttr>("kind") : StringAttr();
-    if (kind && kind.getValue() == "pointer" &&
-        isRead(entry.getAs<StringAttr>("tensor")))
+  for (auto [arg, value] :
+       llvm::zip_equal(args.getAsRange<ArgumentAttr>(), func.getArguments()))
+    if (arg.getKind() == ArgumentKind::Pointer && isRead(arg.getTensor()))
       pointers.insert(value);
-  }
   return pointers;
 }
 
@@ -678,12 +671,9 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
                      .wasInterrupted();
   // Blocks of one wave may be as few as their LDS leaves room for; those of a
   // wave a SIMD, of which LDS has room for one alone, are.
-  auto launch =
-      func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto size = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
-  int64_t waves = size && !size.empty()
-                      ? cast<IntegerAttr>(size[0]).getInt() / target.waveSize
-                      : 0;
+  LaunchAttr launch = LaunchAttr::of(func);
+  ArrayRef<int64_t> block = launch ? launch.getBlock() : ArrayRef<int64_t>();
+  int64_t waves = block.empty() ? 0 : block.front() / target.waveSize;
   constexpr int64_t kSimds = 4;
   bool isAlone =
       waves > 0 && waves <= kSimds && 2 * ldsBytesOf(func) > target.ldsBytes;
@@ -694,21 +684,14 @@ void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
             {"amdgpu-waves-per-eu", waves == 1 || isAlone ? "1,2" : "2,2"}));
   func.setPassthroughAttr(b.getArrayAttr(attributes));
   // The size of a block is known: the registers that a lane may use follow.
-  if (auto kernel =
-          func->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr))
-    if (auto block = kernel.getAs<ArrayAttr>("block")) {
-      int64_t threads = 1;
-      SmallVector<int32_t> sizes;
-      for (auto size : block.getAsRange<IntegerAttr>()) {
-        threads *= size.getInt();
-        sizes.push_back(size.getInt());
-      }
-      std::string range = std::to_string(threads);
-      func->setAttr("rocdl.flat_work_group_size",
-                    b.getStringAttr(range + "," + range));
-      func->setAttr("rocdl.reqd_work_group_size",
-                    b.getDenseI32ArrayAttr(sizes));
-    }
+  if (!block.empty()) {
+    std::string range = std::to_string(launch.getThreads());
+    func->setAttr("rocdl.flat_work_group_size",
+                  b.getStringAttr(range + "," + range));
+    func->setAttr("rocdl.reqd_work_group_size",
+                  b.getDenseI32ArrayAttr(
+                      SmallVector<int32_t>(block.begin(), block.end())));
+  }
   func->setAttr(KVBufferDialect::kPhaseAttr,
                 PhaseAttr::get(context, Phase::Target));
 }

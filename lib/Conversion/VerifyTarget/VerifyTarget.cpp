@@ -147,23 +147,11 @@ static LogicalResult verifyOp(Operation *op, const TargetInfo &target) {
   return success();
 }
 
-/// An integer of the dictionary `kvbuffer.kernel`; 0 if it is not there, which
-/// is for whoever needs it to report.
-static int64_t integerIn(DictionaryAttr dictionary, StringRef name) {
-  auto attr = dictionary ? dictionary.getAs<IntegerAttr>(name) : IntegerAttr();
-  return attr ? attr.getInt() : 0;
-}
-
 /// What one block takes, against what the chip has.
 static LogicalResult verifyKernel(LLVM::LLVMFuncOp kernel,
                                   const TargetInfo &target) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  int64_t threads = 1;
-  if (auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr())
-    for (Attribute size : block)
-      if (auto number = dyn_cast<IntegerAttr>(size))
-        threads *= number.getInt();
+  LaunchAttr launch = LaunchAttr::of(kernel);
+  int64_t threads = launch ? launch.getThreads() : 1;
   if (threads > target.maxThreads)
     return kernel.emitOpError()
            << "has blocks of " << threads << " threads; " << target.chip
@@ -177,7 +165,7 @@ static LogicalResult verifyKernel(LLVM::LLVMFuncOp kernel,
       shared.insert(global);
   });
   DataLayout layout = DataLayout::closest(kernel);
-  int64_t fixed = 0, dynamic = integerIn(launch, "dynamic_shared_bytes");
+  int64_t fixed = 0, dynamic = launch ? launch.getDynamicSharedBytes() : 0;
   for (LLVM::GlobalOp global : shared)
     fixed += layout.getTypeSize(global.getGlobalType()).getFixedValue();
   if (fixed + dynamic > target.ldsBytes)

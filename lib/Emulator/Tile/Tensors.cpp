@@ -153,43 +153,24 @@ void Tensor::storeInt(int64_t offset, int32_t value, Operation *op) {
   static_cast<int32_t *>(data)[offset] = value;
 }
 
-FailureOr<int64_t> tile::evaluateSize(Attribute expression,
+FailureOr<int64_t> tile::evaluateSize(Attribute size,
                                       const llvm::StringMap<int64_t> &sizes,
                                       ErrorFn error) {
-  if (auto number = dyn_cast<IntegerAttr>(expression))
-    return number.getInt();
-  if (auto name = dyn_cast<StringAttr>(expression)) {
-    auto it = sizes.find(name.getValue());
-    if (it != sizes.end())
-      return it->second;
-    error() << "asks for the size " << name << ", which is not bound";
-    return failure();
-  }
-  NamedAttribute entry = *cast<DictionaryAttr>(expression).begin();
-  StringRef name = entry.getName();
-  SmallVector<int64_t> operands;
-  for (Attribute operand : cast<ArrayAttr>(entry.getValue())) {
-    FailureOr<int64_t> value = evaluateSize(operand, sizes, error);
-    if (failed(value))
-      return failure();
-    operands.push_back(*value);
-  }
-  bool divides = name == "ceildiv" || name == "floordiv";
-  if (operands.empty() || (divides && (operands.size() != 2 ||
-                                       operands[0] < 0 || operands[1] <= 0))) {
-    error() << "cannot compute " << expression;
-    return failure();
-  }
-  if (divides)
-    return name == "ceildiv" ? llvm::divideCeil(operands[0], operands[1])
-                             : operands[0] / operands[1];
-  int64_t value = operands[0];
-  for (int64_t operand : ArrayRef(operands).drop_front())
-    value = name == "product" ? value * operand
-            : name == "sum"   ? value + operand
-            : name == "max"   ? std::max(value, operand)
-                              : std::min(value, operand);
-  return value;
+  SizeExpr::Fault fault;
+  std::optional<int64_t> value = SizeAttr::getExpr(size).evaluate(
+      [&](const std::string &name) {
+        auto it = sizes.find(name);
+        return it == sizes.end() ? std::nullopt : std::optional(it->second);
+      },
+      fault);
+  if (value)
+    return *value;
+  if (!fault.missing.empty())
+    error() << "asks for the size \"" << fault.missing
+            << "\", which is not bound";
+  else
+    error() << "cannot compute its " << fault.message;
+  return failure();
 }
 
 //===----------------------------------------------------------------------===//

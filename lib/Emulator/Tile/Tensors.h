@@ -116,7 +116,7 @@ struct Tile {
 };
 
 /// The value of an expression over sizes (`kvbuffer.launch_value`).
-mlir::FailureOr<int64_t> evaluateSize(mlir::Attribute expression,
+mlir::FailureOr<int64_t> evaluateSize(mlir::Attribute size,
                                       const llvm::StringMap<int64_t> &sizes,
                                       ErrorFn error);
 

@@ -20,14 +20,9 @@ static constexpr int64_t kElementsAlone = 2;
 /// Whether a kernel by lanes asks more of a tensor's address and strides than
 /// its elements do; it says nothing where it does not.
 static bool asksMoreThanElements(LLVM::LLVMFuncOp kernel) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  return llvm::any_of(
-      launch.getAs<ArrayAttr>("args").getAsRange<DictionaryAttr>(),
-      [](DictionaryAttr arg) {
-        auto own = arg.getAs<IntegerAttr>("alignment");
-        return own && own.getInt() > 1;
-      });
+  return llvm::any_of(LaunchAttr::of(kernel).getArgs(), [](Attribute arg) {
+    return cast<ArgumentAttr>(arg).getNumber("alignment").value_or(1) > 1;
+  });
 }
 
 namespace {

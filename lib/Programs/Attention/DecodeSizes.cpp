@@ -95,8 +95,7 @@ Attribute DecodeSizes::number(int64_t value) const {
 
 Attribute DecodeSizes::expr(StringRef name,
                             ArrayRef<Attribute> operands) const {
-  Builder b(op->getContext());
-  return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+  return SizeAttr::of(op->getContext(), name, operands);
 }
 
 int64_t DecodeSizes::fewestLines() const {

@@ -27,9 +27,8 @@ llvm::StringMap<int64_t> kvbuf::fixedSizesOf(Operation *kernel) {
   llvm::StringMap<ArrayRef<Attribute>> shapes;
   if (auto list =
           kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr))
-    for (auto tensor : list.getAsRange<DictionaryAttr>())
-      shapes[tensor.getAs<StringAttr>("name").getValue()] =
-          tensor.getAs<ArrayAttr>("shape").getValue();
+    for (auto tensor : list.getAsRange<TensorAttr>())
+      shapes[tensor.getName().getValue()] = tensor.getShape();
   llvm::StringMap<int64_t> fixed;
   auto note = [&](StringRef name, StringRef tensor, size_t dim) {
     ArrayRef<Attribute> shape = shapes.lookup(tensor);
@@ -37,9 +36,9 @@ llvm::StringMap<int64_t> kvbuf::fixedSizesOf(Operation *kernel) {
       return;
     Attribute size = shape[dim];
     // Offsets have one more than there are sequences.
-    if (auto sum = dyn_cast<DictionaryAttr>(size))
-      if (auto terms = sum.getAs<ArrayAttr>("sum"))
-        size = terms[0];
+    if (auto sum = dyn_cast<SizeAttr>(size);
+        sum && sum.getOperation() == SizeOperator::Sum)
+      size = sum.getOperands()[0];
     if (auto number = dyn_cast<IntegerAttr>(size))
       fixed[name] = number.getInt();
   };
@@ -159,8 +158,7 @@ NamedAttrList describeTensor(AttentionOp op, CacheAppendOp append,
     else
       shape = {str(kBatchSize), number(op.getHeads()), str(kLongestQuerySize)};
   } else if (role == "q_offsets") {
-    shape = {b.getDictionaryAttr(
-        b.getNamedAttr("sum", b.getArrayAttr({str(kBatchSize), number(1)})))};
+    shape = {SizeAttr::of(b.getContext(), "sum", {str(kBatchSize), number(1)})};
   } else if (role == "sink") {
     shape = {number(op.getHeads())};
   } else if (role == "k_new" || role == "v_new") {

@@ -386,7 +386,7 @@ WorkItemOp TileProgram::createItem() {
                                : number(q.getDimSize(dim));
   };
   auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+    return SizeAttr::of(b.getContext(), name, operands);
   };
   auto coordinate = [&](Attribute extent, int64_t step, bool growing,
                         int64_t sharing, Attribute sequences = {},

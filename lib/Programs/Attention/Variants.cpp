@@ -19,7 +19,7 @@ namespace {
 struct SizeBuilder : Builder {
   using Builder::Builder;
   Attribute expr(StringRef name, ArrayRef<Attribute> operands) {
-    return getDictionaryAttr(getNamedAttr(name, getArrayAttr(operands)));
+    return SizeAttr::of(getContext(), name, operands);
   }
   Attribute number(int64_t value) { return getI64IntegerAttr(value); }
 };
@@ -113,14 +113,8 @@ static bool leavesOpen(StringRef schedule, StringRef name) {
 
 /// Threads of a kernel's blocks; 1 where nothing says how many.
 static int64_t threadsOf(LLVM::LLVMFuncOp kernel) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto block = launch ? launch.getAs<ArrayAttr>("block") : ArrayAttr();
-  int64_t threads = 1;
-  if (block)
-    for (auto size : block.getAsRange<IntegerAttr>())
-      threads *= size.getInt();
-  return threads;
+  LaunchAttr launch = LaunchAttr::of(kernel);
+  return launch ? launch.getThreads() : 1;
 }
 
 /// Whether launches decide over the clusters of a problem's kernel: nobody has

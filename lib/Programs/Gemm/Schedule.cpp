@@ -151,7 +151,7 @@ KernelVariants gemm::variants(GemmOp op, const VariantQuery &query) {
                      small = proposal(target, hasMovingTeam(target), true);
   Builder b(op.getContext());
   auto expr = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+    return SizeAttr::of(b.getContext(), name, operands);
   };
   auto tiles = [&](int64_t size, StringRef name, int64_t step) {
     Attribute extent = ShapedType::isDynamic(size)

@@ -7,15 +7,14 @@ module attributes {kvbuffer.target = "gfx942"} {
         gpu.kernel, rocdl.kernel, rocdl.reqd_work_group_size = array<i32: 64, 1, 1>,
         rocdl.flat_work_group_size = "64,64",
         kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = {
-          block = [64 : i32, 1 : i32, 1 : i32], grid = [1 : i32, 1 : i32, 1 : i32],
-          dynamic_shared_bytes = 0 : i32,
-          args = [{kind = "pointer", tensor = "q"},
-                  {kind = "pointer", tensor = "o"},
-                  {kind = "size", name = "batch"}]},
+        kvbuffer.kernel = #kvbuffer.launch<
+          block = [64, 1, 1],
+          grid = [1, 1, 1],
+          dynamic_shared_bytes = 0,
+          args = [<pointer "q">, <pointer "o">, <size batch>]>,
         kvbuffer.tensors = [
-          {name = "q", dtype = "f32", shape = ["batch"], access = "read"},
-          {name = "o", dtype = "f32", shape = ["batch"], access = "write"}]} {
+          #kvbuffer.tensor<"q" : f32[batch], read>,
+          #kvbuffer.tensor<"o" : f32[batch], write>]} {
       %c0 = llvm.mlir.constant(0 : i32) : i32
       %c1 = llvm.mlir.constant(1 : i32) : i32
       %half = llvm.mlir.constant(dense<0.5> : vector<4xf32>) : vector<4xf32>

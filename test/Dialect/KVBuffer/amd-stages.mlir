@@ -30,7 +30,7 @@
 
 // A die gets a run of heads. The size of the grid is not known: tiles are counted
 // from those of the sequence.
-// XCDS:        kvbuffer.grid = [{product = [{ceildiv = ["seq_q", 256]}, 8, "batch"]}, 1, 1]
+// XCDS:        kvbuffer.grid = [#kvbuffer.size<product(ceildiv(seq_q, 256), 8, batch)>, 1, 1]
 // XCDS-DAG:    %[[DIE:.*]] = arith.remui %block_id_x, %c2
 // XCDS-DAG:    %[[IN:.*]] = arith.divui %block_id_x, %c2
 // XCDS-NOT:    gpu.grid_dim

@@ -11,7 +11,7 @@ gpu.module @m {
   // REMARK: remark: [Passed] cluster{{.*}}"clusters of ", Remark=2, Remark=" blocks take items that read the same"
   // CHECK-LABEL: gpu.func @sharing
   // CHECK-SAME:    known_cluster_size = array<i32: 2, 1, 1>
-  // CHECK-SAME:    kvbuffer.grid = [{product = [{min = [{ceildiv = [{sum = ["sms", -1]}, 2]}, {product = [{ceildiv = ["rows", 64]}, 4, "batch"]}]}, 2]}, 1, 1]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<product(min(ceildiv(sum(sms, -1), 2), product(ceildiv(rows, 64), 4, batch)), 2)>, 1, 1]
   // CHECK:         %[[ME:.*]] = gpu.cluster_id x
   // CHECK:         %[[CLUSTERS:.*]] = gpu.cluster_dim x
   // CHECK:         scf.for %{{.*}} = %[[ME]] to %{{.*}} step %[[CLUSTERS]]
@@ -45,7 +45,7 @@ gpu.module @m {
   // agree about is of all its rows, what a block stores of its own.
   // REMARK: remark: [Passed] cluster{{.*}}"clusters of ", Remark=2, Remark=" blocks take neighbouring tiles"
   // CHECK-LABEL: gpu.func @rows
-  // CHECK-SAME:    {product = [{ceildiv = ["rows", 128]}, 6]}
+  // CHECK-SAME:    product(ceildiv(rows, 128), 6)
   // CHECK:         scf.for
   // CHECK:           %[[PAIR:.*]] = arith.remui
   // A use of the item itself.
@@ -92,7 +92,7 @@ gpu.module @m {
 
   // Numbers over sequences are of pairs, too.
   // CHECK-LABEL: gpu.func @ragged
-  // CHECK-SAME:    {product = [{sum = [{ceildiv = ["rows", 128]}, "users"]}, 6]}
+  // CHECK-SAME:    product(sum(ceildiv(rows, 128), users), 6)
   // CHECK:         kvbuffer.number_tiles {{.*}} by 128 into
   // CHECK:         %{{.*}}, %[[PAIR:.*]] = kvbuffer.find_tile %{{.*}} by 128 numbered
   // CHECK:         %[[FIRST:.*]] = arith.muli %[[PAIR]], %{{.*}}

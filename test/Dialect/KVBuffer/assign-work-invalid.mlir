@@ -8,7 +8,7 @@
 module attributes {kvbuffer.target = "sm_90a"} {
 gpu.module @m {
   // expected-error @below {{'gpu.func' op has no kvbuffer.work_item, whose items blocks take one after the other by tiles = dynamic; expected one, or tiles = grid}}
-  gpu.func @no_item() kernel attributes {kvbuffer.grid = [{ceildiv = ["rows", 64]}, 4, 1], kvbuffer.schedule = #loop} {
+  gpu.func @no_item() kernel attributes {kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, 4, 1], kvbuffer.schedule = #loop} {
     gpu.return
   }
 

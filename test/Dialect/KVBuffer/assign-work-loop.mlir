@@ -26,7 +26,7 @@ gpu.module @m {
   // Equal items: place by place, so that item and place are a remainder and a
   // quotient. One block for each multiprocessor, no more than items.
   // CHECK-LABEL: gpu.func @equal
-  // CHECK-SAME:    kvbuffer.grid = [{min = [{product = ["sms", 1]}, {product = [{ceildiv = ["rows", 64]}, 4, {min = ["batch", 9]}]}]}, 1, 1]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<min(product(sms, 1), product(ceildiv(rows, 64), 4, min(batch, 9)))>, 1, 1]
   // CHECK-NEXT:    kvbuffer.alloc
   // CHECK:         %[[ROWS:.*]] = kvbuffer.launch_size "rows"
   // CHECK:         %[[TILES:.*]] = arith.ceildivui %[[ROWS]]
@@ -60,7 +60,7 @@ gpu.module @m {
   // GRID-NEXT:     kvbuffer.alloc
   // GRID-NEXT:     memref.store %[[X]], %{{.*}}[%[[Z]], %[[Y]]]
   gpu.func @equal(%o: memref<?x4xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
-    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, sharing = all>, <4>, <{min = ["batch", 9]}>]
+    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, sharing = all>, <4>, <min(batch, 9)>]
     %buffer = kvbuffer.alloc : !kvbuffer.buffer<#buffer>
     memref.store %tile, %o[%batch, %head] : memref<?x4xindex>
     gpu.return
@@ -68,7 +68,7 @@ gpu.module @m {
 
   // What types fix is a number.
   // CHECK-LABEL: gpu.func @fixed
-  // CHECK-SAME:    {product = [{ceildiv = [256, 128]}, 4, 2]}
+  // CHECK-SAME:    product(ceildiv(256, 128), 4, 2)
   // CHECK-NOT:     kvbuffer.launch_size
   gpu.func @fixed(%o: memref<2x4xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
     %tile, %head, %batch = kvbuffer.work_item [<256 by 128>, <4>, <2>]
@@ -100,19 +100,19 @@ gpu.module @m {
   // CHECK:           %[[TILE:.*]] = arith.subi %[[LAST]], %{{.*}}
   // CHECK:           memref.store %[[TILE]]
   // GRID-LABEL:  gpu.func @growing
-  // GRID-SAME:     kvbuffer.grid = [{ceildiv = ["rows", 64]}, 4, {min = ["batch", 9]}]
+  // GRID-SAME:     kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, 4, #kvbuffer.size<min(batch, 9)>]
   // GRID:          gpu.block_id z
   // GRID:          arith.constant 16777216
   // GRID:          arith.select
   // PLAIN-LABEL: gpu.func @growing
-  // PLAIN-SAME:    kvbuffer.grid = [{ceildiv = ["rows", 64]}, 4, {min = ["batch", 9]}]
+  // PLAIN-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, 4, #kvbuffer.size<min(batch, 9)>]
   // PLAIN-NOT:     arith.select
   // PLAIN:         gpu.grid_dim x
   // PLAIN:         arith.subi
   // PLAIN:         arith.subi
   // PLAIN-NEXT:    memref.store
   gpu.func @growing(%o: memref<?x4xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
-    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4, sharing = 2>, <{min = ["batch", 9]}>] reads "bytes"
+    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4, sharing = 2>, <min(batch, 9)>] reads "bytes"
     memref.store %tile, %o[%batch, %head] : memref<?x4xindex>
     gpu.return
   }
@@ -139,8 +139,8 @@ gpu.module @m {
   // loop, whatever sizes and arguments are called.
   // CHECK-LABEL: gpu.func @ragged
   // CHECK-SAME:    %[[STARTS:[^:]*]]: memref<?xi32>
-  // CHECK-SAME:    %[[NUMBERS:[^:]*]]: memref<?x?xi32> {kvbuffer.access = "workspace", kvbuffer.name = "tile_numbers", kvbuffer.shape = [{min = [{product = ["sms", 1]}, {product = [{sum = [{ceildiv = ["tokens", 64]}, "users"]}, 4]}]}, "users"]}
-  // CHECK-SAME:    kvbuffer.grid = [{min = [{product = ["sms", 1]}, {product = [{sum = [{ceildiv = ["tokens", 64]}, "users"]}, 4]}]}, 1, 1]
+  // CHECK-SAME:    %[[NUMBERS:[^:]*]]: memref<?x?xi32> {kvbuffer.access = "workspace", kvbuffer.name = "tile_numbers", kvbuffer.shape = [#kvbuffer.size<min(product(sms, 1), product(sum(ceildiv(tokens, 64), users), 4))>, "users"]}
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<min(product(sms, 1), product(sum(ceildiv(tokens, 64), users), 4))>, 1, 1]
   // CHECK:         %[[BLOCK:.*]] = gpu.block_id x
   // CHECK:         %[[USERS:.*]] = arith.subi
   // CHECK:         %[[TOKENS:.*]] = memref.dim %{{.*}} : memref<?x4x16xbf16>
@@ -201,7 +201,7 @@ gpu.module @m {
   // CHECK:         %[[SOME:.*]] = arith.maxsi %[[BYTES]]
   // CHECK:         arith.divui %{{.*}}, %[[SOME]]
   gpu.func @perhaps_none(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
-    %tile, %head = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4>] reads {sum = [4096, "more"]}
+    %tile, %head = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4>] reads sum(4096, more)
     memref.store %tile, %o[%head] : memref<?xindex>
     gpu.return
   }
@@ -212,7 +212,7 @@ gpu.module @m {
   // CHECK:         %[[BYTES:.*]] = arith.muli %[[ANY]]
   // CHECK:         arith.divui %{{.*}}, %[[BYTES]]
   gpu.func @some(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
-    %tile, %head = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4>] reads {product = [{max = ["keys", 1]}, 512]}
+    %tile, %head = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <4>] reads product(max(keys, 1), 512)
     memref.store %tile, %o[%head] : memref<?xindex>
     gpu.return
   }

@@ -5,7 +5,7 @@
 module attributes {kvbuffer.target = "sm_80"} {
 gpu.module @m {
   // CHECK-LABEL: gpu.func @plain
-  // CHECK-SAME:    kvbuffer.grid = [{ceildiv = ["rows", 64]}, 4, {min = ["batch", 9]}]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, 4, #kvbuffer.size<min(batch, 9)>]
   // CHECK-NEXT:    %[[X:.*]] = gpu.block_id x
   // CHECK-NEXT:    %[[Y:.*]] = gpu.block_id y
   // CHECK-NEXT:    %[[Z:.*]] = gpu.block_id z
@@ -15,7 +15,7 @@ gpu.module @m {
   // CHECK-NEXT:    memref.store %[[ROW]], %{{.*}}[%[[Z]], %[[Y]], %[[ROW]]]
   // CHECK-NEXT:    gpu.return
   gpu.func @plain(%o: memref<?x4x?xindex>) kernel {
-    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, sharing = all>, <4, sharing = 2>, <{min = ["batch", 9]}>]
+    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, sharing = all>, <4, sharing = 2>, <min(batch, 9)>]
     %first, %row = kvbuffer.item_rows %tile by 64
     memref.store %first, %o[%batch, %head, %row] : memref<?x4x?xindex>
     gpu.return
@@ -23,7 +23,7 @@ gpu.module @m {
 
   // The last ones take longest and come first.
   // CHECK-LABEL: gpu.func @growing
-  // CHECK-SAME:    kvbuffer.grid = [{ceildiv = ["rows", 64]}, 1, 1]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, 1, 1]
   // CHECK-NEXT:    %[[X:.*]] = gpu.block_id x
   // CHECK-NEXT:    %[[TILES:.*]] = gpu.grid_dim x
   // CHECK-NEXT:    %[[ONE:.*]] = arith.constant 1
@@ -38,7 +38,7 @@ gpu.module @m {
 
   // Of a ragged batch, those of each sequence.
   // CHECK-LABEL: gpu.func @ragged
-  // CHECK-SAME:    kvbuffer.grid = [{sum = [{ceildiv = ["rows", 64]}, "users"]}, 4, 1]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<sum(ceildiv(rows, 64), users)>, 4, 1]
   // CHECK:         %[[X:.*]] = gpu.block_id x
   // CHECK-NOT:     arith.subi
   // CHECK:         kvbuffer.find_tile %[[X]] in %{{.*}} by 64 {from_end}
@@ -51,7 +51,7 @@ gpu.module @m {
 
   // All coordinates from the third on stand along z.
   // CHECK-LABEL: gpu.func @four
-  // CHECK-SAME:    kvbuffer.grid = ["a", "b", {product = [{ceildiv = ["c", 2]}, "d", 5]}]
+  // CHECK-SAME:    kvbuffer.grid = ["a", "b", #kvbuffer.size<product(ceildiv(c, 2), d, 5)>]
   // CHECK:         %[[Z:.*]] = gpu.block_id z
   // CHECK:         %[[CSIZE:.*]] = kvbuffer.launch_size "c"
   // CHECK:         %[[CS:.*]] = arith.ceildivui %[[CSIZE]], %{{.*}}
@@ -70,7 +70,7 @@ gpu.module @m {
   // Items share along both coordinates: strips of eight, numbered along x. What the
   // program asks a tensor for, the tensor says.
   // CHECK-LABEL: gpu.func @strips
-  // CHECK-SAME:    kvbuffer.grid = [{product = [{ceildiv = ["m", 64]}, {ceildiv = ["n", 32]}]}, "batch", 1]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<product(ceildiv(m, 64), ceildiv(n, 32))>, "batch", 1]
   // CHECK:         %[[X:.*]] = gpu.block_id x
   // CHECK:         %[[M:.*]] = memref.dim %arg0
   // CHECK:         %[[MS:.*]] = arith.ceildivui %[[M]]
@@ -107,7 +107,7 @@ gpu.module @m {
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   // CHECK-LABEL: gpu.func @dies
-  // CHECK-SAME:    kvbuffer.grid = [{product = [{ceildiv = ["rows", 64]}, 16, {min = ["batch", 9]}]}, 1, 1]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<product(ceildiv(rows, 64), 16, min(batch, 9))>, 1, 1]
   // CHECK:         %[[ROWS:.*]] = kvbuffer.launch_size "rows"
   // CHECK:         %[[TILES:.*]] = arith.ceildivui %[[ROWS]], %{{.*}}
   // CHECK:         %[[ID:.*]] = gpu.block_id x
@@ -120,7 +120,7 @@ gpu.module @m {
   // CHECK-NEXT:    %[[OWN:.*]] = arith.subi %[[LAST]], %{{.*}}
   // CHECK-NEXT:    memref.store %[[OWN]], %{{.*}}[%{{.*}}, %{{.*}}]
   gpu.func @dies(%o: memref<?x16xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
-    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <16, sharing = 4>, <{min = ["batch", 9]}>]
+    %tile, %head, %batch = kvbuffer.work_item [<"rows" by 64, growing, sharing = all>, <16, sharing = 4>, <min(batch, 9)>]
     memref.store %tile, %o[%batch, %head] : memref<?x16xindex>
     gpu.return
   }

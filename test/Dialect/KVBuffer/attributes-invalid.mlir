@@ -338,7 +338,7 @@ func.func private @f() attributes {kvbuffer.problem = "attention"}
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.tensors' must be an array}}
+// expected-error @below {{attribute 'kvbuffer.tensors' must be an array of #kvbuffer.tensor<...>}}
 func.func private @f() attributes {kvbuffer.tensors = {}}
 
 // -----
@@ -380,3 +380,43 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // expected-error @below {{v_path = streaming has strips of BK = 64 keys, which do not divide BN = 32; expected a multiple of BK}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], v_path = streaming>}
+
+// -----
+
+// expected-error @below {{expected product, sum, ceildiv, floordiv, min or max, got 'power'}}
+func.func private @f() attributes {a = #kvbuffer.size<sum(1, power(n, 2))>}
+
+// -----
+
+// expected-error @below {{expected an operator and operands: "n" stands for itself where a size is expected}}
+func.func private @f() attributes {a = #kvbuffer.size<n>}
+
+// -----
+
+// expected-error @below {{ceildiv has 3 operands; expected two, a number and what divides it}}
+func.func private @f() attributes {a = #kvbuffer.size<ceildiv(n, 2, 3)>}
+
+// -----
+
+// expected-error @below {{expected an integer, the name of a size or #kvbuffer.size<...>, got {sum = 1 : i64}}}
+func.func private @f() attributes {a = #kvbuffer.size<max(n, {sum = 1})>}
+
+// -----
+
+// expected-error @below {{expected read, write, read_write, workspace or counter}}
+func.func private @f() attributes {a = #kvbuffer.tensor<"k" : bf16[n], reads>}
+
+// -----
+
+// expected-error @below {{tensor "k" has elements 'i1'; expected integers or floats of whole bytes}}
+func.func private @f() attributes {a = #kvbuffer.tensor<"k" : i1[n], read>}
+
+// -----
+
+// expected-error @below {{tensor "k" has no dimension; expected one or more}}
+func.func private @f() attributes {a = #kvbuffer.tensor<"k" : bf16[], read>}
+
+// -----
+
+// expected-error @below {{tensor "k": expected an integer, the name of a size or #kvbuffer.size<...>, got {}}}
+func.func private @f() attributes {a = #kvbuffer.tensor<"k" : bf16[8, {}], read>}

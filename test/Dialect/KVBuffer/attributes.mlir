@@ -79,3 +79,20 @@ func.func private @caches(
 // CHECK: func.func private @phases()
 // CHECK-SAME: a = #kvbuffer.phase<tile>, b = #kvbuffer.phase<scheduled>, c = #kvbuffer.phase<thread>, d = #kvbuffer.phase<target>
 func.func private @phases() attributes {a = #kvbuffer.phase<tile>, b = #kvbuffer.phase<scheduled>, c = #kvbuffer.phase<thread>, d = #kvbuffer.phase<target>}
+
+// Names that are no words stand in quotes; an alias may stand for a part.
+// CHECK: func.func private @sizes()
+// CHECK-SAME: a = #kvbuffer.size<max(1, floordiv(sms, product(k.batch, -8)), "seq q")>, b = #kvbuffer.size<ceildiv(min(i32, 3), sum(max, 1))>, c = #kvbuffer.size<sum(product(2, n), n)>
+#twice = #kvbuffer.size<product(2, n)>
+func.func private @sizes() attributes {
+  a = #kvbuffer.size<max(1, floordiv("sms", #kvbuffer.size<product(k.batch, -8)>), "seq q")>,
+  b = #kvbuffer.size<ceildiv(min(i32, 3), sum(max, 1))>,
+  c = #kvbuffer.size<sum(#twice, n)>
+}
+
+// CHECK: func.func private @tensors()
+// CHECK-SAME: kvbuffer.tensors = [#kvbuffer.tensor<"k" : bf16[num_blocks, 16, "head s"], read, cache>, #kvbuffer.tensor<"w 2" : f32[ceildiv(n, 2), n], workspace>, #kvbuffer.tensor<"codes" : i8[n], read_write>]
+func.func private @tensors() attributes {kvbuffer.tensors = [
+  #kvbuffer.tensor<"k" : bf16["num_blocks", 16, "head s"], read, cache>,
+  #kvbuffer.tensor<"w 2" : f32[#kvbuffer.size<ceildiv(n, 2)>, n], workspace>,
+  #kvbuffer.tensor<"codes" : i8[n], read_write>]}

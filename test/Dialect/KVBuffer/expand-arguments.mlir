@@ -7,14 +7,14 @@ gpu.module @m {
   // CHECK-LABEL: gpu.func @kernel(
   // CHECK-SAME:    %[[X:.*]]: memref<bf16, #gpu.address_space<global>>, %[[N:.*]]: i32, %[[S0:.*]]: index, %[[S1:.*]]: index, %[[W:.*]]: memref<f32, #gpu.address_space<global>>, %[[WIDE:.*]]: i32, %[[DATA:.*]]: memref<f8E4M3FN, #gpu.address_space<global>>
   // What accesses state is what addresses and strides keep to.
-  // CHECK-SAME:    kvbuffer.kernel = {alignment = 2 : i64, args = [{alignment = 8 : i64, kind = "pointer", tensor = "x"}, {kind = "size", name = "rows"}, {dim = 0 : i64, kind = "stride", tensor = "x"}, {dim = 1 : i64, kind = "stride", tensor = "x"}, {kind = "pointer", tensor = "w"}, {kind = "size", name = "wide"}, {alignment = 4 : i64, kind = "pointer", tensor = "c"}
-  // CHECK-SAME:    block = [64, 2, 1], dynamic_shared_bytes = 0 : i64, entry = "kernel", grid = [{ceildiv = ["rows", 2]}, 8, 1]}
-  // CHECK-SAME:    kvbuffer.tensors = [{access = "read", dtype = "bf16", name = "x", shape = ["rows", 8, 128]}, {access = "write", dtype = "f32", name = "w", shape = [{ceildiv = ["rows", 2]}, "wide"]}, {access = "read_write", cache = true, dtype = "f8E4M3FN", name = "c", shape = ["num_blocks", 16, 8, 128]}, {access = "read", dtype = "i64", name = "c.table", shape = ["batch", "pages_per_seq"]}, {access = "read", dtype = "i64", name = "c.lengths", shape = ["batch"]}, {access = "read_write", dtype = "f32", name = "c.scales", shape = ["num_blocks", 16, 8, 2]}]
+  // CHECK-SAME:    kvbuffer.kernel = #kvbuffer.launch<alignment = 2, args = [<pointer "x", alignment = 8>, <size rows>, <stride "x", dim = 0>, <stride "x", dim = 1>, <pointer "w">, <size wide>, <pointer "c", alignment = 4>
+  // CHECK-SAME:    block = [64, 2, 1], dynamic_shared_bytes = 0, entry = "kernel", grid = [ceildiv(rows, 2), 8, 1]>
+  // CHECK-SAME:    kvbuffer.tensors = [#kvbuffer.tensor<"x" : bf16[rows, 8, 128], read>, #kvbuffer.tensor<"w" : f32[ceildiv(rows, 2), wide], write>, #kvbuffer.tensor<"c" : f8E4M3FN[num_blocks, 16, 8, 128], read_write, cache>, #kvbuffer.tensor<"c.table" : i64[batch, pages_per_seq], read>, #kvbuffer.tensor<"c.lengths" : i64[batch], read>, #kvbuffer.tensor<"c.scales" : f32[num_blocks, 16, 8, 2], read_write>]
   gpu.func @kernel(%x: !tokens {kvbuffer.name = "x", kvbuffer.shape = ["rows", 8, 128]},
-                   %w: memref<?x?xf32> {kvbuffer.name = "w", kvbuffer.shape = [{ceildiv = ["rows", 2]}, "wide"]},
+                   %w: memref<?x?xf32> {kvbuffer.name = "w", kvbuffer.shape = [#kvbuffer.size<ceildiv(rows, 2)>, "wide"]},
                    %c: !paged {kvbuffer.name = "c", kvbuffer.index = i64})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 2, 1>,
-                         kvbuffer.grid = [{ceildiv = ["rows", 2]}, 8, 1]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 2)>, 8, 1]} {
     // CHECK:         %[[PLAIN:.*]] = memref.memory_space_cast %[[X]]
     // CHECK:         %[[ROWS:.*]] = arith.index_cast %[[N]] : i32 to index
     // CHECK:         %[[TENSOR:.*]] = memref.reinterpret_cast %[[PLAIN]] to offset: [0], sizes: [%[[ROWS]], 8, 128], strides: [%[[S0]], %[[S1]], 1]
@@ -28,8 +28,8 @@ gpu.module @m {
     // CHECK:         memref.store %{{.*}}, %[[OUT]]
     %i = gpu.thread_id x
     %n = kvbuffer.cache.max_prompt_length %c : !paged
-    %v = vector.load %x[%i, %i, %i] {alignment = 8 : i64} : !tokens, vector<4xbf16>
-    %q = kvbuffer.cache.load_quantized %c[%i, %i, %i, %i] {alignment = 4 : i64} : !paged -> vector<4xf8E4M3FN>
+    %v = vector.load %x[%i, %i, %i] {alignment = 8} : !tokens, vector<4xbf16>
+    %q = kvbuffer.cache.load_quantized %c[%i, %i, %i, %i] {alignment = 4} : !paged -> vector<4xf8E4M3FN>
     kvbuffer.cache.store %q, %c[%i, %i, %n, %i] : vector<4xf8E4M3FN>, !paged
     %s = kvbuffer.cache.load_scale %c[%i, %i, %i, %i] : !paged -> vector<1xf32>
     kvbuffer.cache.store_scale %s, %c[%i, %i, %n, %i] : vector<1xf32>, !paged
@@ -40,7 +40,7 @@ gpu.module @m {
 
   // A kernel that says its parameters itself is left alone.
   // CHECK-LABEL: gpu.func @mine(%{{.*}}: memref<f32>) kernel
-  gpu.func @mine(%x: memref<f32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, kvbuffer.kernel = {}} {
+  gpu.func @mine(%x: memref<f32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, kvbuffer.kernel = #kvbuffer.launch<>} {
     gpu.return
   }
 }

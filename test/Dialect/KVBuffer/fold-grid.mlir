@@ -7,7 +7,7 @@
 
 gpu.module @m {
   // CHECK-LABEL: gpu.func @heads_along_y
-  // CHECK-SAME:    kvbuffer.grid = [{ceildiv = ["rows", 64]}, {product = [4, {ceildiv = ["batch", 32768]}]}, {min = ["batch", 32768]}]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, #kvbuffer.size<product(4, ceildiv(batch, 32768))>, #kvbuffer.size<min(batch, 32768)>]
   // CHECK:         %[[BUFFER:.*]] = kvbuffer.alloc
   // CHECK:         %[[Y:.*]] = gpu.block_id y
   // CHECK:         %[[N:.*]] = arith.constant 4
@@ -26,11 +26,11 @@ gpu.module @m {
   // CHECK:         }
   // CHECK-NEXT:    gpu.return
   // TWO-LABEL: gpu.func @heads_along_y
-  // TWO-SAME:    kvbuffer.grid = [{ceildiv = ["rows", 64]}, {product = [4, {ceildiv = ["batch", 2]}]}, {min = ["batch", 2]}]
+  // TWO-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, #kvbuffer.size<product(4, ceildiv(batch, 2))>, #kvbuffer.size<min(batch, 2)>]
   // TWO:         scf.if
   // TWO-NOT:     scf.if
   // TWO:       gpu.func @heads_along_x
-  gpu.func @heads_along_y(%o: memref<?x?xindex>) kernel attributes {kvbuffer.grid = [{ceildiv = ["rows", 64]}, 4, "batch"]} {
+  gpu.func @heads_along_y(%o: memref<?x?xindex>) kernel attributes {kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 64)>, 4, "batch"]} {
     %x = gpu.block_id x
     %y = gpu.block_id y
     %z = gpu.block_id z
@@ -44,16 +44,16 @@ gpu.module @m {
 
   // Where y is no number, along x.
   // CHECK-LABEL: gpu.func @heads_along_x
-  // CHECK-SAME:    kvbuffer.grid = [{product = [8, {ceildiv = [{sum = ["a", 1]}, 32768]}]}, "rows", {min = [{sum = ["a", 1]}, 32768]}]
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<product(8, ceildiv(sum(a, 1), 32768))>, "rows", #kvbuffer.size<min(sum(a, 1), 32768)>]
   // CHECK:         %[[X:.*]] = gpu.block_id x
   // CHECK:         %[[N:.*]] = arith.constant 8
   // CHECK:         %[[HEAD:.*]] = arith.remui %[[X]], %[[N]]
   // CHECK:         arith.divui %[[X]], %[[N]]
   // CHECK:         %[[Z:.*]] = arith.addi
-  // CHECK:         %[[DEPTH:.*]] = kvbuffer.launch_value {sum = ["a", 1]}
+  // CHECK:         %[[DEPTH:.*]] = kvbuffer.launch_value sum(a, 1)
   // CHECK:         arith.cmpi ult, %[[Z]], %[[DEPTH]]
   // CHECK:         memref.store %[[HEAD]], %{{.*}}[%[[Z]]]
-  gpu.func @heads_along_x(%o: memref<?xindex>) kernel attributes {kvbuffer.grid = [8, "rows", {sum = ["a", 1]}]} {
+  gpu.func @heads_along_x(%o: memref<?xindex>) kernel attributes {kvbuffer.grid = [8, "rows", #kvbuffer.size<sum(a, 1)>]} {
     %x = gpu.block_id x
     %z = gpu.block_id z
     memref.store %x, %o[%z] : memref<?xindex>
@@ -70,7 +70,7 @@ gpu.module @m {
 
   // More than fit, whatever the launch says.
   // CHECK-LABEL: gpu.func @large_number
-  // CHECK-SAME:    kvbuffer.grid = ["rows", {product = [4, {ceildiv = [70000, 32768]}]}, {min = [70000, 32768]}]
+  // CHECK-SAME:    kvbuffer.grid = ["rows", #kvbuffer.size<product(4, ceildiv(70000, 32768))>, #kvbuffer.size<min(70000, 32768)>]
   gpu.func @large_number() kernel attributes {kvbuffer.grid = ["rows", 4, 70000]} {
     gpu.return
   }

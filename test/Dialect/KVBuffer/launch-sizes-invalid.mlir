@@ -4,7 +4,7 @@
 // RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
 
 gpu.module @m {
-  // expected-error @below {{key 'longest' of attribute 'kvbuffer.sizes' must be an integer, a size or {product, sum, ceildiv, floordiv, min or max = [...]}, got {of = "rows"}}}
+  // expected-error @below {{key 'longest' of attribute 'kvbuffer.sizes' must be an integer, the name of a size or #kvbuffer.size<...>, got {of = "rows"}}}
   gpu.func @expression() kernel attributes {kvbuffer.sizes = {longest = {of = "rows"}}} {
     gpu.return
   }

@@ -7,9 +7,9 @@
 // CHECK-LABEL: gpu.func @ragged(
 // CHECK-SAME:    %[[K:.*]]: memref<?x8x128xbf16, {{.*}}> {kvbuffer.access = "read", kvbuffer.name = "k_new", kvbuffer.shape = ["total_new", 8, 128]}
 // CHECK-SAME:    kvbuffer.access = "read_write", kvbuffer.index = i64, kvbuffer.name = "k"}
-// CHECK-SAME:    kvbuffer.name = "offsets", kvbuffer.shape = [{sum = ["batch", 1]}]}
+// CHECK-SAME:    kvbuffer.name = "offsets", kvbuffer.shape = [#kvbuffer.size<sum(batch, 1)>]}
 // CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>
-// CHECK-SAME:    kvbuffer.grid = [{ceildiv = [{product = ["total_new", 8]}, 16]}, 1, 1]
+// CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(product(total_new, 8), 16)>, 1, 1]
 // CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<thread>
 // CHECK-SAME:    kvbuffer.problem = {at = false, cache = "paged", head_size = 128 : i64, heads = 8 : i64, k_cache_depth = 128 : i64, k_head_dim_offset = 0 : i64, new = "ragged", op = "cache_append", page_size = 16 : i64, v_cache_depth = 128 : i64, v_head_dim_offset = 0 : i64, values = true}
 // The tokens are on their way before the search for their sequence.
@@ -36,7 +36,7 @@ func.func @ragged(%k: !new, %v: !new, %kc: !paged {kvbuffer.index = i64}, %vc: !
 // CHECK-SAME:    kvbuffer.shape = [4, "seq_new", 2, 80]
 // CHECK-SAME:    kvbuffer.name = "at", kvbuffer.shape = ["batch"]
 // CHECK-SAME:    kvbuffer.name = "cos", kvbuffer.shape = ["positions", 16]
-// CHECK-SAME:    kvbuffer.grid = [{ceildiv = [{product = [4, "seq_new", 2]}, 32]}, 1, 1]
+// CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(product(4, seq_new, 2), 32)>, 1, 1]
 // CHECK-SAME:    k_granularity = 80
 // CHECK-SAME:    rope = "interleaved"
 // CHECK:         vector.load {{.*}} vector<16xf32>

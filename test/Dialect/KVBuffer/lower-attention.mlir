@@ -15,7 +15,7 @@
 
 // An item is a tile of queries of a head and a sequence: the tiles of a head read the
 // same keys, and later ones see more of them; two heads share a head of the cache.
-// CHECK:     %[[TILE:.*]], %[[HEAD:.*]], %[[BATCH:.*]] = kvbuffer.work_item [<"seq_q" by 128, growing, sharing = all>, <16, sharing = 2>, <"batch">] reads {product = [{max = ["seq_k", 1]}, 512]}
+// CHECK:     %[[TILE:.*]], %[[HEAD:.*]], %[[BATCH:.*]] = kvbuffer.work_item [<"seq_q" by 128, growing, sharing = all>, <16, sharing = 2>, <"batch">] reads product(max(seq_k, 1), 512)
 // What a cluster has to agree about follows from its first row.
 // CHECK:     %[[ROW:.*]], %[[OWN:.*]] = kvbuffer.item_rows %[[TILE]] by 128
 // CHECK:     %[[KVHEAD:.*]] = arith.divui %[[HEAD]], %c2
@@ -69,12 +69,12 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // is padded to whole LDS blocks; a soft cap scales before the softmax.
 
 // CHECK:     gpu.func @all(
-// CHECK-SAME:  %[[O:[^ ]*]]: memref<?x4x80xf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["total_q", 4, 80]}, %[[OFFSETS:[^ ]*]]: memref<?xi32> {kvbuffer.access = "read", kvbuffer.name = "q_offsets", kvbuffer.shape = [{sum = ["batch", 1]}]}, %[[LSE:[^ ]*]]: memref<4x?xf32> {kvbuffer.access = "write", kvbuffer.name = "lse", kvbuffer.shape = [4, "total_q"]}, %[[SINK:[^ ]*]]: memref<?xf32> {kvbuffer.access = "read", kvbuffer.name = "sink", kvbuffer.shape = [4]}
+// CHECK-SAME:  %[[O:[^ ]*]]: memref<?x4x80xf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["total_q", 4, 80]}, %[[OFFSETS:[^ ]*]]: memref<?xi32> {kvbuffer.access = "read", kvbuffer.name = "q_offsets", kvbuffer.shape = [#kvbuffer.size<sum(batch, 1)>]}, %[[LSE:[^ ]*]]: memref<4x?xf32> {kvbuffer.access = "write", kvbuffer.name = "lse", kvbuffer.shape = [4, "total_q"]}, %[[SINK:[^ ]*]]: memref<?xf32> {kvbuffer.access = "read", kvbuffer.name = "sink", kvbuffer.shape = [4]}
 // CHECK-SAME:  cache = "paged"
 // CHECK-SAME:  page_size = 16
 // CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64
 // The sequence and its tile, from a number over all of them.
-// CHECK:     %[[NUMBER:.*]], %[[HEADID:.*]] = kvbuffer.work_item [<"total_q" by 128 over "batch" longest "seq_q", growing, sharing = all>, <4, sharing = 4>] reads {product = [{max = [{product = ["pages_per_seq", 16]}, 1]}, 320]}
+// CHECK:     %[[NUMBER:.*]], %[[HEADID:.*]] = kvbuffer.work_item [<"total_q" by 128 over "batch" longest "seq_q", growing, sharing = all>, <4, sharing = 4>] reads product(max(product(pages_per_seq, 16), 1), 320)
 // CHECK:     %[[TOTAL:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?x4x80xf16>
 // CHECK:     %[[SEQUENCES:.*]] = kvbuffer.launch_size "batch"
 // CHECK:     %[[BATCH:.*]], %[[TILE:.*]] = kvbuffer.find_tile %[[NUMBER]] in %[[OFFSETS]] of %[[SEQUENCES]] upto %[[TOTAL]] by 128 : memref<?xi32>

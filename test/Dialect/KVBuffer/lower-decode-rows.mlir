@@ -12,9 +12,9 @@
 // Ten queries of three heads have room in a tile. The workspace has a place for each
 // tile of queries and head.
 // CHECK-LABEL: gpu.func @open
-// CHECK-SAME: memref<2x?x?x30x68xf32> {{.*}}kvbuffer.shape = [2, {product = [2, {max = [1, {ceildiv = ["seq_q", 10]}]}]}
-// CHECK: %{{.*}}, %[[SPLIT_AND_TILE:.*]], %{{.*}} = kvbuffer.work_item [<2>, <{product = [{{.*}}]}>, <"batch">]{{$}}
-// CHECK: %[[TILES:.*]] = kvbuffer.launch_value {max = [1, {ceildiv = ["seq_q", 10]}]}
+// CHECK-SAME: memref<2x?x?x30x68xf32> {{.*}}kvbuffer.shape = [2, #kvbuffer.size<product(2, max(1, ceildiv(seq_q, 10)))>
+// CHECK: %{{.*}}, %[[SPLIT_AND_TILE:.*]], %{{.*}} = kvbuffer.work_item [<2>, <product({{.*}})>, <"batch">]{{$}}
+// CHECK: %[[TILES:.*]] = kvbuffer.launch_value max(1, ceildiv(seq_q, 10))
 // CHECK: %[[TILE:.*]] = arith.remui %[[SPLIT_AND_TILE]], %[[TILES]]
 // CHECK: %[[SPLIT:.*]] = arith.divui %[[SPLIT_AND_TILE]], %[[TILES]]
 // CHECK: %[[FIRST:.*]] = arith.muli %[[TILE]], %c10
@@ -75,7 +75,7 @@ func.func @region(%q: memref<?x8x6x64xbf16>, %k: !kv, %v: !kv, %slopes: memref<6
 // WIDE-DAG: #[[QBUF:.*]] = #kvbuffer.kv_buffer<q, bf16, {{.*}} BN = 32, {{.*}} depth = 128, {{.*}} stages = 1>
 // WIDE-LABEL: gpu.func @wide
 // WIDE: %[[SLOT:.*]] = kvbuffer.alloc : <#[[QBUF]]>
-// WIDE: {product = ["sms", 6]}
+// WIDE: product(sms, 6)
 // WIDE-NOT: kvbuffer.tile_fragment
 // WIDE: %[[TILE:.*]] = kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x8x128xbf16>
 // WIDE: %[[TOKEN:.*]] = kvbuffer.dram_load %[[TILE]] into %[[SLOT]]
@@ -84,7 +84,7 @@ func.func @region(%q: memref<?x8x6x64xbf16>, %k: !kv, %v: !kv, %slopes: memref<6
 // WIDE: %[[Q:.*]] = kvbuffer.fragment_load %[[STAGED]][0, 0]
 // WIDE: kvbuffer.mma %[[Q]]
 // CHECK-LABEL: gpu.func @wide
-// CHECK: {product = ["sms", 4]}
+// CHECK: product(sms, 4)
 !tokens = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 1>
 !rows = memref<?x8x128xbf16>
 func.func @wide(%q: !rows, %k: !tokens, %v: !tokens, %o: !rows, %offsets: memref<?xi32>) {

@@ -8,12 +8,12 @@
 // meanwhile, and of tiles of half the size twice as many. A pause is the chip's.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=gfx942 schedule=split_keys=true" | FileCheck %s --check-prefix=GFX942
 // RUN: sed -e 's/head_size = 128/head_size = 64/' -e 's/8x128xbf16/8x64xbf16/' %s | kvbuf-opt --kvbuf-to-tile="chip=gfx950 schedule=split_keys=true" | FileCheck %s --check-prefix=GFX950
-// GFX942: kvbuffer.launch_value {product = [1, {min = [1, {floordiv = ["batch", 16]}]}]}
-// GFX950: kvbuffer.launch_value {product = [2, {min = [1, {floordiv = ["batch", 16]}]}]}
-// WARPS: kvbuffer.launch_value {product = [32, {min = [1, {floordiv = ["batch", 16]}]}]}
+// GFX942: kvbuffer.launch_value product(1, min(1, floordiv(batch, 16)))
+// GFX950: kvbuffer.launch_value product(2, min(1, floordiv(batch, 16)))
+// WARPS: kvbuffer.launch_value product(32, min(1, floordiv(batch, 16)))
 // WARPS: kvbuffer.share_work
 // CHECK-LABEL: gpu.func @paged
-// CHECK: %[[PAUSE:.*]] = kvbuffer.launch_value {product = [4, {min = [1, {floordiv = ["batch", 16]}]}]}
+// CHECK: %[[PAUSE:.*]] = kvbuffer.launch_value product(4, min(1, floordiv(batch, 16)))
 // CHECK: %[[SIZE:.*]], %[[FIRST:.*]], %[[START:.*]], %[[END:.*]] = kvbuffer.share_work %[[BLOCK:.*]] of
 // CHECK:   %[[SOME:.*]] = arith.maxui %{{.*}}, %c1
 // CHECK:   %[[UNITS:.*]] = arith.addi %[[SOME]], %[[PAUSE]] : index

@@ -30,18 +30,18 @@ func.func @chosen(%q: !q, %k: !kv, %v: !kv, %o: !q, %offsets: memref<?xi32>) {
 // FEW-LABEL: gpu.func @given
 // FEW-SAME:    kvbuffer.resident_blocks = 4 : i64
 // FEW-SAME:    kvbuffer.shared_rows = array<i64: 2, 4, 8>
-// FEW:         kvbuffer.launch_value {max = [1, {ceildiv = [{min = ["seq_q", 4]}, 8]}]}
+// FEW:         kvbuffer.launch_value max(1, ceildiv(min(seq_q, 4), 8))
 // FEW:         kvbuffer.share_work
 // FEW:         %[[ROWS:.*]] = arith.subi
-// FEW:         %[[MOST:.*]] = kvbuffer.launch_value {sum = [4, {product = [1073741824, {max = [0, {min = [1, {sum = [9, {product = [-1, "seq_q"]}]}]}]}]}]}
+// FEW:         %[[MOST:.*]] = kvbuffer.launch_value sum(4, product(1073741824, max(0, min(1, sum(9, product(-1, seq_q))))))
 // FEW:         %[[SHORT:.*]] = arith.cmpi sle, %[[ROWS]], %[[MOST]]
-// FEW:         %[[OVER:.*]] = kvbuffer.launch_value {product = [2, {max = [0, {min = [1, {sum = ["seq_q", -8]}]}]}]}
+// FEW:         %[[OVER:.*]] = kvbuffer.launch_value product(2, max(0, min(1, sum(seq_q, -8))))
 // FEW:         %[[LONG:.*]] = arith.cmpi sgt, %[[ROWS]], %[[OVER]]
 // FEW:         %[[BETWEEN:.*]] = arith.andi %[[SHORT]], %[[LONG]]
 // FEW:         %[[OWN:.*]] = arith.select %[[BETWEEN]], %[[ROWS]], %{{.*}}
 // FEW:         kvbuffer.cache.num_keys {{.*}} new(%[[OWN]])
 // Beside other kernels no sequence has rows that the launch does not say.
-// FEW:         %[[REST:.*]] = kvbuffer.launch_value {product = ["batch", {max = [0, {min = [1, {sum = [9, {product = [-1, "seq_q"]}]}]}]}]}
+// FEW:         %[[REST:.*]] = kvbuffer.launch_value product(batch, max(0, min(1, sum(9, product(-1, seq_q)))))
 // FEW:         scf.for %{{.*}} = %{{.*}} to %[[REST]] step
 // ALONE-LABEL: func.func @given
 func.func @given(%q: !q, %k: !kv, %v: !kv, %o: !q, %offsets: memref<?xi32>) {

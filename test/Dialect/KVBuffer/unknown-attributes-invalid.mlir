@@ -104,38 +104,58 @@ func.func private @f(memref<?xf32> {kvbuffer.name = 3 : i64})
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.kernel' has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, beside, block, defaults, dynamic_shared_bytes, entry, grid, instead, launch_if or requires)}}
-func.func private @f() attributes {kvbuffer.kernel = {block = [32, 1, 1], dynamic_shared = 1024 : i64}}
+// expected-error @below {{#kvbuffer.launch has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, beside, block, defaults, dynamic_shared_bytes, entry, grid, instead, launch_if or requires)}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<block = [32, 1, 1], dynamic_shared = 1024>}
 
 // -----
 
-// expected-error @below {{key 'block' of attribute 'kvbuffer.kernel' must be an array of integers, got "32"}}
-func.func private @f() attributes {kvbuffer.kernel = {block = "32"}}
+// expected-error @below {{key 'block' of #kvbuffer.launch must be an array of integers, got "32"}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<block = "32">}
 
 // -----
 
-// expected-error @below {{key 'grid' of attribute 'kvbuffer.kernel' must be an array of integers, sizes and {product, sum, ceildiv, floordiv, min or max = [...]}, got [{quotient = ["seq_q", 64]}, 1, 1]}}
-func.func private @f() attributes {kvbuffer.kernel = {grid = [{quotient = ["seq_q", 64]}, 1, 1]}}
+// expected-error @below {{key 'grid' of #kvbuffer.launch must be an array of integers, names of sizes and #kvbuffer.size<...>, got [{quotient = ["seq_q", 64]}, 1, 1]}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<grid = [{quotient = ["seq_q", 64]}, 1, 1]>}
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.kernel' has an argument of unknown kind 'ptr'; did you mean}}
-func.func private @f() attributes {kvbuffer.kernel = {args = [{kind = "ptr", tensor = "q"}]}}
+// expected-error @below {{expected pointer, stride, size, launch_counter or tensor_map}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<args = [<ptr "q">]>}
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.kernel' has an argument without a string 'kind': {tensor = "q"}}}
-func.func private @f() attributes {kvbuffer.kernel = {args = [{tensor = "q"}]}}
+// expected-error @below {{attribute 'kvbuffer.kernel' must be a #kvbuffer.launch<...>}}
+func.func private @f() attributes {kvbuffer.kernel = {block = [32, 1, 1]}}
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.kernel' has an unknown key 'dims'; did you mean 'dim'? (expected dim, kind, limit or tensor)}}
-func.func private @f() attributes {kvbuffer.kernel = {args = [{kind = "stride", tensor = "q", dims = 1 : i64}]}}
+// expected-error @below {{#kvbuffer.launch has 'entry' twice}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<entry = "f", entry = "g">}
 
 // -----
 
-// expected-error @below {{key 'dim' of attribute 'kvbuffer.kernel' must be an integer, got true}}
-func.func private @f() attributes {kvbuffer.kernel = {args = [{kind = "stride", tensor = "q", dim = true}]}}
+// expected-error @below {{expected an integer, the name of a size or #kvbuffer.size<...>, got {}}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<args = [<size {}>]>}
+
+// -----
+
+// expected-error @below {{'flat' of #kvbuffer.argument<tensor_map> has an unknown key 'folds'; did you mean 'fold'?}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<args = [<tensor_map "k", flat = {folds = 1}>]>}
+
+// -----
+
+// expected-error @below {{key 'defaults' of #kvbuffer.launch must be a dictionary from names of sizes to sizes, got {n = {}}}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<defaults = {n = {}}>}
+
+// -----
+
+// expected-error @below {{#kvbuffer.argument<stride> has an unknown key 'dims'; did you mean 'dim'? (expected dim or limit)}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<args = [<stride "q", dims = 1>]>}
+
+// -----
+
+// expected-error @below {{key 'dim' of #kvbuffer.argument<stride> must be an integer, got true}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<args = [<stride "q", dim = true>]>}
 
 // -----
 
@@ -149,17 +169,12 @@ func.func private @f() attributes {kvbuffer.problem = {op = "attention", heads =
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.tensors' has an unknown key 'type'; did you mean}}
-func.func private @f() attributes {kvbuffer.tensors = [{name = "q", type = "bf16"}]}
+// expected-error @below {{attribute 'kvbuffer.tensors' must be an array of #kvbuffer.tensor<...>}}
+func.func private @f() attributes {kvbuffer.tensors = [{name = "q", dtype = "bf16"}]}
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.tensors' must hold dictionaries with a 'name', but has {dtype = "bf16"}}}
-func.func private @f() attributes {kvbuffer.tensors = [{dtype = "bf16"}]}
-
-// -----
-
-// expected-error @below {{attribute 'kvbuffer.grid' must be an array of integers, sizes and}}
+// expected-error @below {{attribute 'kvbuffer.grid' must be an array of integers, names of sizes and}}
 func.func private @f() attributes {kvbuffer.grid = [{min = 3 : i64}, 1, 1]}
 
 // -----

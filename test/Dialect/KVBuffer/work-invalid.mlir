@@ -1,7 +1,7 @@
 // RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
 
 func.func @expression() {
-  // expected-error @below {{'kvbuffer.launch_value' op expected an integer, the name of a size or {product, sum, ceildiv, floordiv, min or max = [...]}, got {power = [2, "batch"]}}}
+  // expected-error @below {{'kvbuffer.launch_value' op expected an integer, the name of a size or #kvbuffer.size<...>, got {power = [2, "batch"]}}}
   %n = kvbuffer.launch_value {power = [2, "batch"]}
   return
 }

@@ -75,7 +75,7 @@ gpu.module @m {
 
 gpu.module @m {
   gpu.func @reads() kernel {
-    // expected-error @below {{'kvbuffer.work_item' op reads: expected an integer, the name of a size or {product, sum, ceildiv, floordiv, min or max = [...]}, got {power = [2, 3]}}}
+    // expected-error @below {{'kvbuffer.work_item' op reads: expected an integer, the name of a size or #kvbuffer.size<...>, got {power = [2, 3]}}}
     %i = kvbuffer.work_item [<8>] reads {power = [2, 3]}
     gpu.return
   }
@@ -103,8 +103,8 @@ gpu.module @m {
 
 // -----
 
-// expected-error @below {{expected an integer, the name of a size or {product, sum, ceildiv, floordiv, min or max = [...]}, got true}}
-func.func private @extent() attributes {some.coordinate = #kvbuffer.coordinate<true>}
+// expected-error @below {{expected an integer, the name of a size or #kvbuffer.size<...>, got {}}}
+func.func private @extent() attributes {some.coordinate = #kvbuffer.coordinate<{}>}
 
 // -----
 

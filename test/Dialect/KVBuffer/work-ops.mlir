@@ -7,8 +7,8 @@
 // CHECK-LABEL: func @work
 func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: memref<8xf32>,
                 %i: index, %n: index, %acc: !acc, %m: !row, %l: !row) {
-  // CHECK: kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]}]}
-  %runs = kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]}]}
+  // CHECK: kvbuffer.launch_value max(1, floordiv(sms, batch))
+  %runs = kvbuffer.launch_value max(1, floordiv(sms, batch))
   // CHECK: kvbuffer.partial_store %{{.*}}, %{{.*}}, %{{.*}} into %{{.*}}[%{{.*}}] valid(%{{.*}}) : <16x128xf32, acc>, <16x1xf32, row>, memref<?x4x132xf32>
   kvbuffer.partial_store %acc, %m, %l into %parts[%i] valid(%n) : !acc, !row, memref<?x4x132xf32>
   // CHECK: %last = kvbuffer.arrive_last %{{.*}}[%{{.*}}, %{{.*}}] of %{{.*}} : memref<?x2xi32>

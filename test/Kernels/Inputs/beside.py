@@ -39,7 +39,7 @@ def launch(text):
         beside = f"beside = [{names}], " if name == first else ""
         text = text.replace(
             f'entry = "{name}"', f'{beside}entry = "{name}", instead = "{after}", '
-            'launch_if = {sum = ["seq_q", -8]}', 1)
+            'launch_if = sum(seq_q, -8)', 1)
     return text
 
 

@@ -103,7 +103,7 @@ class Programs(unittest.TestCase):
         more, shape, sizes, indices = self.MADE[kind]
         strides = ", ".join(["?"] * shape.count("x")) + ", 1"
         data = f"memref<{shape}xbf16, strided<[{strides}]>>"
-        of = {"offsets": ("memref<?xi32>", '{sum = ["batch", 1]}'),
+        of = {"offsets": ("memref<?xi32>", '#kvbuffer.size<sum(batch, 1)>'),
               "lengths": ("memref<?xi32>", '"batch"'),
               "table": (("memref<?x?xi32>", '"batch", "pages"') if kind == "paged"
                         else ("memref<?xi32>", '"batch"'))}

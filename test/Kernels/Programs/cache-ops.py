@@ -25,7 +25,7 @@ gpu.module @m {{
                 %numbers: memref<?x8xi64> {{kvbuffer.name = "numbers", kvbuffer.shape = ["n", 8]}},
                 %values: memref<?x8xf32> {{kvbuffer.name = "values", kvbuffer.shape = ["n", 8]}}{more_args})
       kernel attributes {{kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 32, 1, 1>,
-                         kvbuffer.grid = [{{ceildiv = ["n", 32]}}, 1, 1]}} {{
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 32)>, 1, 1]}} {{
     %zero = arith.constant 0 : index
     %one = arith.constant 1 : index
     %two = arith.constant 2 : index

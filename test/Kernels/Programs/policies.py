@@ -52,7 +52,7 @@ gpu.module @m {{
                     %b: !m {{kvbuffer.name = "b", kvbuffer.shape = {b_shape}}},
                     %c: !m {{kvbuffer.name = "c", kvbuffer.shape = ["m", "n"]}})
       kernel attributes {{kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{{ceildiv = ["n", 64]}}, {{ceildiv = ["m", 64]}}, 1]}} {{
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(n, 64)>, #kvbuffer.size<ceildiv(m, 64)>, 1]}} {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

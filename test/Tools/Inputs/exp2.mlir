@@ -4,16 +4,14 @@ module attributes {kvbuffer.target = "sm_80"} {
     llvm.func @exp2(%q: !llvm.ptr<1>, %o: !llvm.ptr<1>, %n: i32) attributes {
         gpu.kernel, nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>,
         kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = {
-          block = [128 : i32, 1 : i32, 1 : i32],
-          grid = [{ceildiv = ["batch", 128 : i32]}, 1 : i32, 1 : i32],
-          dynamic_shared_bytes = 0 : i32,
-          args = [{kind = "pointer", tensor = "q"},
-                  {kind = "pointer", tensor = "o"},
-                  {kind = "size", name = "batch"}]},
+        kvbuffer.kernel = #kvbuffer.launch<
+          block = [128, 1, 1],
+          grid = [ceildiv(batch, 128), 1, 1],
+          dynamic_shared_bytes = 0,
+          args = [<pointer "q">, <pointer "o">, <size batch>]>,
         kvbuffer.tensors = [
-          {name = "q", dtype = "f32", shape = ["batch"], access = "read"},
-          {name = "o", dtype = "f32", shape = ["batch"], access = "write"}]} {
+          #kvbuffer.tensor<"q" : f32[batch], read>,
+          #kvbuffer.tensor<"o" : f32[batch], write>]} {
       %tid = nvvm.read.ptx.sreg.tid.x : i32
       %block = nvvm.read.ptx.sreg.ctaid.x : i32
       %size = llvm.mlir.constant(128 : i32) : i32

@@ -2,9 +2,11 @@
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @kernels {
     llvm.func @wait() attributes {nvvm.kernel, kvbuffer.phase = #kvbuffer.phase<target>,
-          kvbuffer.kernel = {block = [32 : i32, 1 : i32, 1 : i32],
-            grid = [1 : i32, 1 : i32, 1 : i32],
-            dynamic_shared_bytes = 0 : i32, args = []},
+          kvbuffer.kernel = #kvbuffer.launch<
+            block = [32, 1, 1],
+            grid = [1, 1, 1],
+            dynamic_shared_bytes = 0,
+            args = []>,
           kvbuffer.tensors = []} {
       llvm.call_intrinsic "llvm.nvvm.tcgen05.wait.ld"() : () -> ()
       llvm.return

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KnownAttributes.h"
 #include "VerifyTile.h"
 #include "WorkFormat.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
@@ -24,7 +23,7 @@ Attribute CoordinateAttr::parse(AsmParser &parser, Type) {
   Attribute extent, sequences, longest;
   int64_t step = 0, sharing = 1;
   bool growing = false;
-  if (parser.parseLess() || parser.parseAttribute(extent))
+  if (parser.parseLess() || parseSize(parser, extent))
     return {};
   if (succeeded(parser.parseOptionalKeyword("by"))) {
     SMLoc loc = parser.getCurrentLocation();
@@ -36,10 +35,10 @@ Attribute CoordinateAttr::parse(AsmParser &parser, Type) {
     }
   }
   if (succeeded(parser.parseOptionalKeyword("over")) &&
-      parser.parseAttribute(sequences))
+      parseSize(parser, sequences))
     return {};
   if (succeeded(parser.parseOptionalKeyword("longest")) &&
-      parser.parseAttribute(longest))
+      parseSize(parser, longest))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     if (succeeded(parser.parseOptionalKeyword("growing"))) {
@@ -74,16 +73,16 @@ Attribute CoordinateAttr::parse(AsmParser &parser, Type) {
 
 void CoordinateAttr::print(AsmPrinter &printer) const {
   printer << '<';
-  printer.printAttributeWithoutType(getExtent());
+  printSize(printer, getExtent());
   if (getStep())
     printer << " by " << getStep();
   if (getSequences()) {
     printer << " over ";
-    printer.printAttributeWithoutType(getSequences());
+    printSize(printer, getSequences());
   }
   if (getLongest()) {
     printer << " longest ";
-    printer.printAttributeWithoutType(getLongest());
+    printSize(printer, getLongest());
   }
   if (getGrowing())
     printer << ", growing";
@@ -99,10 +98,8 @@ CoordinateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        Attribute extent, int64_t step, Attribute sequences,
                        Attribute longest, bool, int64_t sharing) {
   for (Attribute size : {extent, sequences, longest})
-    if (size && !kvbuf::detail::isSizeExpression(size))
-      return emitError() << "expected an integer, the name of a size or "
-                            "{product, sum, ceildiv, floordiv, min or max = "
-                            "[...]}, got "
+    if (size && !SizeAttr::isSize(size))
+      return emitError() << "expected " << SizeAttr::kExpected << ", got "
                          << size;
   auto number = dyn_cast<IntegerAttr>(extent);
   if (number && number.getInt() < 0)
@@ -125,7 +122,7 @@ CoordinateAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 Attribute CoordinateAttr::getCount(int64_t together) const {
   Builder b(getContext());
   auto of = [&](StringRef name, ArrayRef<Attribute> operands) -> Attribute {
-    return b.getDictionaryAttr(b.getNamedAttr(name, b.getArrayAttr(operands)));
+    return SizeAttr::of(getContext(), name, operands);
   };
   if (!getStep())
     return getExtent();
@@ -193,8 +190,8 @@ ArrayAttr WorkItemOp::getGridOfItems() {
     counts.push_back(getCoordinate(i).getCount());
   counts.resize(std::max<size_t>(counts.size(), 3), b.getI64IntegerAttr(1));
   if (counts.size() > 3) {
-    Attribute rest = b.getDictionaryAttr(b.getNamedAttr(
-        "product", b.getArrayAttr(ArrayRef(counts).drop_front(2))));
+    Attribute rest =
+        SizeAttr::of(getContext(), "product", ArrayRef(counts).drop_front(2));
     counts.resize(3);
     counts[2] = rest;
   }
@@ -208,11 +205,9 @@ LogicalResult WorkItemOp::verify() {
                        "one item at a time");
   if (getCoordinates().empty())
     return emitOpError("expected a coordinate or more");
-  if (getReads() && !kvbuf::detail::isSizeExpression(*getReads()))
-    return emitOpError() << "reads: expected an integer, the name of a size or "
-                            "{product, sum, ceildiv, floordiv, min or max = "
-                            "[...]}, got "
-                         << *getReads();
+  if (getReads() && !SizeAttr::isSize(*getReads()))
+    return emitOpError() << "reads: expected " << SizeAttr::kExpected
+                         << ", got " << *getReads();
   unsigned growing = llvm::count_if(getCoordinates(), [](Attribute coordinate) {
     return cast<CoordinateAttr>(coordinate).getGrowing();
   });
@@ -256,11 +251,9 @@ void ShareWorkOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 
 LogicalResult LaunchValueOp::verify() {
-  if (kvbuf::detail::isSizeExpression(getExpression()))
+  if (SizeAttr::isSize(getExpression()))
     return success();
-  return emitOpError() << "expected an integer, the name of a size or "
-                          "{product, sum, ceildiv, floordiv, min or max = "
-                          "[...]}, got "
+  return emitOpError() << "expected " << SizeAttr::kExpected << ", got "
                        << getExpression();
 }
 

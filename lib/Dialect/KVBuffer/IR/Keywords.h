@@ -9,7 +9,9 @@
 #ifndef KVBUFFER_LIB_DIALECT_KVBUFFER_IR_KEYWORDS_H
 #define KVBUFFER_LIB_DIALECT_KVBUFFER_IR_KEYWORDS_H
 
+#include "mlir/IR/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -21,6 +23,21 @@ namespace kvbuf {
 inline std::string alternatives(llvm::ArrayRef<llvm::StringRef> names) {
   std::string text = llvm::join(names.drop_back(), ", ");
   return (names.size() > 1 ? text + " or " : text) + names.back().str();
+}
+
+/// Adds the name that is nearest to an unknown one, and all that are known.
+inline void suggest(mlir::InFlightDiagnostic &diag, llvm::StringRef name,
+                    llvm::ArrayRef<llvm::StringRef> known) {
+  if (known.empty()) {
+    diag << "; expected none";
+    return;
+  }
+  llvm::StringRef nearest =
+      *llvm::min_element(known, [&](llvm::StringRef a, llvm::StringRef b) {
+        return name.edit_distance(a) < name.edit_distance(b);
+      });
+  diag << "; did you mean '" << nearest << "'? (expected "
+       << alternatives(known) << ")";
 }
 
 /// The words of an enumeration that is numbered from 0, for messages.

@@ -16,20 +16,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Adds the name that is nearest to an unknown one, and all that are known.
-static void suggest(InFlightDiagnostic &diag, StringRef name,
-                    ArrayRef<StringRef> known) {
-  if (known.empty()) {
-    diag << "; expected none";
-    return;
-  }
-  StringRef nearest = *llvm::min_element(known, [&](StringRef a, StringRef b) {
-    return name.edit_distance(a) < name.edit_distance(b);
-  });
-  diag << "; did you mean '" << nearest << "'? (expected "
-       << alternatives(known) << ")";
-}
-
 //===----------------------------------------------------------------------===//
 // Attributes of the dialect's ops
 //===----------------------------------------------------------------------===//
@@ -98,9 +84,17 @@ enum class Kind {
   Integers,
   /// An expression over sizes of the problem, or an array of them.
   Sizes,
-  /// A dictionary, or an array of them, which is verified on its own.
-  Dictionary,
-  Dictionaries
+  /// The same as what `LaunchAttr` and `ArgumentAttr` hold.
+  Numbers,
+  SizeList,
+  /// An expression over sizes of the problem.
+  Size,
+  /// A dictionary from names of sizes to such expressions.
+  NamedSizes,
+  /// An array of #kvbuffer.argument.
+  Arguments,
+  /// A dictionary, which is verified on its own.
+  Dictionary
 };
 
 struct Key {
@@ -111,29 +105,21 @@ struct Key {
 } // namespace
 
 // As include/kvbuffer/Runtime/Manifest.h has them.
-static constexpr Key kKernelKeys[] = {
-    {"alignment", Kind::Integer},   {"args", Kind::Dictionaries},
-    {"beside", Kind::Strings},      {"block", Kind::Integers},
-    {"defaults", Kind::Dictionary}, {"dynamic_shared_bytes", Kind::Integer},
-    {"entry", Kind::String},        {"grid", Kind::Sizes},
-    {"instead", Kind::String},      {"launch_if", Kind::Sizes},
+static constexpr Key kLaunchKeys[] = {
+    {"alignment", Kind::Integer},   {"args", Kind::Arguments},
+    {"beside", Kind::Strings},      {"block", Kind::Numbers},
+    {"defaults", Kind::NamedSizes}, {"dynamic_shared_bytes", Kind::Integer},
+    {"entry", Kind::String},        {"grid", Kind::SizeList},
+    {"instead", Kind::String},      {"launch_if", Kind::Size},
     {"requires", Kind::String}};
-static constexpr Key kPointerKeys[] = {{"alignment", Kind::Integer},
-                                       {"kind", Kind::String},
-                                       {"tensor", Kind::String}};
+static constexpr Key kPointerKeys[] = {{"alignment", Kind::Integer}};
 static constexpr Key kStrideKeys[] = {{"dim", Kind::Integer},
-                                      {"kind", Kind::String},
-                                      {"limit", Kind::Integer},
-                                      {"tensor", Kind::String}};
-static constexpr Key kSizeKeys[] = {
-    {"kind", Kind::String}, {"name", Kind::String}, {"value", Kind::Sizes}};
-static constexpr Key kCounterKeys[] = {{"kind", Kind::String}};
+                                      {"limit", Kind::Integer}};
 static constexpr Key kTensorMapKeys[] = {
-    {"box", Kind::Integers},         {"columns", Kind::Integers},
-    {"dims", Kind::Integers},        {"flat", Kind::Dictionary},
-    {"interleave", Kind::String},    {"kind", Kind::String},
-    {"l2_promotion", Kind::Integer}, {"oob_fill", Kind::String},
-    {"swizzle", Kind::Integer},      {"tensor", Kind::String}};
+    {"box", Kind::Numbers},       {"columns", Kind::Numbers},
+    {"dims", Kind::Numbers},      {"flat", Kind::Dictionary},
+    {"interleave", Kind::String}, {"l2_promotion", Kind::Integer},
+    {"oob_fill", Kind::String},   {"swizzle", Kind::Integer}};
 static constexpr Key kFlatKeys[] = {
     {"columns", Kind::Integer},    {"cut_rows", Kind::Integer},
     {"first_byte", Kind::Integer}, {"fold", Kind::Integer},
@@ -146,11 +132,6 @@ static constexpr Key kLdsKeys[] = {
     {"offset", Kind::Integer}, {"row_bytes", Kind::Integer},
     {"rows", Kind::Integer},   {"slot_bytes", Kind::Integer},
     {"slots", Kind::Integer},  {"swizzle", Kind::Integers}};
-static constexpr Key kTensorKeys[] = {{"access", Kind::String},
-                                      {"cache", Kind::Bool},
-                                      {"dtype", Kind::String},
-                                      {"name", Kind::String},
-                                      {"shape", Kind::Sizes}};
 static constexpr Key kAttentionKeys[] = {
     {"batch_invariant", Kind::Bool},  {"cache", Kind::String},
     {"causal", Kind::Bool},           {"dtype", Kind::String},
@@ -168,38 +149,24 @@ static constexpr Key kAttentionKeys[] = {
     {"v_head_size", Kind::Integer},   {"window_left", Kind::Integer},
     {"window_right", Kind::Integer}};
 
-static constexpr struct {
-  StringLiteral kind;
-  ArrayRef<Key> keys;
-} kArguments[] = {{"pointer", kPointerKeys},
-                  {"stride", kStrideKeys},
-                  {"size", kSizeKeys},
-                  {"counter", kCounterKeys},
-                  {"launch_counter", kCounterKeys},
-                  {"tensor_map", kTensorMapKeys}};
+/// What may be said of an argument besides.
+static ArrayRef<Key> keysOf(ArgumentKind kind) {
+  switch (kind) {
+  case ArgumentKind::Pointer:
+    return kPointerKeys;
+  case ArgumentKind::Stride:
+    return kStrideKeys;
+  case ArgumentKind::TensorMap:
+    return kTensorMapKeys;
+  case ArgumentKind::Size:
+  case ArgumentKind::LaunchCounter:
+    return {};
+  }
+  llvm_unreachable("unknown kind");
+}
 
 static bool isInteger(Attribute value) {
   return isa<IntegerAttr>(value) && !isa<BoolAttr>(value);
-}
-
-/// An integer, the name of a size, or {operator = [operands]}.
-static bool isSize(Attribute value) {
-  return kvbuf::detail::isSizeExpression(value);
-}
-
-bool kvbuf::detail::isSizeExpression(Attribute value) {
-  if (isInteger(value) || isa<StringAttr>(value))
-    return true;
-  auto dictionary = dyn_cast<DictionaryAttr>(value);
-  if (!dictionary || dictionary.size() != 1)
-    return false;
-  NamedAttribute entry = *dictionary.begin();
-  auto operands = dyn_cast<ArrayAttr>(entry.getValue());
-  return operands &&
-         llvm::is_contained(
-             {"product", "sum", "ceildiv", "floordiv", "min", "max"},
-             entry.getName().getValue()) &&
-         llvm::all_of(operands, isSize);
 }
 
 /// Whether a value is of a kind.
@@ -221,11 +188,23 @@ static bool isKind(Attribute value, Kind kind) {
            (array && llvm::all_of(array, isInteger));
   case Kind::Sizes:
     return isa<DenseI64ArrayAttr, DenseI32ArrayAttr>(value) ||
-           (array ? llvm::all_of(array, isSize) : isSize(value));
+           (array ? llvm::all_of(array, SizeAttr::isSize)
+                  : SizeAttr::isSize(value));
+  case Kind::Numbers:
+    return isa<DenseI64ArrayAttr>(value);
+  case Kind::SizeList:
+    return array && llvm::all_of(array, SizeAttr::isSize);
+  case Kind::Size:
+    return SizeAttr::isSize(value);
+  case Kind::NamedSizes:
+    return isa<DictionaryAttr>(value) &&
+           llvm::all_of(cast<DictionaryAttr>(value), [](NamedAttribute size) {
+             return SizeAttr::isSize(size.getValue());
+           });
+  case Kind::Arguments:
+    return array && llvm::all_of(array, llvm::IsaPred<ArgumentAttr>);
   case Kind::Dictionary:
     return isa<DictionaryAttr>(value);
-  case Kind::Dictionaries:
-    return array && llvm::all_of(array, llvm::IsaPred<DictionaryAttr>);
   }
   llvm_unreachable("unknown kind");
 }
@@ -244,92 +223,98 @@ static StringRef nameOf(Kind kind) {
   case Kind::Number:
     return "a number";
   case Kind::Integers:
+  case Kind::Numbers:
     return "an array of integers";
   case Kind::Sizes:
-    return "an array of integers, sizes and {product, sum, ceildiv, floordiv, "
-           "min or max = [...]}";
+  case Kind::SizeList:
+    return "an array of integers, names of sizes and #kvbuffer.size<...>";
+  case Kind::Size:
+    return SizeAttr::kExpected;
+  case Kind::NamedSizes:
+    return "a dictionary from names of sizes to sizes";
+  case Kind::Arguments:
+    return "an array of #kvbuffer.argument<...>";
   case Kind::Dictionary:
     return "a dictionary";
-  case Kind::Dictionaries:
-    return "an array of dictionaries";
   }
   llvm_unreachable("unknown kind");
 }
 
-/// The entries of a dictionary against the keys that are read. `where` is the
-/// attribute that it is, or is in.
-static LogicalResult verifyKeys(Operation *op, StringRef where,
-                                DictionaryAttr dictionary, ArrayRef<Key> keys) {
+/// The names of keys.
+static SmallVector<StringRef> namesOf(ArrayRef<Key> keys) {
+  return llvm::map_to_vector(
+      keys, [](const Key &key) -> StringRef { return key.name; });
+}
+
+/// The entries of a dictionary against the keys that are read. `owner` is what
+/// has them, for messages.
+static LogicalResult verifyKeys(function_ref<InFlightDiagnostic()> emitError,
+                                const Twine &owner, DictionaryAttr dictionary,
+                                ArrayRef<Key> keys) {
   for (NamedAttribute entry : dictionary) {
     StringRef name = entry.getName();
     const Key *key =
         llvm::find_if(keys, [&](const Key &k) { return k.name == name; });
     if (key == keys.end()) {
-      SmallVector<StringRef> known;
-      for (const Key &k : keys)
-        known.push_back(k.name);
-      InFlightDiagnostic diag = op->emitOpError()
-                                << "attribute '" << where
-                                << "' has an unknown key '" << name << "'";
-      suggest(diag, name, known);
+      InFlightDiagnostic diag = emitError();
+      diag << owner << " has an unknown key '" << name << "'";
+      suggest(diag, name, namesOf(keys));
       return diag;
     }
     if (!isKind(entry.getValue(), key->kind))
-      return op->emitOpError()
-             << "key '" << name << "' of attribute '" << where << "' must be "
-             << nameOf(key->kind) << ", got " << entry.getValue();
+      return emitError() << "key '" << name << "' of " << owner << " must be "
+                         << nameOf(key->kind) << ", got " << entry.getValue();
   }
   return success();
+}
+
+/// The same of an attribute of an op, called `where`.
+static LogicalResult verifyKeys(Operation *op, StringRef where,
+                                DictionaryAttr dictionary, ArrayRef<Key> keys) {
+  return verifyKeys([&] { return op->emitOpError(); },
+                    "attribute '" + where + "'", dictionary, keys);
+}
+
+SmallVector<StringRef> kvbuf::keysOfLaunches() { return namesOf(kLaunchKeys); }
+
+SmallVector<StringRef> kvbuf::keysOfArguments(ArgumentKind kind) {
+  return namesOf(keysOf(kind));
+}
+
+LogicalResult ArgumentAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArgumentKind kind, StringAttr tensor,
+                                   Attribute size, DictionaryAttr details) {
+  bool isSize = kind == ArgumentKind::Size;
+  if (isSize && (!size || !SizeAttr::isSize(size)))
+    return emitError() << "expected " << SizeAttr::kExpected << ", got "
+                       << size;
+  bool hasTensor = !isSize && kind != ArgumentKind::LaunchCounter;
+  if (hasTensor != bool(tensor) || isSize != bool(size))
+    return emitError() << "expected a size for `size`, none and no tensor for "
+                          "`launch_counter`, and else a tensor";
+  std::string owner =
+      ("#kvbuffer.argument<" + stringifyArgumentKind(kind) + ">").str();
+  if (failed(verifyKeys(emitError, owner, details, keysOf(kind))))
+    return failure();
+  auto flat = details.getAs<DictionaryAttr>("flat");
+  return flat ? verifyKeys(emitError, "'flat' of " + owner, flat, kFlatKeys)
+              : success();
+}
+
+LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 DictionaryAttr fields) {
+  return verifyKeys(emitError, "#kvbuffer.launch", fields, kLaunchKeys);
 }
 
 /// A dictionary from names of sizes to expressions over others.
 static LogicalResult verifySizes(Operation *op, StringRef where,
                                  DictionaryAttr sizes) {
   for (NamedAttribute entry : sizes)
-    if (!isSize(entry.getValue()))
+    if (!SizeAttr::isSize(entry.getValue()))
       return op->emitOpError()
              << "key '" << entry.getName().getValue() << "' of attribute '"
-             << where << "' must be an integer, a size or {product, sum, "
-             << "ceildiv, floordiv, min or max = [...]}, got "
+             << where << "' must be " << SizeAttr::kExpected << ", got "
              << entry.getValue();
-  return success();
-}
-
-static LogicalResult verifyKernel(Operation *op, StringRef where,
-                                  DictionaryAttr kernel) {
-  if (failed(verifyKeys(op, where, kernel, kKernelKeys)))
-    return failure();
-  if (auto defaults = kernel.getAs<DictionaryAttr>("defaults");
-      defaults && failed(verifySizes(op, where, defaults)))
-    return failure();
-  auto args = kernel.getAs<ArrayAttr>("args");
-  if (!args)
-    return success();
-  for (auto arg : args.getAsRange<DictionaryAttr>()) {
-    auto kind = arg.getAs<StringAttr>("kind");
-    if (!kind)
-      return op->emitOpError()
-             << "attribute '" << where
-             << "' has an argument without a string 'kind': " << arg;
-    const auto *known = llvm::find_if(
-        kArguments, [&](const auto &k) { return k.kind == kind.getValue(); });
-    if (known == std::end(kArguments)) {
-      SmallVector<StringRef> kinds;
-      for (const auto &argument : kArguments)
-        kinds.push_back(argument.kind);
-      InFlightDiagnostic diag = op->emitOpError()
-                                << "attribute '" << where
-                                << "' has an argument of unknown kind '"
-                                << kind.getValue() << "'";
-      suggest(diag, kind.getValue(), kinds);
-      return diag;
-    }
-    if (failed(verifyKeys(op, where, arg, known->keys)))
-      return failure();
-    if (auto flat = arg.getAs<DictionaryAttr>("flat");
-        flat && failed(verifyKeys(op, where, flat, kFlatKeys)))
-      return failure();
-  }
   return success();
 }
 
@@ -457,14 +442,13 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == KVBufferDialect::kTargetAttr)
     return expect(isa<StringAttr>(value), "a string, the chip's name");
   if (name == KVBufferDialect::kKernelAttr)
-    return dictionary ? verifyKernel(op, name, dictionary)
-                      : expect(false, "a dictionary");
+    return expect(isa<LaunchAttr>(value), "a #kvbuffer.launch<...>");
   if (name == KVBufferDialect::kProblemAttr)
     return dictionary ? verifyProblem(op, name, dictionary)
                       : expect(false, "a dictionary");
   if (name == KVBufferDialect::kTensorsAttr)
-    return array ? verifyNamed(op, name, array, kTensorKeys)
-                 : expect(false, "an array");
+    return expect(array && llvm::all_of(array, llvm::IsaPred<TensorAttr>),
+                  "an array of #kvbuffer.tensor<...>");
   if (name == kSizesAttr)
     return dictionary ? verifySizes(op, name, dictionary)
                       : expect(false, "a dictionary");

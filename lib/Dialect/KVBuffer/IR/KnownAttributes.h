@@ -25,11 +25,10 @@ mlir::LogicalResult verifyArgumentAttribute(mlir::Operation *op,
                                             unsigned argument,
                                             mlir::NamedAttribute attr);
 
-namespace detail {
-/// Whether an attribute is an expression over sizes of a launch: an integer,
-/// the name of a size, or {operator = [operands]}.
-bool isSizeExpression(mlir::Attribute value);
-} // namespace detail
+/// The fields of `#kvbuffer.launch`, and what may be said of an argument of a
+/// kind besides its tensor or size.
+llvm::SmallVector<llvm::StringRef> keysOfLaunches();
+llvm::SmallVector<llvm::StringRef> keysOfArguments(ArgumentKind kind);
 
 } // namespace kvbuf
 

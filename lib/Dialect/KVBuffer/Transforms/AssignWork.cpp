@@ -29,7 +29,7 @@ using namespace kvbuf;
 
 Attribute kvbuf::sizeExpression(Builder &b, StringRef kind,
                                 ArrayRef<Attribute> operands) {
-  return b.getDictionaryAttr(b.getNamedAttr(kind, b.getArrayAttr(operands)));
+  return SizeAttr::of(b.getContext(), kind, operands);
 }
 
 Value kvbuf::sizeInKernel(ImplicitLocOpBuilder &b, Attribute size) {

@@ -60,7 +60,7 @@ struct WorkItems {
   std::optional<std::array<unsigned, 2>> strips();
 };
 
-/// An expression over the launch's sizes: {`kind` = [operands]}.
+/// An expression over the launch's sizes: an operator, by its name, of others.
 mlir::Attribute sizeExpression(mlir::Builder &b, llvm::StringRef kind,
                                llvm::ArrayRef<mlir::Attribute> operands);
 /// A constant, an index.

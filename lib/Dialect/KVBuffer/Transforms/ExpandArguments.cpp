@@ -26,19 +26,13 @@ namespace kvbuf {
 using namespace mlir;
 using namespace kvbuf;
 
-/// What the manifest calls a type of elements; empty: none of its types.
-static StringRef typeName(Type type) {
-  return type.isBF16()                   ? "bf16"
-         : type.isF16()                  ? "f16"
-         : type.isF32()                  ? "f32"
-         : type.isSignlessInteger(64)    ? "i64"
-         : type.isSignlessInteger(32)    ? "i32"
-         : type.isSignlessInteger(8)     ? "u8"
-         : isa<Float8E4M3FNType>(type)   ? "f8E4M3FN"
-         : isa<Float8E5M2Type>(type)     ? "f8E5M2"
-         : isa<Float8E4M3FNUZType>(type) ? "f8E4M3FNUZ"
-         : isa<Float8E5M2FNUZType>(type) ? "f8E5M2FNUZ"
-                                         : "";
+/// Whether the manifest has a name for a type of elements.
+static bool isKnown(Type type) {
+  return type.isBF16() || type.isF16() || type.isF32() ||
+         type.isSignlessInteger(64) || type.isSignlessInteger(32) ||
+         type.isSignlessInteger(8) ||
+         isa<Float8E4M3FNType, Float8E5M2Type, Float8E4M3FNUZType,
+             Float8E5M2FNUZType>(type);
 }
 
 namespace {
@@ -62,15 +56,9 @@ public:
 
 private:
   /// A parameter, and what it becomes at the beginning of the kernel.
-  Value parameter(Type type, ArrayRef<NamedAttribute> description) {
-    descriptions.push_back(b.getDictionaryAttr(description));
+  Value parameter(Type type, ArgumentAttr description) {
+    descriptions.push_back(description);
     return lowered.getBody().front().addArgument(type, b.getLoc());
-  }
-  NamedAttribute entry(StringRef name, Attribute value) {
-    return b.getNamedAttr(name, value);
-  }
-  NamedAttribute entry(StringRef name, StringRef value) {
-    return b.getNamedAttr(name, b.getStringAttr(value));
   }
 
   /// The value of a size as the manifest writes them: a name, a number or an
@@ -174,8 +162,7 @@ Value Expansion::size(Attribute expression) {
   return emitSizeExpression(b, b.getLoc(), expression, [&](StringAttr name) {
     auto [it, isNew] = sizes.try_emplace(name, Value());
     if (isNew) {
-      Value word = parameter(b.getI32Type(),
-                             {entry("kind", "size"), entry("name", name)});
+      Value word = parameter(b.getI32Type(), ArgumentAttr::sizeOf(name));
       it->second = arith::IndexCastOp::create(b, b.getIndexType(), word);
     }
     return it->second;
@@ -188,7 +175,7 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
   Type element = type.getElementType();
   SmallVector<int64_t> strides;
   int64_t offset;
-  if (typeName(element).empty())
+  if (!isKnown(element))
     return kernel.emitOpError()
            << "tensor '" << name << "' has elements " << element
            << "; expected bf16, f16, f32, 8-bit floats, i8, i32 or i64";
@@ -198,24 +185,21 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
            << "tensor '" << name << "' is " << type
            << "; expected a strided memref of rank 1 or more without an "
               "offset, the elements of its last dimension side by side";
-  SmallVector<NamedAttribute> described{
-      entry("access", access), entry("dtype", typeName(element)),
-      entry("name", name), entry("shape", b.getArrayAttr(shape))};
-  if (holdsRows)
-    described.push_back(entry("cache", b.getBoolAttr(true)));
-  tensors.push_back(b.getDictionaryAttr(described));
+  tensors.push_back(TensorAttr::get(b.getContext(), b.getStringAttr(name),
+                                    element, shape,
+                                    *symbolizeTensorAccess(access), holdsRows));
   Attribute space = type.getMemorySpace();
   auto global =
       gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Global);
-  SmallVector<NamedAttribute> pointer{entry("kind", "pointer"),
-                                      entry("tensor", name)};
+  StringAttr tensor = b.getStringAttr(name);
+  std::optional<int64_t> own;
   // What the kernel says for tensors that say nothing is of 16-bit elements.
   unsigned bits = element.getIntOrFloatBitWidth();
   if (alignment > bits / 8 || (isa<FloatType>(element) && bits == 8))
-    pointer.push_back(entry("alignment", b.getI64IntegerAttr(alignment)));
+    own = alignment;
   Value base = parameter(
       MemRefType::get({}, element, MemRefLayoutAttrInterface(), global),
-      pointer);
+      ArgumentAttr::pointer(tensor, own));
   auto plain = MemRefType::get({}, element, MemRefLayoutAttrInterface(), space);
   if (space != global)
     base = memref::MemorySpaceCastOp::create(b, plain, base);
@@ -236,9 +220,8 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
             b, step, getValueOrCreateConstantIndexOp(b, b.getLoc(), extent));
       steps.push_back(step);
     } else {
-      steps.push_back(parameter(
-          b.getIndexType(), {entry("dim", b.getI64IntegerAttr(d)),
-                             entry("kind", "stride"), entry("tensor", name)}));
+      steps.push_back(
+          parameter(b.getIndexType(), ArgumentAttr::stride(tensor, d)));
     }
   }
   return Value(memref::ReinterpretCastOp::create(
@@ -296,8 +279,8 @@ FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
       if (!ShapedType::isDynamic(dim.size))
         extent = b.getI64IntegerAttr(dim.size);
       else if (dim.plus)
-        extent = b.getDictionaryAttr(entry(
-            "sum", b.getArrayAttr({extent, b.getI64IntegerAttr(dim.plus)})));
+        extent = SizeAttr::of(b.getContext(), "sum",
+                              {extent, b.getI64IntegerAttr(dim.plus)});
       shape.push_back(extent);
     }
     return shape;
@@ -383,7 +366,7 @@ LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
              << "makes a tensor map for copies that " << target->chip
              << (tile->gathers ? " lacks: it gathers no rows"
                                : " lacks: it copies no boxes of tensors");
-    if (typeName(tile->element).empty())
+    if (!isKnown(tile->element))
       return op->emitOpError()
              << "makes a tensor map of elements " << tile->element
              << "; expected bf16, f16, f32, 8-bit floats, i8, i32 or i64";
@@ -397,7 +380,7 @@ LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
     dims.push_back(rows);
     box.push_back(tile->cutRows ? 1 : tile->boxRows);
     NamedAttrList flat;
-    flat.append("view", b.getStringAttr(typeName(tile->element)));
+    flat.append("view", b.getStringAttr(TensorAttr::getDTypeOf(tile->element)));
     if (leading > 1)
       flat.append("fold", number(0));
     for (auto [key, value] :
@@ -407,15 +390,16 @@ LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
           {"cut_rows", tile->cutRows}})
       if (value)
         flat.append(key, number(value));
-    SmallVector<NamedAttribute> description{
-        entry("kind", "tensor_map"),
-        entry("tensor", name),
-        entry("dims", b.getI64ArrayAttr(dims)),
-        entry("box", b.getI64ArrayAttr(box)),
-        entry("swizzle", number(tile->swizzle)),
-        entry("l2_promotion", number(tile->l2Promotion)),
-        entry("flat", flat.getDictionary(b.getContext()))};
-    Value &map = known[b.getDictionaryAttr(description)];
+    NamedAttrList details;
+    details.append("dims", b.getDenseI64ArrayAttr(dims));
+    details.append("box", b.getDenseI64ArrayAttr(box));
+    details.append("swizzle", number(tile->swizzle));
+    details.append("l2_promotion", number(tile->l2Promotion));
+    details.append("flat", flat.getDictionary(b.getContext()));
+    auto description = ArgumentAttr::get(
+        b.getContext(), ArgumentKind::TensorMap, b.getStringAttr(name),
+        /*size=*/Attribute(), details.getDictionary(b.getContext()));
+    Value &map = known[description];
     if (!map)
       map = parameter(op->getResult(0).getType(), description);
     op->getResult(0).replaceAllUsesWith(map);
@@ -446,7 +430,7 @@ void Expansion::finish() {
   // Each tensor says for itself what it has to keep to.
   list.append("alignment", b.getI64IntegerAttr(2));
   list.append("args", b.getArrayAttr(descriptions));
-  list.append("block", b.getI64ArrayAttr(SmallVector<int64_t>(
+  list.append("block", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
                            kernel.getKnownBlockSizeAttr().asArrayRef())));
   list.append("dynamic_shared_bytes", b.getI64IntegerAttr(0));
   list.append("entry", b.getStringAttr(kernel.getName()));
@@ -454,8 +438,9 @@ void Expansion::finish() {
   lowered->removeAttr(KVBufferDialect::kGridAttr);
   if (Attribute sizes = lowered->removeAttr(kSizesAttr))
     list.append("defaults", sizes);
-  lowered->setAttr(KVBufferDialect::kKernelAttr,
-                   list.getDictionary(b.getContext()));
+  lowered->setAttr(
+      KVBufferDialect::kKernelAttr,
+      LaunchAttr::get(b.getContext(), list.getDictionary(b.getContext())));
   lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensors));
 }
 

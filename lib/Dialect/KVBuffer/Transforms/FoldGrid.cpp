@@ -19,9 +19,9 @@ using namespace kvbuf;
 static bool isAtMost(Attribute expression, int64_t limit) {
   if (auto number = dyn_cast<IntegerAttr>(expression))
     return number.getInt() <= limit;
-  auto min = dyn_cast<DictionaryAttr>(expression);
-  auto operands = min ? min.getAs<ArrayAttr>("min") : ArrayAttr();
-  return operands && llvm::any_of(operands, [&](Attribute operand) {
+  auto min = dyn_cast<SizeAttr>(expression);
+  return min && min.getOperation() == SizeOperator::Min &&
+         llvm::any_of(min.getOperands(), [&](Attribute operand) {
            return isAtMost(operand, limit);
          });
 }

@@ -219,12 +219,11 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
       roles.push_back({op.getV(), "v_new", "read", rows});
     }
     if (op.getOffsets())
-      roles.push_back(
-          {op.getOffsets(),
-           "offsets",
-           "read",
-           {b.getDictionaryAttr(b.getNamedAttr(
-               "sum", b.getArrayAttr({str(kBatchSize), number(1)})))}});
+      roles.push_back({op.getOffsets(),
+                       "offsets",
+                       "read",
+                       {SizeAttr::of(b.getContext(), "sum",
+                                     {str(kBatchSize), number(1)})}});
     if (op.getAt())
       roles.push_back({op.getAt(), "at", "read", {str(kBatchSize)}});
     if (op.getCos()) {
@@ -330,8 +329,7 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
         b.getDenseI32ArrayAttr({int32_t(shares->lanes * heads), 1, 1}));
     kernel->setAttr(KVBufferDialect::kProblemAttr, describe(op, attrs));
     auto expression = [&](StringRef name, ArrayRef<Attribute> operands) {
-      return b.getDictionaryAttr(
-          b.getNamedAttr(name, b.getArrayAttr(operands)));
+      return SizeAttr::of(b.getContext(), name, operands);
     };
     SmallVector<Attribute> rows(ArrayRef(roles.front().shape).drop_back());
     auto sizes = cast<MemRefType>(op.getK().getType()).getShape();

@@ -20,35 +20,32 @@ Value kvbuf::emitSizeExpression(OpBuilder &b, Location loc,
     return arith::ConstantIndexOp::create(b, loc, number.getInt());
   if (auto name = dyn_cast<StringAttr>(expression))
     return nameValue(name);
-  auto dictionary = dyn_cast<DictionaryAttr>(expression);
-  if (!dictionary || dictionary.size() != 1)
+  auto size = dyn_cast<SizeAttr>(expression);
+  if (!size)
     return nullptr;
-  NamedAttribute only = *dictionary.begin();
-  auto list = dyn_cast<ArrayAttr>(only.getValue());
-  if (!list || list.empty())
-    return nullptr;
-  StringRef kind = only.getName();
+  auto apply = [&](Value x, Value y) -> Value {
+    switch (size.getOperation()) {
+    case SizeOperator::Product:
+      return arith::MulIOp::create(b, loc, x, y);
+    case SizeOperator::Sum:
+      return arith::AddIOp::create(b, loc, x, y);
+    case SizeOperator::CeilDiv:
+      return arith::CeilDivUIOp::create(b, loc, x, y);
+    case SizeOperator::FloorDiv:
+      return arith::DivUIOp::create(b, loc, x, y);
+    case SizeOperator::Min:
+      return arith::MinSIOp::create(b, loc, x, y);
+    case SizeOperator::Max:
+      return arith::MaxSIOp::create(b, loc, x, y);
+    }
+    llvm_unreachable("unknown operator");
+  };
   Value result;
-  for (Attribute entry : list) {
+  for (Attribute entry : size.getOperands()) {
     Value x = emitSizeExpression(b, loc, entry, nameValue);
     if (!x)
       return nullptr;
-    if (!result)
-      result = x;
-    else if (kind == "sum")
-      result = arith::AddIOp::create(b, loc, result, x);
-    else if (kind == "product")
-      result = arith::MulIOp::create(b, loc, result, x);
-    else if (kind == "ceildiv")
-      result = arith::CeilDivUIOp::create(b, loc, result, x);
-    else if (kind == "floordiv")
-      result = arith::DivUIOp::create(b, loc, result, x);
-    else if (kind == "min")
-      result = arith::MinSIOp::create(b, loc, result, x);
-    else if (kind == "max")
-      result = arith::MaxSIOp::create(b, loc, result, x);
-    else
-      return nullptr;
+    result = result ? apply(result, x) : x;
   }
   return result;
 }
@@ -62,8 +59,8 @@ Attribute kvbuf::mostTokensOf(CacheLayout cache, Value argument) {
     return nameOf(cache.getLeadingDims().back());
   // As many pages as a row of the table holds.
   Attribute pages = nameOf(cache.getIndexTensors().front().dims.back());
-  return b.getDictionaryAttr(b.getNamedAttr(
-      "product", b.getArrayAttr({pages, b.getI64IntegerAttr(cache.getRun())})));
+  return SizeAttr::of(b.getContext(), "product",
+                      {pages, b.getI64IntegerAttr(cache.getRun())});
 }
 
 Attribute kvbuf::fixSizes(Attribute expression,

@@ -44,16 +44,13 @@ Value WorkOrder::total(ImplicitLocOpBuilder &b) {
 static bool isPositive(Attribute expression) {
   if (auto number = dyn_cast<IntegerAttr>(expression))
     return number.getInt() > 0;
-  auto dictionary = dyn_cast<DictionaryAttr>(expression);
-  if (!dictionary || dictionary.size() != 1)
+  auto size = dyn_cast<SizeAttr>(expression);
+  if (!size)
     return false;
-  NamedAttribute only = *dictionary.begin();
-  auto operands = dyn_cast<ArrayAttr>(only.getValue());
-  if (!operands)
-    return false;
-  if (only.getName() == "max")
-    return llvm::any_of(operands, isPositive);
-  return only.getName() != "floordiv" && llvm::all_of(operands, isPositive);
+  if (size.getOperation() == SizeOperator::Max)
+    return llvm::any_of(size.getOperands(), isPositive);
+  return size.getOperation() != SizeOperator::FloorDiv &&
+         llvm::all_of(size.getOperands(), isPositive);
 }
 
 /// Sizes the groups: as many places as have `atOnce` items and as the chip's

@@ -23,7 +23,7 @@ gpu.module @two_rings_module {
                       %k: !kv {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"},
                       %o: !qo {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 4, 64]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{ceildiv = ["seq_q", 32]}, 4, "batch"]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(seq_q, 32)>, 4, "batch"]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c32 = arith.constant 32 : index

@@ -79,7 +79,7 @@ gpu.module @teams_module {{
       %o: !result {{kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", {heads}, 64]}},
       %lse: !lse {{kvbuffer.name = "lse", kvbuffer.shape = ["batch", {heads}, "seq_q"]}})
       kernel attributes {{kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                          kvbuffer.grid = [{{ceildiv = ["seq_q", {before}]}}, 4, "batch"]}} {{
+                          kvbuffer.grid = [#kvbuffer.size<ceildiv(seq_q, {before})>, 4, "batch"]}} {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

@@ -22,6 +22,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/TeamTraits.h"
 #include "kvbuffer/Layout/Fragments.h"
 #include "kvbuffer/Layout/Shared.h"
+#include "kvbuffer/Sizes/SizeExpr.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"

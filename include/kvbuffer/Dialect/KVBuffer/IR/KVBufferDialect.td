@@ -51,17 +51,17 @@ def KVBuffer_Dialect : Dialect {
     | `known_block_size` | `gpu.func` | threads of a block | tile and scheduled stages: warps times lanes of a wave; of all teams, once they are assigned |
     | `kvbuffer.name` | argument of a kernel | the tensor's name, for callers; the problem's `tensors` say which part it plays where that has another name | tile and scheduled stages |
     | `kvbuffer.access` | argument of a kernel | `"read"`, `"write"`, `"read_write"`, `"workspace"` or `"counter"` | where what the ops do does not tell: for workspaces and counters |
-    | `kvbuffer.shape` | argument of a kernel that is a memref | sizes: a name, an integer or an expression for each dimension | for names of one's own; else `<name>.<dimension>` |
+    | `kvbuffer.shape` | argument of a kernel that is a memref | sizes: a name, an integer or a `#kvbuffer.size` for each dimension | for names of one's own; else `<name>.<dimension>` |
     | `kvbuffer.index` | argument that is a cache | `i32` or `i64`: the elements of its tables, lengths and offsets | never: `i32` |
     | `kvbuffer.lengths` | `kvbuffer.attention` | `"cached"` or `"all"`: whether lengths count the new tokens | never: `"cached"` |
     | `kvbuffer.shared_rows` | `kvbuffer.attention`, kernel | `array<i64: over, upto, shared>`: which sequences it computes of a launch that runs several kernels, by their query rows | never |
     | `kvbuffer.resident_blocks` | kernel | an integer: the blocks that a multiprocessor is to have at most, which takes shared memory | never |
     | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for tools that check results, and for what knows attention alone |
-    | `kvbuffer.grid` | kernel | three sizes: an integer, a name, or one of product, sum, ceildiv, floordiv, min and max of a list | tile and scheduled stages, in kernels without `kvbuffer.work_item`, from which `kvbuf-assign-work` makes it; becomes a part of `kvbuffer.kernel` |
+    | `kvbuffer.grid` | kernel | three sizes: an integer, a name or a `#kvbuffer.size` | tile and scheduled stages, in kernels without `kvbuffer.work_item`, from which `kvbuf-assign-work` makes it; becomes a part of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | kernel | a dictionary: sizes that no argument's shape names, and what they are where the caller does not say | where there are such; becomes `defaults` of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | argument of a kernel that is a cache | a dictionary from what its type calls its sizes to names of its own | where caches of one kernel differ in them |
-    | `kvbuffer.kernel` | kernel | a dictionary: `block`, `grid`, `dynamic_shared_bytes`, `args`, and, where they are used, `entry`, `alignment`, `beside`, `defaults`, `instead`, `launch_if`, `requires` | thread and target stages |
-    | `kvbuffer.tensors` | kernel | dictionaries of `name`, `dtype`, `shape` and `access` | thread and target stages |
+    | `kvbuffer.kernel` | kernel | a `#kvbuffer.launch` | thread and target stages |
+    | `kvbuffer.tensors` | kernel | an array of `#kvbuffer.tensor` | thread and target stages |
     | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |
     | `kvbuffer.edge_tiles` | an `scf.if` over a tile's scores | unit: of tiles that need no mask both sides make the same | never |
@@ -69,7 +69,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.group` | the op that ends a group of copies | unit: nothing reads it | never |
     | `kvbuffer.whole_after_first` | loop | unit: only the tiles of the first iteration can have invalid rows | never |
 
-    The last dictionaries are the manifest's entries, which
+    Launches and tensors are the manifest's entries, which
     `include/kvbuffer/Runtime/Manifest.h` describes.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
@@ -114,7 +114,7 @@ def KVBuffer_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kAccessAttr = "kvbuffer.access";
     /// On an argument that is a memref: each dimension's size, as the manifest
     /// states it; an array of names (strings), numbers, and expressions
-    /// (dictionaries). Dimensions of one name have one size, in all tensors.
+    /// (`SizeAttr`). Dimensions of one name have one size, in all tensors.
     /// Without it, a dynamic dimension `d` of tensor `x` has the name "x.d".
     static constexpr ::llvm::StringLiteral kShapeAttr = "kvbuffer.shape";
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
@@ -123,11 +123,11 @@ def KVBuffer_Dialect : Dialect {
     /// On a `gpu.func` without a `kvbuffer.work_item`: how many blocks to launch;
     /// an array of three expressions of the manifest.
     static constexpr ::llvm::StringLiteral kGridAttr = "kvbuffer.grid";
-    /// On a kernel from the thread stage on: `block`, `grid`,
-    /// `dynamic_shared_bytes` and `args` of the manifest; a dictionary.
+    /// On a kernel from the thread stage on: how it is launched; a
+    /// `LaunchAttr`.
     static constexpr ::llvm::StringLiteral kKernelAttr = "kvbuffer.kernel";
     /// On a kernel from the thread stage on: the tensors that the parameters
-    /// refer to, for the manifest; an array of dictionaries.
+    /// refer to, for the manifest; an array of `TensorAttr`.
     static constexpr ::llvm::StringLiteral kTensorsAttr = "kvbuffer.tensors";
 
     /// On a function's argument, an `!llvm.ptr`: the stream of the launches that

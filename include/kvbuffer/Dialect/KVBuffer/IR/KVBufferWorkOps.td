@@ -46,7 +46,7 @@ def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
     ```mlir
     gpu.module @kernels {
       gpu.func @attend() kernel {
-        %tile, %head, %batch = kvbuffer.work_item [<"seq_q" by 128, growing, sharing = all>, <8, sharing = 4>, <"batch">] reads {product = ["seq_k", 512]}
+        %tile, %head, %batch = kvbuffer.work_item [<"seq_q" by 128, growing, sharing = all>, <8, sharing = 4>, <"batch">] reads product(seq_k, 512)
         gpu.return
       }
     }
@@ -58,7 +58,7 @@ def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
       Arg<OptionalAttr<AnyAttr>, "bytes that items which share all read">:$reads);
   let results = (outs Res<Variadic<Index>, "the item, a number for each coordinate">:$items);
   let assemblyFormat = [{
-    custom<Coordinates>($coordinates) (`reads` $reads^)? attr-dict
+    custom<Coordinates>($coordinates) (`reads` custom<Size>($reads)^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -107,21 +107,20 @@ def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
   let summary = "A number that the launch computes from its sizes";
   let description = [{
     The value of an expression over the launch's sizes, as grids are made of
-    (`kvbuffer.grid`): an integer, the name of a size, or {`product`, `sum`,
-    `ceildiv`, `floordiv`, `min` or `max` = [operands]}. `sms` is the device's
-    number of multiprocessors. The host computes it once a launch, so that a
-    kernel and its grid agree on how work is split, without a division in the
-    kernel. It must fit 31 bits.
+    (`kvbuffer.grid`): an integer, the name of a size, or what `#kvbuffer.size` is
+    made of. The host computes it once a launch, so that a kernel and its grid
+    agree on how work is split, without a division in the kernel. It must fit 31
+    bits.
 
     Example:
 
     ```mlir
-    %splits = kvbuffer.launch_value {max = [1, {floordiv = ["sms", "batch"]} ]}
+    %splits = kvbuffer.launch_value max(1, floordiv(sms, batch))
     ```
   }];
   let arguments = (ins Arg<AnyAttr, "the expression">:$expression);
   let results = (outs Res<Index, "what it comes to">:$value);
-  let assemblyFormat = "$expression attr-dict";
+  let assemblyFormat = "custom<Size>($expression) attr-dict";
   let hasVerifier = 1;
 }
 

@@ -17,10 +17,10 @@
 namespace kvbuf {
 
 /// The value, an index, of an expression over sizes as the manifest states them
-/// (include/kvbuffer/Runtime/Manifest.h): a number, a name, or a dictionary of
-/// one of product, sum, ceildiv, floordiv, min and max to a list. `nameValue`
-/// yields the values of names. Quotients are of numbers that are not negative.
-/// Null where `nameValue` yields null, and for what is no expression.
+/// (include/kvbuffer/Runtime/Manifest.h): a number, a name, or a `SizeAttr`.
+/// `nameValue` yields the values of names. Quotients are of numbers that are
+/// not negative. Null where `nameValue` yields null, and for what is no
+/// expression.
 mlir::Value
 emitSizeExpression(mlir::OpBuilder &b, mlir::Location loc,
                    mlir::Attribute expression,
