@@ -14,23 +14,11 @@
 using namespace mlir;
 using namespace kvbuf;
 
-StringRef kvbuf::nameOf(gpu::GPUFuncOp kernel, unsigned argument) {
-  return kernel
-      .getArgAttrOfType<StringAttr>(argument, KVBufferDialect::kNameAttr)
-      .getValue();
-}
-
 LogicalResult kvbuf::checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
                                    llvm::StringSet<> &names) {
-  auto name =
-      kernel.getArgAttrOfType<StringAttr>(argument, KVBufferDialect::kNameAttr);
-  if (!name)
-    return kernel.emitOpError()
-           << "argument " << argument << " has no '"
-           << KVBufferDialect::kNameAttr << "', the name of its tensor";
-  if (!names.insert(name.getValue()).second)
-    return kernel.emitOpError() << "has two arguments with '"
-                                << KVBufferDialect::kNameAttr << "' = " << name;
+  if (failed(checkArgumentName(kernel, argument, names)))
+    return failure();
+  Attribute name = kernel.getArgAttr(argument, KVBufferDialect::kNameAttr);
   Type type = kernel.getArgument(argument).getType();
   if (isa<CacheLayout>(type))
     return success();
@@ -85,40 +73,6 @@ StringRef kvbuf::accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
     }
   }
   return !writes ? "read" : reads ? "read_write" : "write";
-}
-
-FailureOr<SmallVector<Attribute>> kvbuf::shapeOf(gpu::GPUFuncOp kernel,
-                                                 unsigned argument) {
-  auto type = cast<MemRefType>(kernel.getArgument(argument).getType());
-  Builder b(kernel.getContext());
-  SmallVector<Attribute> shape;
-  Attribute attr = kernel.getArgAttr(argument, KVBufferDialect::kShapeAttr);
-  if (!attr) {
-    for (auto [d, size] : llvm::enumerate(type.getShape()))
-      shape.push_back(ShapedType::isDynamic(size)
-                          ? Attribute(b.getStringAttr(nameOf(kernel, argument) +
-                                                      "." + Twine(d)))
-                          : b.getI64IntegerAttr(size));
-    return shape;
-  }
-  auto list = dyn_cast<ArrayAttr>(attr);
-  if (!list || int64_t(list.size()) != type.getRank() ||
-      !llvm::all_of(list, SizeAttr::isSize))
-    return kernel.emitOpError()
-           << "argument " << argument << " has '" << KVBufferDialect::kShapeAttr
-           << "' = " << attr << "; expected an array of " << type.getRank()
-           << " names, numbers or expressions";
-  for (auto [d, entry] : llvm::enumerate(list)) {
-    auto number = dyn_cast<IntegerAttr>(entry);
-    if (number && !type.isDynamicDim(d) &&
-        number.getInt() != type.getDimSize(d))
-      return kernel.emitOpError()
-             << "argument " << argument << " has '"
-             << KVBufferDialect::kShapeAttr << "' = " << attr
-             << ", whose dimension " << d << " differs from that of " << type;
-    shape.push_back(number ? b.getI64IntegerAttr(number.getInt()) : entry);
-  }
-  return shape;
 }
 
 int64_t kvbuf::loadedRows(Value tensor, int64_t dimension) {

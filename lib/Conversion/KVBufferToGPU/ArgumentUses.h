@@ -9,15 +9,11 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/KernelArguments.h"
 #include "llvm/ADT/StringSet.h"
 #include <optional>
 
 namespace kvbuf {
-
-/// The name of an argument's tensor.
-llvm::StringRef nameOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
 
 /// Checks that an argument has a name of its own and a type that parameters can
 /// stand for.
@@ -26,11 +22,6 @@ mlir::LogicalResult checkArgument(mlir::gpu::GPUFuncOp kernel,
 
 /// What a kernel does with an argument, by its attribute or by its uses.
 llvm::StringRef accessOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
-
-/// The sizes of a memref's dimensions, as the manifest states them: names,
-/// numbers or expressions.
-mlir::FailureOr<llvm::SmallVector<mlir::Attribute>>
-shapeOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
 
 /// The rows of the tallest tile that is loaded from a tensor with its rows
 /// along a dimension; 0: none is.

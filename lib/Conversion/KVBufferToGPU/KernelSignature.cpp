@@ -20,14 +20,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The dimensions of a cache's data; an empty name stands for the static size.
-static SmallVector<CacheDim> cacheDimensions(CacheLayout cache) {
-  SmallVector<CacheDim> dims = cache.getLeadingDims();
-  dims.push_back({cache.getHeads(), ""});
-  dims.push_back({cache.getCacheDepth(), ""});
-  return dims;
-}
-
 /// Puts numbers for the sizes that types fix into the shapes of all tensors, so
 /// that tensors of another size do not match.
 static void fixShapes(MutableArrayRef<Attribute> tensors,
@@ -36,7 +28,7 @@ static void fixShapes(MutableArrayRef<Attribute> tensors,
     auto tensor = cast<TensorAttr>(entry);
     entry = tensor.withShape(
         llvm::map_to_vector(tensor.getShape(), [&](Attribute size) {
-          return fixSizes(size, fixedSizes);
+          return kvbuf::fixSizes(size, fixedSizes);
         }));
   }
 }
@@ -47,218 +39,196 @@ Value KernelSignature::launchSize(StringRef name) {
                                    : lanes.index(fixed->second);
 }
 
-LogicalResult KernelSignature::expand() {
-  ImplicitLocOpBuilder &b = lanes.b;
-  gpu::GPUFuncOp kernel = lanes.kernel;
-  MLIRContext *context = b.getContext();
-  // The schedule says how many threads a block has; what was launched otherwise
-  // would be another kernel.
-  SmallVector<int32_t> block{int32_t(lanes.blockThreads()), 1, 1};
-  if (auto known = kernel.getKnownBlockSizeAttr();
-      known && known.asArrayRef() != ArrayRef<int32_t>(block))
-    return kernel.emitOpError()
-           << "has known_block_size = " << known << ", but its schedule is for "
-           << block.front() << " threads; expected "
-           << b.getDenseI32ArrayAttr(block);
-  auto str = [&](StringRef s) { return b.getStringAttr(s); };
-  llvm::StringSet<> argumentNames;
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-    if (failed(checkArgument(kernel, i, argumentNames)))
-      return failure();
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
 
-  // The parameters in order; the values exist once the new kernel does.
-  struct Slot {
-    unsigned argument;
-    std::function<void(TensorArg &, Value)> assign;
-  };
-  SmallVector<Slot> slots;
-  auto parameter = [&](unsigned argument, Type type, ArgumentAttr description,
-                       std::function<void(TensorArg &, Value)> assign) {
-    parameterTypes.push_back(type);
-    parameters.push_back(description);
-    slots.push_back({argument, std::move(assign)});
-  };
-  // `alignment`: bytes that the address and the strides have to be multiples of
-  // in place of the kernel's.
-  auto pointer = [&](unsigned argument, Type element, const Twine &tensor,
-                     std::function<void(TensorArg &, Value)> assign,
-                     std::optional<int64_t> alignment = {}) {
-    parameter(argument,
-              MemRefType::get({}, element, MemRefLayoutAttrInterface(),
-                              lanes.machine.dramSpace(context)),
-              ArgumentAttr::pointer(str(tensor.str()), alignment),
-              std::move(assign));
-  };
-  // `limit`: the largest stride that the kernel takes, 0 for any.
-  auto stride = [&](unsigned argument, const Twine &tensor, int64_t dim,
-                    int64_t limit,
-                    std::function<void(TensorArg &, Value)> assign) {
-    parameter(argument, b.getIndexType(),
-              ArgumentAttr::stride(str(tensor.str()), dim, limit),
-              std::move(assign));
-  };
-  auto tensor = [&](const Twine &name, Type element, ArrayRef<Attribute> shape,
-                    StringRef access, bool holdsRows = false) {
-    tensorList.push_back(TensorAttr::get(context, str(name.str()), element,
-                                         shape, *symbolizeTensorAccess(access),
-                                         holdsRows));
-  };
+/// What parameters are made for.
+struct KernelSignature::Argument {
+  unsigned number;
+  Value value;
+  /// Null for memrefs.
+  CacheLayout cache;
+  /// The argument itself, or the cache's elements.
+  KernelTensor tensor;
+  TensorAccess access;
+};
 
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    StringRef name = nameOf(kernel, i);
-    Type type = kernel.getArgument(i).getType();
-    auto cache = dyn_cast<CacheLayout>(type);
-    auto memref = dyn_cast<MemRefType>(type);
-    Type element = cache ? cache.getElementType() : memref.getElementType();
-    StringRef access = accessOf(kernel, i);
-    SmallVector<int64_t> dims;
-    SmallVector<Attribute> shape;
-    if (cache) {
-      for (const CacheDim &dim : cacheDimensions(cache)) {
-        dims.push_back(dim.size);
-        shape.push_back(
-            dim.name.empty()
-                ? Attribute(b.getI64IntegerAttr(dim.size))
-                : str(sizeOfCache(kernel.getArgument(i), dim.name)));
-      }
-    } else {
-      llvm::append_range(dims, memref.getShape());
-      FailureOr<SmallVector<Attribute>> given = shapeOf(kernel, i);
-      if (failed(given))
-        return failure();
-      shape = *given;
-    }
-    // A size that the types fix is a number wherever it is asked for.
-    for (auto [size, entry] : llvm::zip_equal(dims, shape)) {
-      auto sizeName = dyn_cast<StringAttr>(entry);
-      if (!sizeName)
-        continue;
-      auto [it, isFirst] = fixedSizes.try_emplace(sizeName, size);
-      if (ShapedType::isDynamic(it->second))
-        it->second = size;
-      if (!ShapedType::isDynamic(size) && it->second != size)
-        return kernel.emitOpError()
-               << "argument " << i << " fixes " << sizeName.getValue() << " at "
-               << size << ", an argument before it at " << it->second;
-    }
-    tensor(name, element, shape, access, holdsCacheRows(kernel.getArgument(i)));
-    pointer(
-        i, element, name, [](TensorArg &t, Value v) { t.data = v; },
-        ownAlignment(kernel.getArgument(i), lanes.alignment));
-    // Rows of a cache are the third dimension from the right.
-    int64_t rank = dims.size();
-    bool groups = hasGroups(kernel.getArgument(i));
-    for (int64_t d = 0; d + 1 < rank; ++d) {
-      // With groups of heads the rows of a tile run along these, too.
-      int64_t along = groups && d == rank - 2 ? rank - 3 : d;
-      bool ofCache = cache || llvm::any_of(kernel.getArgument(i).getUsers(),
-                                           llvm::IsaPred<MakeCacheOp>);
-      int64_t rows = !ofCache        ? loadedRows(kernel.getArgument(i), along)
-                     : d == rank - 3 ? lanes.schedule.getBN()
-                                     : 0;
-      // Memory that the runtime provides is dense: what types fix is a number.
-      ArrayRef<int64_t> inner = ArrayRef(dims).drop_front(d + 1);
-      std::optional<int64_t> known;
-      if ((access == "workspace" || access == "counter") &&
-          !ShapedType::isDynamicShape(inner))
-        known = ShapedType::getNumElements(inner);
-      stride(i, name, d,
-             rows ? lanes.machine.maxRowStride(
-                        rows, element.getIntOrFloatBitWidth() / 8)
-                  : 0,
-             [this, known](TensorArg &t, Value v) {
-               t.strides.push_back(known ? lanes.index(*known) : v);
-             });
-    }
-    // The sizes that the program asks for, and those that dense caches need.
-    llvm::BitVector needed(rank);
-    if (cache && cache.getRows().endWithData())
-      needed.set(cache.getLeadingDims().size() - 1);
-    for (const auto &sizes : {sizesOfMade(kernel.getArgument(i)),
-                              sizesOfTokens(kernel.getArgument(i))})
-      for (unsigned d : sizes)
-        if (ShapedType::isDynamic(dims[d]))
-          needed.set(d);
-    for (Operation *user : kernel.getArgument(i).getUsers())
-      if (auto dim = dyn_cast<memref::DimOp>(user))
-        if (std::optional<int64_t> d = dim.getConstantIndex();
-            d && *d < rank && ShapedType::isDynamic(dims[*d]))
-          needed.set(*d);
-    for (unsigned d : needed.set_bits()) {
-      auto sizeName = dyn_cast<StringAttr>(shape[d]);
-      if (!sizeName)
-        return kernel.emitOpError() << "asks for size " << d << " of argument "
-                                    << i << ", which has no name in its '"
-                                    << KVBufferDialect::kShapeAttr << "'";
-      parameter(i, b.getI32Type(), ArgumentAttr::sizeOf(sizeName),
-                [d](TensorArg &t, Value v) {
-                  t.sizes.resize(std::max<size_t>(t.sizes.size(), d + 1));
-                  t.sizes[d] = v;
-                });
-    }
-    if (!cache)
+void KernelSignature::addParameter(const Argument &argument, Type type,
+                                   ArgumentAttr description, Assign assign) {
+  parameterTypes.push_back(type);
+  parameters.push_back(description);
+  slots.push_back({argument.value, std::move(assign)});
+}
+
+void KernelSignature::addPointer(const Argument &argument, Type element,
+                                 const Twine &tensor, Assign assign,
+                                 std::optional<int64_t> alignment) {
+  addParameter(argument,
+               MemRefType::get({}, element, MemRefLayoutAttrInterface(),
+                               lanes.machine.dramSpace(lanes.b.getContext())),
+               ArgumentAttr::pointer(lanes.b.getStringAttr(tensor), alignment),
+               std::move(assign));
+}
+
+void KernelSignature::addStride(const Argument &argument, const Twine &tensor,
+                                int64_t dim, int64_t limit, Assign assign) {
+  addParameter(argument, lanes.b.getIndexType(),
+               ArgumentAttr::stride(lanes.b.getStringAttr(tensor), dim, limit),
+               std::move(assign));
+}
+
+LogicalResult KernelSignature::fixSizes(const Argument &argument) {
+  for (auto [size, entry] :
+       llvm::zip_equal(argument.tensor.sizes, argument.tensor.shape)) {
+    auto name = dyn_cast<StringAttr>(entry);
+    if (!name)
       continue;
-    Type word = indexTypeOf(kernel, i);
-    // Tables, lengths and offsets.
-    SmallVector<CacheTensor> indices = cache.getIndexTensors();
-    for (auto [n, index] : llvm::enumerate(indices)) {
-      std::string label = (name + "." + index.name).str();
-      SmallVector<Attribute> sizes;
-      for (const CacheDim &dim : index.dims) {
-        Attribute size = b.getI64IntegerAttr(dim.size);
-        if (ShapedType::isDynamic(dim.size))
-          size = str(sizeOfCache(kernel.getArgument(i), dim.name));
-        if (dim.plus)
-          size = SizeAttr::of(context, "sum",
-                              {size, b.getI64IntegerAttr(dim.plus)});
-        sizes.push_back(size);
-      }
-      tensor(label, word, sizes, "read");
-      pointer(i, word, label,
-              [n, count = indices.size()](TensorArg &t, Value v) {
-                t.indices.resize(count);
-                t.indices[n].data = v;
-              });
-      for (size_t d = 0; d + 1 < sizes.size(); ++d)
-        stride(i, label, d, /*limit=*/0, [n](TensorArg &t, Value v) {
-          t.indices[n].strides.push_back(v);
-        });
-    }
-    Type scale = cache.getScaleType();
-    if (!scale)
-      continue;
-    // Those of groups of elements lie as the elements do.
-    SmallVector<Attribute> scaleShape;
-    auto number = [&](int64_t size) -> Attribute {
-      return b.getI64IntegerAttr(size);
-    };
-    bool byToken = cache.getGranularity() > 0;
-    if (byToken)
-      scaleShape.append(shape.begin(), shape.end() - 2);
-    if (cache.getGranularity() != kPerTensor)
-      scaleShape.push_back(number(cache.getHeads()));
-    if (byToken)
-      scaleShape.push_back(number(
-          llvm::divideCeilSigned(cache.getHeadSize(), cache.getGranularity())));
-    if (scaleShape.empty())
-      scaleShape.push_back(number(1));
-    tensor(name + ".scales", scale, scaleShape,
-           storesScales(kernel.getArgument(i)) ? "read_write" : "read");
-    pointer(i, scale, name + ".scales",
-            [](TensorArg &t, Value v) { t.scales = v; });
-    for (size_t d = 0; d + 1 < scaleShape.size(); ++d)
-      stride(i, name + ".scales", d, /*limit=*/0,
-             [](TensorArg &t, Value v) { t.scaleStrides.push_back(v); });
-  }
-
-  for (auto it = fixedSizes.begin(), e = fixedSizes.end(); it != e;) {
-    auto next = std::next(it);
+    auto [it, isFirst] = fixedSizes.try_emplace(name, size);
     if (ShapedType::isDynamic(it->second))
-      fixedSizes.erase(it);
-    it = next;
+      it->second = size;
+    if (!ShapedType::isDynamic(size) && it->second != size)
+      return lanes.kernel.emitOpError()
+             << "argument " << argument.number << " fixes " << name.getValue()
+             << " at " << size << ", an argument before it at " << it->second;
   }
-  fixShapes(tensorList, fixedSizes);
+  return success();
+}
 
+void KernelSignature::describeStrides(const Argument &argument) {
+  ArrayRef<int64_t> dims = argument.tensor.sizes;
+  bool isScratch = argument.access == TensorAccess::Workspace ||
+                   argument.access == TensorAccess::Counter;
+  bool ofCache = argument.cache || llvm::any_of(argument.value.getUsers(),
+                                                llvm::IsaPred<MakeCacheOp>);
+  // Rows of a cache are the third dimension from the right.
+  int64_t rank = dims.size();
+  bool groups = hasGroups(argument.value);
+  for (int64_t d = 0; d + 1 < rank; ++d) {
+    // With groups of heads the rows of a tile run along these, too.
+    int64_t along = groups && d == rank - 2 ? rank - 3 : d;
+    int64_t rows = !ofCache        ? loadedRows(argument.value, along)
+                   : d == rank - 3 ? lanes.schedule.getBN()
+                                   : 0;
+    int64_t bytes = argument.tensor.element.getIntOrFloatBitWidth() / 8;
+    // Memory that the runtime provides is dense: what types fix is a number.
+    ArrayRef<int64_t> inner = dims.drop_front(d + 1);
+    std::optional<int64_t> known;
+    if (isScratch && !ShapedType::isDynamicShape(inner))
+      known = ShapedType::getNumElements(inner);
+    addStride(argument, argument.tensor.name, d,
+              rows ? lanes.machine.maxRowStride(rows, bytes) : 0,
+              [this, known](TensorArg &t, Value v) {
+                t.strides.push_back(known ? lanes.index(*known) : v);
+              });
+  }
+}
+
+LogicalResult KernelSignature::describeSizes(const Argument &argument) {
+  ArrayRef<int64_t> dims = argument.tensor.sizes;
+  int64_t rank = dims.size();
+  llvm::BitVector needed(rank);
+  // Where the data's size is that of the sequences.
+  if (argument.cache && argument.cache.getRows().endWithData())
+    needed.set(argument.cache.getLeadingDims().size() - 1);
+  for (const auto &sizes :
+       {sizesOfMade(argument.value), sizesOfTokens(argument.value)})
+    for (unsigned d : sizes)
+      if (ShapedType::isDynamic(dims[d]))
+        needed.set(d);
+  for (Operation *user : argument.value.getUsers())
+    if (auto dim = dyn_cast<memref::DimOp>(user))
+      if (std::optional<int64_t> d = dim.getConstantIndex();
+          d && *d < rank && ShapedType::isDynamic(dims[*d]))
+        needed.set(*d);
+  for (unsigned d : needed.set_bits()) {
+    auto name = dyn_cast<StringAttr>(argument.tensor.shape[d]);
+    if (!name)
+      return lanes.kernel.emitOpError()
+             << "asks for size " << d << " of argument " << argument.number
+             << ", which has no name in its '" << KVBufferDialect::kShapeAttr
+             << "'";
+    addParameter(argument, lanes.b.getI32Type(), ArgumentAttr::sizeOf(name),
+                 [d](TensorArg &t, Value v) {
+                   t.sizes.resize(std::max<size_t>(t.sizes.size(), d + 1));
+                   t.sizes[d] = v;
+                 });
+  }
+  return success();
+}
+
+void KernelSignature::describeIndices(const Argument &argument, size_t number,
+                                      const KernelTensor &tensor) {
+  tensorList.push_back(tensor.describe(TensorAccess::Read));
+  StringRef kind = StringRef(tensor.name).rsplit('.').second;
+  Value TensorArg::*member = kind == "table"     ? &TensorArg::table
+                             : kind == "lengths" ? &TensorArg::lengths
+                                                 : &TensorArg::offsets;
+  addPointer(argument, tensor.element, tensor.name,
+             [member](TensorArg &t, Value v) { t.*member = v; });
+  // Of a table of pages alone.
+  for (size_t d = 0; d + 1 < tensor.sizes.size(); ++d)
+    addStride(argument, tensor.name, d, /*limit=*/0,
+              [](TensorArg &t, Value v) { t.tableStride = v; });
+}
+
+void KernelSignature::describeScales(const Argument &argument,
+                                     const KernelTensor &tensor) {
+  tensorList.push_back(tensor.describe(storesScales(argument.value)
+                                           ? TensorAccess::ReadWrite
+                                           : TensorAccess::Read));
+  addPointer(argument, tensor.element, tensor.name,
+             [](TensorArg &t, Value v) { t.scales = v; });
+  for (size_t d = 0; d + 1 < tensor.sizes.size(); ++d)
+    addStride(argument, tensor.name, d, /*limit=*/0,
+              [](TensorArg &t, Value v) { t.scaleStrides.push_back(v); });
+}
+
+LogicalResult KernelSignature::describe(unsigned number) {
+  gpu::GPUFuncOp kernel = lanes.kernel;
+  Argument argument{number, kernel.getArgument(number),
+                    dyn_cast<CacheLayout>(kernel.getArgument(number).getType()),
+                    KernelTensor(),
+                    *symbolizeTensorAccess(accessOf(kernel, number))};
+  KernelTensor &tensor = argument.tensor;
+  KernelCache cache;
+  if (argument.cache) {
+    cache = tensorsOf(kernel, number, argument.cache);
+    tensor = cache.data;
+  } else {
+    auto memref = cast<MemRefType>(argument.value.getType());
+    FailureOr<SmallVector<Attribute>> shape = shapeOf(kernel, number);
+    if (failed(shape))
+      return failure();
+    tensor.name = nameOf(kernel, number).str();
+    tensor.element = memref.getElementType();
+    llvm::append_range(tensor.sizes, memref.getShape());
+    tensor.shape = *shape;
+  }
+  if (failed(fixSizes(argument)))
+    return failure();
+  tensorList.push_back(
+      tensor.describe(argument.access, holdsCacheRows(argument.value)));
+  addPointer(
+      argument, tensor.element, tensor.name,
+      [](TensorArg &t, Value v) { t.data = v; },
+      ownAlignment(argument.value, lanes.alignment));
+  describeStrides(argument);
+  if (failed(describeSizes(argument)))
+    return failure();
+  for (auto [n, table] : llvm::enumerate(cache.indices))
+    describeIndices(argument, n, table);
+  if (cache.scales)
+    describeScales(argument, *cache.scales);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// What the program asks for besides
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelSignature::checkSizes() {
+  gpu::GPUFuncOp kernel = lanes.kernel;
   // Sizes of the launch are what shapes name.
   llvm::StringSet<> sizeNames;
   AttrTypeWalker names;
@@ -277,19 +247,17 @@ LogicalResult KernelSignature::expand() {
                             << "', which neither an argument's shape nor '"
                             << kSizesAttr << "' names";
   });
-  if (unknown.wasInterrupted())
-    return failure();
+  return failure(unknown.wasInterrupted());
+}
 
-  // After the tensors: what copy engines and shared counters need.
-  unsigned ordinary = parameterTypes.size();
-  bool counts = false;
-  SmallVector<StringRef> launchNames;
-  // Beside rings, what is loaded comes before what is stored, in whatever order
-  // the teams are.
+/// The ops of a kernel. Beside rings, what is loaded comes before what is
+/// stored, in whatever order the teams are.
+static SmallVector<Operation *> opsInOrder(gpu::GPUFuncOp kernel,
+                                           bool hasRings) {
   SmallVector<Operation *> ops, ofOthers;
   llvm::SmallPtrSet<Operation *, 4> others;
   kernel.walk([&](TeamOp team) {
-    if (lanes.machine.hasRings() && !team.isMover())
+    if (hasRings && !team.isMover())
       others.insert(team);
   });
   kernel.walk([&](Operation *op) {
@@ -297,52 +265,69 @@ LogicalResult KernelSignature::expand() {
     (isOfOther ? ofOthers : ops).push_back(op);
   });
   llvm::append_range(ops, ofOthers);
-  for (Operation *op : ops) {
+  return ops;
+}
+
+void KernelSignature::needSize(StringRef name) {
+  // Sizes that the types fix are no parameters.
+  if (!name.empty() && !fixedSizes.contains(name) &&
+      !llvm::is_contained(launchNames, name))
+    launchNames.push_back(name);
+}
+
+void KernelSignature::collectNeeds() {
+  bool hasRings = lanes.machine.hasRings();
+  for (Operation *op : opsInOrder(lanes.kernel, hasRings)) {
     if (auto value = dyn_cast<LaunchValueOp>(op);
         value && !llvm::is_contained(llvm::make_first_range(launchValues),
                                      value.getExpression()))
       launchValues.push_back({value.getExpression(), Value()});
     counts |= isa<NextTileOp>(op);
-    // Sizes that the types fix are no parameters.
-    auto need = [&](StringRef name) {
-      if (!fixedSizes.contains(name) && !llvm::is_contained(launchNames, name))
-        launchNames.push_back(name);
-    };
-    llvm::for_each(sizesNeededBy(op), need);
+    llvm::for_each(sizesNeededBy(op), [&](StringRef name) { needSize(name); });
     if (auto append = dyn_cast<AppendTokensOp>(op)) {
       for (Value cache : {Value(append.getKCache()), Value(append.getVCache())})
         if (cache) {
           auto layout = cast<CacheLayout>(cache.getType());
-          need(sizeOfCache(cache, kBlocksSize));
-          need(sizeOfCache(cache,
-                           layout.getRun() ? kTableRowSize : kSlotRowsSize));
+          needSize(sizeOfCache(cache, kBlocksSize));
+          needSize(sizeOfCache(cache, layout.getRun() ? kTableRowSize
+                                                      : kSlotRowsSize));
         }
     }
-    if (!lanes.machine.hasRings())
+    if (!hasRings)
       continue;
     for (const TensorMapRequest &request :
          lanes.boxes().tensorMapsFor(lanes, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))
         tensorMaps.push_back({request, Value()});
   }
-  for (auto &[request, value] : tensorMaps) {
-    parameterTypes.push_back(lanes.boxes().tensorMapType(context));
-    parameters.push_back(describeTensorMap(request));
-  }
-  for (StringRef name : launchNames) {
-    parameterTypes.push_back(b.getI32Type());
-    parameters.push_back(ArgumentAttr::sizeOf(str(name)));
-  }
-  for (auto &[expression, value] : launchValues) {
-    parameterTypes.push_back(b.getI32Type());
-    parameters.push_back(
-        ArgumentAttr::sizeOf(fixSizes(expression, fixedSizes)));
-  }
-  if (counts) {
-    parameterTypes.push_back(MemRefType::get({}, b.getI32Type()));
-    parameters.push_back(ArgumentAttr::launchCounter(context));
-  }
+}
 
+void KernelSignature::describeNeeds() {
+  ImplicitLocOpBuilder &b = lanes.b;
+  MLIRContext *context = b.getContext();
+  auto add = [&](Type type, ArgumentAttr description) {
+    parameterTypes.push_back(type);
+    parameters.push_back(description);
+  };
+  for (auto &[request, value] : tensorMaps)
+    add(lanes.boxes().tensorMapType(context), describeTensorMap(request));
+  for (StringRef name : launchNames)
+    add(b.getI32Type(), ArgumentAttr::sizeOf(b.getStringAttr(name)));
+  for (auto &[expression, value] : launchValues)
+    add(b.getI32Type(),
+        ArgumentAttr::sizeOf(kvbuf::fixSizes(expression, fixedSizes)));
+  if (counts)
+    add(MemRefType::get({}, b.getI32Type()),
+        ArgumentAttr::launchCounter(context));
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+void KernelSignature::createFunction(ArrayRef<int32_t> block) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  gpu::GPUFuncOp kernel = lanes.kernel;
   lowered = gpu::GPUFuncOp::create(b, kernel.getName(),
                                    b.getFunctionType(parameterTypes, {}));
   for (NamedAttribute attr : kernel->getAttrs())
@@ -358,29 +343,65 @@ LogicalResult KernelSignature::expand() {
         divided.producers += int64_t(team.getWarps());
     });
     lowered->setAttr(KVBufferDialect::kScheduleAttr,
-                     ScheduleAttr::get(context, Schedule::of(divided)));
+                     ScheduleAttr::get(b.getContext(), Schedule::of(divided)));
   }
   // What registers there are to hand out follows from it.
   if (kernel.getKnownBlockSizeAttr() || lanes.machine.hasRings())
     lowered.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr(block));
   b.setInsertionPointToStart(&lowered.getBody().front());
-  for (auto [i, map] : llvm::enumerate(tensorMaps))
-    map.second = lowered.getArgument(ordinary + i);
-  for (auto [i, name] : llvm::enumerate(launchNames))
-    launchSizes[name] =
-        lanes.toIndex(lowered.getArgument(ordinary + tensorMaps.size() + i));
-  for (auto [i, entry] : llvm::enumerate(launchValues))
-    entry.second = lanes.toIndex(lowered.getArgument(
-        ordinary + tensorMaps.size() + launchNames.size() + i));
+}
+
+void KernelSignature::bindParameters() {
+  // Those of arguments, then what describeNeeds adds.
+  auto next = lowered.getArguments().begin() + slots.size();
+  for (auto &map : tensorMaps)
+    map.second = *next++;
+  for (StringRef name : launchNames)
+    launchSizes[name] = lanes.toIndex(*next++);
+  for (auto &entry : launchValues)
+    entry.second = lanes.toIndex(*next++);
   if (counts)
     counter = lowered.getArguments().back();
-  for (auto [slot, value] :
-       llvm::zip_equal(slots, lowered.getArguments().take_front(ordinary))) {
+  for (auto [slot, value] : llvm::zip_equal(
+           slots, lowered.getArguments().take_front(slots.size()))) {
     // Sizes come as i32 and are indices in the program.
     Value v =
         value.getType().isInteger(32) ? lanes.toIndex(value) : Value(value);
-    slot.assign(tensors[kernel.getArgument(slot.argument)], v);
+    slot.assign(tensors[slot.argument], v);
   }
+}
+
+LogicalResult KernelSignature::expand() {
+  gpu::GPUFuncOp kernel = lanes.kernel;
+  // The schedule says how many threads a block has; what was launched otherwise
+  // would be another kernel.
+  SmallVector<int32_t> block{int32_t(lanes.blockThreads()), 1, 1};
+  if (auto known = kernel.getKnownBlockSizeAttr();
+      known && known.asArrayRef() != ArrayRef<int32_t>(block))
+    return kernel.emitOpError()
+           << "has known_block_size = " << known << ", but its schedule is for "
+           << block.front() << " threads; expected "
+           << lanes.b.getDenseI32ArrayAttr(block);
+  llvm::StringSet<> names;
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+    if (failed(checkArgument(kernel, i, names)))
+      return failure();
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+    if (failed(describe(i)))
+      return failure();
+  for (auto it = fixedSizes.begin(), e = fixedSizes.end(); it != e;) {
+    auto next = std::next(it);
+    if (ShapedType::isDynamic(it->second))
+      fixedSizes.erase(it);
+    it = next;
+  }
+  fixShapes(tensorList, fixedSizes);
+  if (failed(checkSizes()))
+    return failure();
+  collectNeeds();
+  describeNeeds();
+  createFunction(block);
+  bindParameters();
   return success();
 }
 
@@ -425,7 +446,7 @@ KernelSignature::describeTensorMap(const TensorMapRequest &request) {
   // Columns, rows, and the other dimensions from the innermost on: heads and,
   // where there is one, the batch or block.
   auto cache = dyn_cast<CacheLayout>(request.tensor.getType());
-  int64_t rank = cache ? cacheDimensions(cache).size()
+  int64_t rank = cache ? int64_t(cache.getLeadingDims().size()) + 2
                        : cast<MemRefType>(argument.getType()).getRank();
   SmallVector<int64_t> dims{rank - 1, request.rowDimension},
       box{request.boxCols, request.boxRows};
@@ -468,34 +489,15 @@ Value KernelSignature::tensorMap(const TensorMapRequest &request) const {
 }
 
 void KernelSignature::finish() {
-  ImplicitLocOpBuilder &b = lanes.b;
   gpu::GPUFuncOp kernel = lanes.kernel;
-  auto str = [&](StringRef s) { return b.getStringAttr(s); };
-  NamedAttrList list;
-  list.append("alignment", b.getI64IntegerAttr(lanes.alignment));
-  list.append("args", b.getArrayAttr(parameters));
-  list.append("block", b.getDenseI64ArrayAttr({lanes.blockThreads(), 1, 1}));
-  if (auto sizes = kernel->getAttrOfType<DictionaryAttr>(kSizesAttr)) {
-    SmallVector<NamedAttribute> defaults;
-    for (NamedAttribute size : sizes)
-      if (!fixedSizes.contains(size.getName()))
-        defaults.push_back(
-            {size.getName(), fixSizes(size.getValue(), fixedSizes)});
-    list.append("defaults", b.getDictionaryAttr(defaults));
-  }
-  list.append("dynamic_shared_bytes", b.getI64IntegerAttr(lanes.lds.bytes()));
-  list.append("entry", str(kernel.getName()));
-  if (Attribute grid = kernel->getAttr(KVBufferDialect::kGridAttr))
-    list.append("grid", fixSizes(grid, fixedSizes));
-  lowered->removeAttr(KVBufferDialect::kGridAttr);
-  lowered->removeAttr(kSizesAttr);
-  lowered->setAttr(
-      KVBufferDialect::kKernelAttr,
-      LaunchAttr::get(b.getContext(), list.getDictionary(b.getContext())));
-  lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensorList));
+  int64_t block[] = {lanes.blockThreads(), 1, 1};
+  describeLaunch(
+      lowered,
+      {lanes.alignment, parameters, tensorList, block, lanes.lds.bytes()},
+      fixedSizes);
   if (ArrayRef<Attribute> buffers = lanes.lds.described(); !buffers.empty())
-    lowered->setAttr(kLdsAttr, b.getArrayAttr(buffers));
+    lowered->setAttr(kLdsAttr, lanes.b.getArrayAttr(buffers));
   kernel.erase();
   lowered->setAttr(KVBufferDialect::kPhaseAttr,
-                   PhaseAttr::get(b.getContext(), Phase::Thread));
+                   PhaseAttr::get(lowered.getContext(), Phase::Thread));
 }

@@ -10,7 +10,10 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_KERNELSIGNATURE_H
 
 #include "Lanes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/KernelArguments.h"
 #include "llvm/ADT/StringMap.h"
+#include <functional>
+#include <optional>
 
 namespace kvbuf {
 
@@ -49,6 +52,46 @@ public:
   mlir::Value tileCounter() const { return counter; }
 
 private:
+  struct Argument;
+  /// Puts a parameter's value into what is known of its argument.
+  using Assign = std::function<void(TensorArg &, mlir::Value)>;
+
+  /// A parameter of an argument, with its entry in the manifest.
+  void addParameter(const Argument &argument, mlir::Type type,
+                    ArgumentAttr description, Assign assign);
+  /// `alignment`: bytes that the address and the strides have to be multiples
+  /// of in place of the kernel's.
+  void addPointer(const Argument &argument, mlir::Type element,
+                  const llvm::Twine &tensor, Assign assign,
+                  std::optional<int64_t> alignment = {});
+  /// `limit`: the largest stride that the kernel takes, 0 for any.
+  void addStride(const Argument &argument, const llvm::Twine &tensor,
+                 int64_t dim, int64_t limit, Assign assign);
+  /// The parameters and tensors that an argument becomes: its address and
+  /// strides, the sizes that the program asks for and those that dense caches
+  /// need, and of a cache its tables, lengths, offsets and scales.
+  mlir::LogicalResult describe(unsigned number);
+  void describeStrides(const Argument &argument);
+  mlir::LogicalResult describeSizes(const Argument &argument);
+  void describeIndices(const Argument &argument, size_t number,
+                       const KernelTensor &tensor);
+  void describeScales(const Argument &argument, const KernelTensor &tensor);
+  /// Notes the sizes that an argument's type fixes: they are numbers wherever
+  /// they are asked for.
+  mlir::LogicalResult fixSizes(const Argument &argument);
+
+  /// Whether every size that the program asks for has a name.
+  mlir::LogicalResult checkSizes();
+  /// After the tensors: what copy engines, shared counters and ops need.
+  void collectNeeds();
+  void needSize(llvm::StringRef name);
+  void describeNeeds();
+
+  /// Makes the function, without a body but for its end.
+  void createFunction(llvm::ArrayRef<int32_t> block);
+  /// Puts the parameters' values where the program finds them.
+  void bindParameters();
+
   /// A tensor map's entry among the manifest's arguments.
   ArgumentAttr describeTensorMap(const TensorMapRequest &request);
 
@@ -57,6 +100,16 @@ private:
   llvm::SmallVector<mlir::Type> parameterTypes;
   /// The manifest's arguments and tensors.
   llvm::SmallVector<mlir::Attribute> parameters, tensorList;
+  /// The parameters of arguments, the first of all.
+  struct Slot {
+    mlir::Value argument;
+    Assign assign;
+  };
+  llvm::SmallVector<Slot> slots;
+  /// Sizes of the launch that ops ask for by name, and whether one takes tiles
+  /// from a counter.
+  llvm::SmallVector<llvm::StringRef> launchNames;
+  bool counts = false;
   llvm::DenseMap<mlir::Value, TensorArg> tensors;
   /// Sizes of the manifest that the tensors' types fix.
   llvm::StringMap<int64_t> fixedSizes;

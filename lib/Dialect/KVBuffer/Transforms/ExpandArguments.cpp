@@ -9,6 +9,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TmaTile.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/KernelArguments.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -89,7 +90,6 @@ private:
   /// The largest alignment that an access to argument `i` states, bytes.
   int64_t alignmentOf(unsigned i);
   LogicalResult check();
-  void finish();
 
   gpu::GPUFuncOp kernel, lowered;
   ImplicitLocOpBuilder b;
@@ -110,18 +110,9 @@ LogicalResult Expansion::check() {
            << "', the blocks of a launch in each dimension; its arguments "
               "cannot become parameters without it";
   llvm::StringSet<> names;
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    auto name =
-        kernel.getArgAttrOfType<StringAttr>(i, KVBufferDialect::kNameAttr);
-    if (!name)
-      return kernel.emitOpError()
-             << "argument " << i << " has no '" << KVBufferDialect::kNameAttr
-             << "', the name of its tensor";
-    if (!names.insert(name.getValue()).second)
-      return kernel.emitOpError()
-             << "has two arguments with '" << KVBufferDialect::kNameAttr
-             << "' = " << name;
-  }
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
+    if (failed(checkArgumentName(kernel, i, names)))
+      return failure();
   return success();
 }
 
@@ -230,34 +221,19 @@ FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
 
 FailureOr<Value> Expansion::memrefArgument(unsigned i, StringRef name,
                                            MemRefType type) {
-  SmallVector<Attribute> shape;
-  Attribute given = kernel.getArgAttr(i, KVBufferDialect::kShapeAttr);
-  auto list = dyn_cast_or_null<ArrayAttr>(given);
-  if (given && (!list || int64_t(list.size()) != type.getRank()))
-    return kernel.emitOpError()
-           << "argument " << i << " has '" << KVBufferDialect::kShapeAttr
-           << "' = " << given << "; expected an array of " << type.getRank()
-           << " names, numbers or expressions";
-  for (auto [d, extent] : llvm::enumerate(type.getShape())) {
-    auto number = list ? dyn_cast<IntegerAttr>(list[d]) : IntegerAttr();
-    if (number && !ShapedType::isDynamic(extent) && number.getInt() != extent)
-      return kernel.emitOpError()
-             << "argument " << i << " has '" << KVBufferDialect::kShapeAttr
-             << "' = " << given << ", whose dimension " << d
-             << " differs from that of " << type;
+  FailureOr<SmallVector<Attribute>> shape = shapeOf(kernel, i);
+  if (failed(shape))
+    return failure();
+  for (auto [extent, entry] : llvm::zip_equal(type.getShape(), *shape))
     if (!ShapedType::isDynamic(extent))
-      shape.push_back(b.getI64IntegerAttr(extent));
-    else if (number)
-      shape.push_back(b.getI64IntegerAttr(number.getInt()));
-    else
-      shape.push_back(list ? list[d] : b.getStringAttr(name + "." + Twine(d)));
-  }
+      entry = b.getI64IntegerAttr(extent);
   StringRef access = scratchOf(i);
   if (access == "counter" && !type.getElementType().isInteger(32))
     return kernel.emitOpError() << "argument " << i << " is a counter of type "
                                 << type << "; expected elements i32";
-  return tensor(name, type, shape, access.empty() ? accessOf(i).name() : access,
-                alignmentOf(i), holdsCacheRows(kernel.getArgument(i)));
+  return tensor(name, type, *shape,
+                access.empty() ? accessOf(i).name() : access, alignmentOf(i),
+                holdsCacheRows(kernel.getArgument(i)));
 }
 
 /// A memref of these sizes with strides of its own.
@@ -270,70 +246,33 @@ static MemRefType stridedType(ArrayRef<int64_t> sizes, Type element) {
 
 FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
                                           CacheLayout layout) {
-  auto shapeOf = [&](ArrayRef<CacheDim> dims, SmallVector<int64_t> &sizes) {
-    SmallVector<Attribute> shape;
-    for (const CacheDim &dim : dims) {
-      sizes.push_back(dim.size);
-      Attribute extent =
-          b.getStringAttr(sizeOfCache(kernel.getArgument(i), dim.name));
-      if (!ShapedType::isDynamic(dim.size))
-        extent = b.getI64IntegerAttr(dim.size);
-      else if (dim.plus)
-        extent = SizeAttr::of(b.getContext(), "sum",
-                              {extent, b.getI64IntegerAttr(dim.plus)});
-      shape.push_back(extent);
-    }
-    return shape;
-  };
-  auto append = [&](SmallVector<int64_t> &sizes, SmallVector<Attribute> &shape,
-                    int64_t size) {
-    sizes.push_back(size);
-    shape.push_back(b.getI64IntegerAttr(size));
-  };
   if (StringRef access = scratchOf(i); !access.empty())
     return kernel.emitOpError()
            << "argument " << i << " is a cache and a " << access
            << ", which the launch provides; expected a memref";
-  SmallVector<int64_t> sizes;
-  SmallVector<Attribute> shape = shapeOf(layout.getLeadingDims(), sizes);
-  append(sizes, shape, layout.getHeads());
-  append(sizes, shape, layout.getCacheDepth());
+  KernelCache cache = tensorsOf(kernel, i, layout);
+  auto add = [&](const KernelTensor &part, StringRef access,
+                 int64_t alignment = 1, bool holdsRows = false) {
+    return tensor(part.name, stridedType(part.sizes, part.element), part.shape,
+                  access, alignment, holdsRows);
+  };
   // Of another dialect's cache no runtime knows what its tensors mean.
-  FailureOr<Value> data = tensor(
-      name, stridedType(sizes, layout.getElementType()), shape,
-      accessOf(i).name(), alignmentOf(i), /*holdsRows=*/isa<CacheType>(layout));
+  FailureOr<Value> data = add(cache.data, accessOf(i).name(), alignmentOf(i),
+                              /*holdsRows=*/isa<CacheType>(layout));
   if (failed(data))
     return failure();
   SmallVector<Value> indices;
-  Type word = indexTypeOf(kernel, i);
-  for (const CacheTensor &table : layout.getIndexTensors()) {
-    SmallVector<int64_t> sizes;
-    SmallVector<Attribute> shape = shapeOf(table.dims, sizes);
-    FailureOr<Value> value = tensor((name + "." + table.name).str(),
-                                    stridedType(sizes, word), shape, "read");
+  for (const KernelTensor &table : cache.indices) {
+    FailureOr<Value> value = add(table, "read");
     if (failed(value))
       return failure();
     indices.push_back(*value);
   }
   Value scales;
-  if (Type type = layout.getScaleType()) {
-    SmallVector<int64_t> sizes;
-    SmallVector<Attribute> shape;
-    if (layout.getGranularity() > 0)
-      shape = shapeOf(layout.getLeadingDims(), sizes);
-    if (layout.getGranularity() != kPerTensor)
-      append(sizes, shape, layout.getHeads());
-    if (layout.getGranularity() > 0)
-      append(sizes, shape,
-             llvm::divideCeilSigned(layout.getHeadSize(),
-                                    layout.getGranularity()));
-    if (sizes.empty())
-      append(sizes, shape, 1);
+  if (cache.scales) {
     Access access = accessOf(i, /*scales=*/true);
     access.reads = true;
-    FailureOr<Value> value =
-        tensor((name + ".scales").str(), stridedType(sizes, type), shape,
-               access.name());
+    FailureOr<Value> value = add(*cache.scales, access.name());
     if (failed(value))
       return failure();
     scales = *value;
@@ -425,25 +364,6 @@ int64_t Expansion::alignmentOf(unsigned i) {
   return bytes;
 }
 
-void Expansion::finish() {
-  NamedAttrList list;
-  // Each tensor says for itself what it has to keep to.
-  list.append("alignment", b.getI64IntegerAttr(2));
-  list.append("args", b.getArrayAttr(descriptions));
-  list.append("block", b.getDenseI64ArrayAttr(SmallVector<int64_t>(
-                           kernel.getKnownBlockSizeAttr().asArrayRef())));
-  list.append("dynamic_shared_bytes", b.getI64IntegerAttr(0));
-  list.append("entry", b.getStringAttr(kernel.getName()));
-  list.append("grid", kernel->getAttr(KVBufferDialect::kGridAttr));
-  lowered->removeAttr(KVBufferDialect::kGridAttr);
-  if (Attribute sizes = lowered->removeAttr(kSizesAttr))
-    list.append("defaults", sizes);
-  lowered->setAttr(
-      KVBufferDialect::kKernelAttr,
-      LaunchAttr::get(b.getContext(), list.getDictionary(b.getContext())));
-  lowered->setAttr(KVBufferDialect::kTensorsAttr, b.getArrayAttr(tensors));
-}
-
 LogicalResult Expansion::run() {
   if (failed(check()))
     return failure();
@@ -494,7 +414,10 @@ LogicalResult Expansion::run() {
   lowered.getBody().getBlocks().splice(
       lowered.getBody().end(), kernel.getBody().getBlocks(),
       std::next(kernel.getBody().begin()), kernel.getBody().end());
-  finish();
+  SmallVector<int64_t> block(kernel.getKnownBlockSizeAttr().asArrayRef());
+  // Each tensor says for itself what it has to keep to.
+  describeLaunch(lowered, {/*alignment=*/2, descriptions, tensors, block},
+                 /*fixedSizes=*/{});
   kernel.erase();
   return success();
 }
