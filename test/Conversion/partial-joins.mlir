@@ -80,3 +80,50 @@ gpu.module @work {
   }
 }
 }
+
+// -----
+
+// Of 256 columns a lane has registers for one partial result at a time: it joins 128
+// after the other, two at once. Eight rows lie together, block of 16 columns by block,
+// 128 words each, and maxima and sums behind all rows: a warp's load is one piece of
+// memory.
+#schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 64, warps = 1, mma_shape = [16, 8, 16]>
+!acc = !kvbuffer.fragment<16x256xf32, acc>
+!row = !kvbuffer.fragment<16x1xf32, row>
+
+module attributes {gpu.container_module, kvbuffer.target = "sm_80"} {
+gpu.module @work {
+  // CHECK-LABEL: gpu.func @wide
+  // CHECK-COUNT-2: scf.for
+  // CHECK-NOT: scf.for
+  // CHECK: gpu.return
+  // ABSENT-LABEL: gpu.func @wide
+  // ABSENT: scf.for
+  // ABSENT: %[[PAIRS:.*]] = arith.constant 4096 : index
+  // ABSENT-NEXT: arith.addi %{{.*}}, %[[PAIRS]] : index
+  // ABSENT: vector.load {{.*}} vector<2xf32>
+  // ABSENT: %[[ROWS:.*]] = arith.constant 8 : i32
+  // ABSENT-NEXT: arith.divui %[[ROW:.*]], %[[ROWS]] : i32
+  // ABSENT-NEXT: arith.constant 2048 : i32
+  // ABSENT: %[[IN_EIGHT:.*]] = arith.remui %[[ROW]], %[[ROWS]] : i32
+  // ABSENT-NEXT: %[[BLOCK:.*]] = arith.constant 16 : i32
+  // ABSENT-NEXT: arith.muli %[[IN_EIGHT]], %[[BLOCK]] : i32
+  // ABSENT: vector.load {{.*}} vector<4xf32>
+  // ABSENT-NEXT: %[[NEXT:.*]] = arith.constant 128 : index
+  // ABSENT-NEXT: arith.addi %{{.*}}, %[[NEXT]] : index
+  // ABSENT-NEXT: vector.load {{.*}} vector<4xf32>
+  // ABSENT-COUNT-30: vector.load {{.*}} vector<4xf32>
+  // ABSENT-NOT: vector.load {{.*}} vector<4xf32>
+  // ABSENT: scf.yield
+  gpu.func @wide(%parts: memref<9x16x260xf32> {kvbuffer.name = "parts", kvbuffer.access = "workspace"})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %y = gpu.block_id y
+    %a, %m, %l = kvbuffer.partial_join %parts[%c0] of %y step 1 valid(%c16) {columns = array<i64: 1, 8, 2, 4>, scale = 0.5 : f32} : memref<9x16x260xf32> -> !acc, !row
+    kvbuffer.partial_store %a, %m, %l into %parts[%c8] valid(%c16) {columns = array<i64: 1, 8, 2, 4>} : !acc, !row, memref<9x16x260xf32>
+    gpu.return
+  }
+}
+}

@@ -26,6 +26,11 @@ using namespace kvbuf;
 /// Partial results on their way to a lane at a time, at most.
 static constexpr int64_t kMostAtOnce = 16;
 
+/// Those that are, at least, where a lane has registers for fewer of all its
+/// columns: it then joins some columns after others. One by one, each waits for
+/// the one before it. (Not more: what is past the last one is read, too.)
+static constexpr int64_t kFewestAtOnce = 2;
+
 /// The most that a number of partial results can be, where the program says it.
 static std::optional<int64_t> mostOf(Value count) {
   IntegerAttr known;
@@ -66,9 +71,16 @@ public:
 private:
   using State = SoftmaxState;
 
+  /// Joins all partial results of the columns of `cols` atoms from `firstCol`
+  /// on.
+  State joinColumns();
   /// Joins the first of `left` partial results, `atOnce` at most, of which the
   /// first is at `base`, with what those before them have come to, if any.
   State joinNext(Value base, Value left, const State *before);
+  /// Sets how many partial results are on their way at a time, of `cols` atoms.
+  void chooseAtOnce();
+  /// The lane's words of row part `i` that are of the columns being joined.
+  SmallVector<Words> wordsOf(unsigned i);
   /// One row part: the factors of the lane's partial results and what the row
   /// comes to.
   struct Row {
@@ -86,7 +98,9 @@ private:
   FragmentType type;
   const FragmentLayout &atom;
   RowMemory memory;
-  int64_t width, room, cols;
+  int64_t room;
+  /// Atoms side by side that are joined together, and the first of them.
+  int64_t cols, firstCol = 0;
   unsigned rowParts;
   /// Rows of the lane.
   unsigned rows = 0;
@@ -109,33 +123,21 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
       atom(lower.layouts.of(type)), memory(std::move(memory)),
       cols(atom.atomCols(type)), rowParts(atom.rowParts().size()) {
   auto parts = cast<MemRefType>(op.getParts().getType());
-  width = parts.getShape().back();
   room = parts.getShape().end()[-2];
   SmallVector<Type> types;
   lower.laneTypes(op.getMax().getType(), types);
   rows = types.size();
-  // As many as half of the registers hold that a lane has where all blocks run
-  // for which there is LDS. Keys in pages of one token need that many: with
-  // eight partial results at a time, 194 registers, their blocks came in two
-  // turns (docs/decode.md).
-  int64_t registers = 0;
-  for (unsigned i = 0; i < rows; ++i)
-    if (!isPastRow(i))
-      registers += cols * atom.registers() / rowParts;
-  int64_t fit = llvm::divideCeil(registersOf(lower.target, lower.lds.bytes(),
-                                             lower.blockThreads()),
-                                 2) /
-                std::max<int64_t>(registers, 1);
-  atOnce = std::clamp<int64_t>(llvm::bit_floor(uint64_t(fit)), 1, kMostAtOnce);
   most = mostOf(op.getCount());
-  if (most)
-    atOnce = std::min<int64_t>(atOnce,
-                               llvm::PowerOf2Ceil(std::max<int64_t>(*most, 1)));
-  // Accumulators stay from one time to the next; half of the rest holds what is
-  // on its way.
-  int64_t ofRow = std::max<int64_t>(1, atOnce * registers / std::max(rows, 1u));
-  int64_t free = int64_t(lower.target.registersPerLane) - registers;
-  rowsAtOnce = std::clamp<int64_t>(free / (2 * ofRow), 1, std::max(rows, 1u));
+  chooseAtOnce();
+  // Words that move together are of one part.
+  int64_t together = std::max<int64_t>(
+      1, (int64_t(1) << op.getColumns().value_or(ArrayRef<int64_t>()).size()) /
+             atom.cols);
+  if (atOnce < kFewestAtOnce && (!most || *most > atOnce))
+    while (atOnce < kFewestAtOnce && cols % (2 * together) == 0) {
+      cols /= 2;
+      chooseAtOnce();
+    }
   ArrayRef<unsigned> bits = atom.reductionBits();
   sharers = std::min(int64_t(1) << bits.size(), atOnce);
   own = atOnce / sharers;
@@ -162,6 +164,40 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   stride = mul(b, place, lower.index(op.getStep()));
 }
 
+void PartialJoin::chooseAtOnce() {
+  // As many as half of the registers hold that a lane has where all blocks run
+  // for which there is LDS. Keys in pages of one token need that many: with
+  // eight partial results at a time, 194 registers, their blocks came in two
+  // turns (docs/decode.md).
+  int64_t registers = 0;
+  for (unsigned i = 0; i < rows; ++i)
+    if (!isPastRow(i))
+      registers += cols * atom.registers() / rowParts;
+  int64_t fit = llvm::divideCeil(registersOf(lower.target, lower.lds.bytes(),
+                                             lower.blockThreads()),
+                                 2) /
+                std::max<int64_t>(registers, 1);
+  atOnce = std::clamp<int64_t>(llvm::bit_floor(uint64_t(fit)), 1, kMostAtOnce);
+  if (most)
+    atOnce = std::min<int64_t>(atOnce,
+                               llvm::PowerOf2Ceil(std::max<int64_t>(*most, 1)));
+  // Accumulators stay from one time to the next; half of the rest holds what is
+  // on its way.
+  int64_t ofRow = std::max<int64_t>(1, atOnce * registers / std::max(rows, 1u));
+  int64_t free = int64_t(lower.target.registersPerLane) - registers;
+  rowsAtOnce = std::clamp<int64_t>(free / (2 * ofRow), 1, std::max(rows, 1u));
+}
+
+SmallVector<Words> PartialJoin::wordsOf(unsigned i) {
+  // Counted from the first vector of those joined.
+  SmallVector<Words> words =
+      memory.of(int64_t(i / rowParts) * cols - firstCol, i % rowParts);
+  llvm::erase_if(words, [&](const Words &some) {
+    return some.atom < firstCol || some.atom >= firstCol + cols;
+  });
+  return words;
+}
+
 bool PartialJoin::isPastRow(unsigned i) {
   return atom.rowWarps == 1 &&
          isPast(op.getValid(), room,
@@ -174,7 +210,6 @@ PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
   Value isRow =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, validRows);
   r = arith::MinSIOp::create(b, r, lastRow);
-  Value line = add(b, base, mul(b, lower.toIndex(r), lower.index(width)));
   Value last = arith::SubIOp::create(b, left, lower.i32(1));
   // Those past the last one are read as the last one, which is there, and do
   // not count: no branch keeps loads from being in flight together.
@@ -183,13 +218,13 @@ PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
   };
   Value lowest = lower.f32(-std::numeric_limits<double>::infinity()),
         zero = lower.f32(0);
-  Value pairs = add(b, line, lower.index(type.getCols()));
+  Value pairs = add(b, base, memory.pairOf(lower, r));
   auto pairType = VectorType::get({2}, b.getF32Type());
   for (int64_t t = 0; t < own; ++t) {
     Value n = add(b, number, lower.i32(t * sharers));
     Value pair = vector::LoadOp::create(
         b, pairType, in, ValueRange{add(b, pairs, offsetOf(n))},
-        /*nontemporal=*/false, alignOf(2, width));
+        /*nontemporal=*/false, memory.pairAlignment());
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, n, left);
     exists = arith::AndIOp::create(b, exists, isRow);
     // A row may have more lanes than there are partial results.
@@ -210,16 +245,16 @@ PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
                                 lower.gridCol(atom), lower.i32(0)));
     loaded.sums.push_back(arith::SelectOp::create(b, exists, part(1), zero));
   }
-  Value from = add(b, line, memory.lane);
+  Value from = add(b, base, add(b, memory.lineOf(lower, r), memory.lane));
   auto many = VectorType::get({memory.atOnce}, b.getF32Type());
-  SmallVector<Words> ofRow = memory.of(i / rowParts * cols, i % rowParts);
+  SmallVector<Words> ofRow = wordsOf(i);
   for (int64_t p = 0; p < atOnce; ++p) {
     Value at = p == 0 ? from : add(b, from, offsetOf(lower.i32(p)));
     Values &words = loaded.words.emplace_back();
     for (const Words &next : ofRow)
       words.push_back(vector::LoadOp::create(
           b, many, in, ValueRange{add(b, at, lower.index(next.at))},
-          /*nontemporal=*/false, alignOf(memory.atOnce, width)));
+          /*nontemporal=*/false, memory.alignment()));
   }
   return loaded;
 }
@@ -279,7 +314,7 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
     joined.max.push_back(top);
     joined.sum.push_back(sum);
 
-    SmallVector<Words> ofRow = memory.of(i / rowParts * cols, i % rowParts);
+    SmallVector<Words> ofRow = wordsOf(i);
     auto accOf = [&](std::pair<int64_t, int64_t> place) -> Value & {
       return elements[place.first][place.second];
     };
@@ -334,6 +369,24 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
 }
 
 void PartialJoin::emit() {
+  int64_t all = atom.atomCols(type);
+  size_t grid = rows / rowParts;
+  State joined;
+  joined.acc.resize(grid * all);
+  for (firstCol = 0; firstCol < all; firstCol += cols) {
+    State some = joinColumns();
+    for (size_t row = 0; row < grid; ++row)
+      llvm::copy(ArrayRef(some.acc).slice(row * cols, cols),
+                 joined.acc.begin() + row * all + firstCol);
+    joined.max = some.max;
+    joined.sum = some.sum;
+  }
+  lower.set(op.getAcc(), joined.acc);
+  lower.set(op.getMax(), joined.max);
+  lower.set(op.getSum(), joined.sum);
+}
+
+PartialJoin::State PartialJoin::joinColumns() {
   Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
   Value count = lower.single(op.getCount());
   State joined;
@@ -373,9 +426,7 @@ void PartialJoin::emit() {
     }
     joined = stateOf(loop.getResults());
   }
-  lower.set(op.getAcc(), joined.acc);
-  lower.set(op.getMax(), joined.max);
-  lower.set(op.getSum(), joined.sum);
+  return joined;
 }
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialJoinOp op) {

@@ -26,6 +26,8 @@ using namespace kvbuf;
 
 /// Words of 32 bits that a lane moves at once, at most.
 static constexpr int64_t kWidest = 4;
+/// Rows that lie together: as many as lanes of a warp move at once.
+static constexpr int64_t kRowsTogether = 8;
 
 //===----------------------------------------------------------------------===//
 // Rows in memory
@@ -39,9 +41,49 @@ int64_t RowMemory::placeOf(int64_t col) const {
   return place;
 }
 
+int64_t RowMemory::offsetOf(int64_t place) const {
+  if (!together)
+    return place;
+  return place / block * (block * kRowsTogether) + place % block;
+}
+
+Value RowMemory::lineOf(Lanes &lower, Value r) const {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (!together)
+    return mul(b, lower.toIndex(r), lower.index(width));
+  Value rows = lower.i32(kRowsTogether);
+  Value first = mul(b, arith::DivUIOp::create(b, r, rows),
+                    lower.i32(kRowsTogether * cols));
+  return lower.toIndex(add(
+      b, first, mul(b, arith::RemUIOp::create(b, r, rows), lower.i32(block))));
+}
+
+Value RowMemory::pairOf(Lanes &lower, Value r) const {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (!together)
+    return add(b, lineOf(lower, r), lower.index(cols));
+  return add(b, mul(b, lower.toIndex(r), lower.index(2)),
+             lower.index(room * cols));
+}
+
+llvm::Align RowMemory::alignment() const {
+  return llvm::Align(
+      4 * std::gcd(std::gcd(atOnce, together ? block : width), kWidest));
+}
+
+llvm::Align RowMemory::pairAlignment() const {
+  return llvm::Align(
+      4 * std::gcd(std::gcd(int64_t(2), together ? 2 : width), kWidest));
+}
+
 RowMemory::RowMemory(Lanes &lower, FragmentType type,
-                     const FragmentLayout &atom, ArrayRef<int64_t> columns)
-    : columns(columns), parts(atom.rowParts().size()) {
+                     const FragmentLayout &atom, ArrayRef<int64_t> columns,
+                     int64_t room, int64_t width)
+    : columns(columns), block(int64_t(1) << columns.size()), room(room),
+      width(width), cols(type.getCols()),
+      together(block >= 2 * kWidest && room % kRowsTogether == 0 &&
+               cols % block == 0 && width >= cols + 2),
+      parts(atom.rowParts().size()) {
   ImplicitLocOpBuilder &b = lower.b;
   for (int64_t j = 0; j < atom.atomCols(type); ++j)
     for (int64_t reg = 0; reg < atom.registers(); ++reg)
@@ -53,8 +95,6 @@ RowMemory::RowMemory(Lanes &lower, FragmentType type,
   SmallVector<int64_t> basis;
   for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
     basis.push_back(placeOf(atom.layout.basis("lane", bit, "col")));
-  Value place = lower.addColPart(atom, type, emitLinear(b, lower.lane, basis));
-  lane = lower.toIndex(place);
   // As many as stand side by side, for every lane and row.
   auto fits = [&](int64_t many) {
     for (const SmallVector<Words> &words : parts)
@@ -68,13 +108,22 @@ RowMemory::RowMemory(Lanes &lower, FragmentType type,
   atOnce = kWidest;
   while (!fits(atOnce))
     atOnce /= 2;
+  // Bits of places are bits of offsets.
+  for (int64_t &place : basis)
+    place = offsetOf(place);
+  Value offset = emitLinear(b, lower.lane, basis);
+  if (atom.colWarps > 1)
+    offset = add(
+        b, offset,
+        mul(b, lower.gridCol(atom), lower.i32(offsetOf(atom.warpCols(type)))));
+  lane = lower.toIndex(offset);
 }
 
 SmallVector<Words> RowMemory::of(int64_t first, unsigned part) const {
   SmallVector<Words> all;
   for (auto [i, word] : llvm::enumerate(parts[part])) {
     if (i % atOnce == 0)
-      all.push_back({{}, word.at});
+      all.push_back({{}, offsetOf(word.at), word.registers.front().first});
     auto [vector, reg] = word.registers.front();
     all.back().registers.push_back({first + vector, reg});
   }
@@ -94,15 +143,11 @@ bool kvbuf::isPast(Value valid, int64_t room, int64_t offset) {
          (matchPattern(valid, m_Constant(&rows)) && offset >= rows.getInt());
 }
 
-llvm::Align kvbuf::alignOf(int64_t run, int64_t width) {
-  return llvm::Align(4 * std::gcd(std::gcd(run, width), int64_t(4)));
-}
-
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialStoreOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
-  int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
+  int64_t room = parts.getShape().end()[-2];
   const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   const Values acc = lower.get(op.getAcc()), max = lower.get(op.getMax());
@@ -131,8 +176,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialStoreOp op) {
         /*withElseRegion=*/false);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(valid.thenBlock());
-    Value inPart = mul(b, lower.toIndex(r), lower.index(width));
-    Value line = add(b, base, inPart);
+    Value inPart = memory->lineOf(lower, r);
     Value from = add(b, base, add(b, inPart, memory->lane));
     auto many = VectorType::get({memory->atOnce}, b.getF32Type());
     for (const Words &words : memory->of(i / rowParts * cols, i % rowParts)) {
@@ -142,15 +186,15 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialStoreOp op) {
       vector::StoreOp::create(
           b, vector::FromElementsOp::create(b, many, values), out,
           ValueRange{add(b, from, lower.index(words.at))},
-          /*nontemporal=*/false, alignOf(memory->atOnce, width));
+          /*nontemporal=*/false, memory->alignment());
     }
     auto first = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
     b.setInsertionPointToStart(first.thenBlock());
     auto pair = VectorType::get({2}, b.getF32Type());
     vector::StoreOp::create(
         b, vector::FromElementsOp::create(b, pair, ValueRange{top, sum[i]}),
-        out, ValueRange{add(b, line, lower.index(type.getCols()))},
-        /*nontemporal=*/false, alignOf(2, width));
+        out, ValueRange{add(b, base, memory->pairOf(lower, r))},
+        /*nontemporal=*/false, memory->pairAlignment());
   }
   return success();
 }
@@ -159,7 +203,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
-  int64_t width = parts.getShape().back(), room = parts.getShape().end()[-2];
+  int64_t room = parts.getShape().end()[-2];
   const FragmentLayout &atom = lower.layouts.of(type);
   int64_t cols = atom.atomCols(type);
   Value in = lower.flat(lower.signature.tensor(op.getParts()).data);
@@ -205,15 +249,14 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
         add(b, row, lower.i32(atom.rowOffset(i / rowParts, i % rowParts)));
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, r, rows);
     // The same for all partial results that are loaded side by side.
-    Value inPart = mul(b, lower.toIndex(arith::MinSIOp::create(b, r, lastRow)),
-                       lower.index(width));
-    Value line = add(b, base, inPart);
+    Value read = arith::MinSIOp::create(b, r, lastRow);
+    Value inPart = memory->lineOf(lower, read);
     Value from = add(b, base, add(b, inPart, memory->lane));
     auto many = VectorType::get({memory->atOnce}, b.getF32Type());
     for (const Words &words : memory->of(i / rowParts * cols, i % rowParts)) {
       Value loaded = vector::LoadOp::create(
           b, many, in, ValueRange{add(b, from, lower.index(words.at))},
-          /*nontemporal=*/false, alignOf(memory->atOnce, width));
+          /*nontemporal=*/false, memory->alignment());
       // A merge multiplies it by 0, but the row that was read instead may be
       // infinite.
       loaded = arith::SelectOp::create(
@@ -224,8 +267,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
     }
     Value pair = vector::LoadOp::create(
         b, VectorType::get({2}, b.getF32Type()), in,
-        ValueRange{add(b, line, lower.index(type.getCols()))},
-        /*nontemporal=*/false, alignOf(2, width));
+        ValueRange{add(b, base, memory->pairOf(lower, read))},
+        /*nontemporal=*/false, memory->pairAlignment());
     max.push_back(arith::SelectOp::create(
         b, exists, vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{0}),
         lowest));

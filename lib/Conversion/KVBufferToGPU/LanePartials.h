@@ -25,14 +25,28 @@ struct SoftmaxState {
 struct Words {
   llvm::SmallVector<std::pair<int64_t, int64_t>> registers;
   int64_t at;
+  /// The first of their atoms.
+  int64_t atom = 0;
 };
 
-/// How lanes access the rows of a partial result.
+/// How lanes access the rows of a partial result. Where columns have an order
+/// of their own, so have rows, if there is room for a multiple of eight: the
+/// blocks of columns of eight rows lie side by side, before those of the next
+/// columns, and what a warp moves at once is one piece of memory. (Rows one
+/// after the other take half a sector more at each end of a piece.)
 class RowMemory {
 public:
-  /// `columns`: the column at each bit of a place in a row.
+  /// `columns`: the column at each bit of a place in a row; `room`, `width`:
+  /// the memory's rows and words of each, as its type says them.
   RowMemory(Lanes &lower, FragmentType type, const FragmentLayout &atom,
-            llvm::ArrayRef<int64_t> columns);
+            llvm::ArrayRef<int64_t> columns, int64_t room, int64_t width);
+
+  /// Where words of row `r`, i32, begin, and where its maximum and sum lie.
+  mlir::Value lineOf(Lanes &lower, mlir::Value r) const;
+  mlir::Value pairOf(Lanes &lower, mlir::Value r) const;
+  /// What words, and a maximum and a sum, are aligned to.
+  llvm::Align alignment() const;
+  llvm::Align pairAlignment() const;
 
   /// What depends on the lane.
   mlir::Value lane;
@@ -43,8 +57,14 @@ public:
 
 private:
   int64_t placeOf(int64_t col) const;
+  /// Where a place of a row is from the row's first one on.
+  int64_t offsetOf(int64_t place) const;
 
   llvm::ArrayRef<int64_t> columns;
+  /// Places of a block of columns; the memory's rows, words of each, columns.
+  int64_t block, room, width, cols;
+  /// Whether rows lie together.
+  bool together;
   /// The words of each row part, one by one, by place: of vectors from 0 on.
   llvm::SmallVector<llvm::SmallVector<Words>> parts;
 };
@@ -52,9 +72,6 @@ private:
 /// Whether a row part that begins at row `offset` has no valid row in any lane:
 /// the memory has no room for it, or the program says how many there are.
 bool isPast(mlir::Value valid, int64_t room, int64_t offset);
-
-/// What runs of columns are aligned to in a tensor of rows of `width`.
-llvm::Align alignOf(int64_t run, int64_t width);
 
 /// How lanes access what an op stores or loads; an error at the op if its order
 /// of columns does not fit.
@@ -69,7 +86,9 @@ mlir::FailureOr<RowMemory> rowMemory(Lanes &lower, OpTy op,
     return op.emitOpError()
            << "has columns in an order of " << block << " of them; a warp has "
            << own << ", expected a multiple";
-  return RowMemory(lower, type, atom, columns);
+  llvm::ArrayRef<int64_t> shape =
+      mlir::cast<mlir::MemRefType>(op.getParts().getType()).getShape();
+  return RowMemory(lower, type, atom, columns, shape.end()[-2], shape.back());
 }
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
