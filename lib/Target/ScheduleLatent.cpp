@@ -49,10 +49,7 @@ static bool chooseLatentRoles(const TargetInfo &target,
   choice.warps = choice.producers = target.warpsPerMatrixGroup;
   choice.producerRegisters = 24;
   choice.consumerRegisters = 160;
-  // Rows of small pages are copied by two warps each, queries are not: these
-  // cannot go through the same slots.
-  constexpr int64_t boxRows = 8;
-  choice.qInRegs = request.pageSize % boxRows == 0;
+  choice.qInRegs = true;
   TileOperands operands{request.headSize,   request.valueHeadSize,
                         request.queryBytes, request.cacheBytes,
                         request.cacheBytes, /*latent=*/true};

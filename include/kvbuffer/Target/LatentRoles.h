@@ -42,6 +42,13 @@ struct LatentRoles {
   /// Lanes of a warp.
   int64_t waveSize;
 
+  /// Whether tiles come in boxes, as queries do, and not row by row;
+  /// `pageSize`: 0 without pages.
+  static bool copiesBoxes(int64_t pageSize) {
+    constexpr int64_t boxRows = 8;
+    return pageSize % boxRows == 0;
+  }
+
   static LatentRoles of(const Schedule &schedule, const TileOperands &operands,
                         const TargetInfo &target) {
     LatentRoles roles;

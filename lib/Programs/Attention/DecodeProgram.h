@@ -154,7 +154,13 @@ private:
   /// What teams compute (DecodeRoles.cpp).
   void buildRoles();
   struct Roles;
+  struct RolePart;
   struct RolePiece;
+  /// Columns of the piece's queries in DRAM.
+  mlir::Value queryTile(int64_t first, int64_t cols);
+  /// The first `cols` columns of a part of the piece's queries, in registers.
+  mlir::Value takeQueries(const RolePart &part, const RolePiece &own,
+                          int64_t cols);
   /// The block's split of a sequence; whether it has one is its `isMine`.
   RolePiece splitOfRoles();
   /// Lets a team compute `build` for each of the block's pieces: its split, or

@@ -36,20 +36,22 @@ using namespace kvbuf;
 static constexpr llvm::StringLiteral kScores = "scores", kLeft = "left",
                                      kRight = "right", kLoad = "load";
 
-namespace {
 /// Some columns of a row of keys, with slots of their own.
-struct Part {
+struct DecodeProgram::RolePart {
   int64_t first, cols;
   TypedValue<RingType> ring;
   /// Fillings before the first tile of a piece: queries that pass through.
   int64_t before = 0;
 };
-} // namespace
 
 /// What the teams of a block share.
 struct DecodeProgram::Roles {
   LatentRoles sizes;
-  SmallVector<Part, 3> parts;
+  /// Whether columns of queries that go into registers pass through the slots
+  /// of the parts: copies of small pages, two warps each, and of queries, one
+  /// warp each, cannot go through the same ones.
+  bool queriesBySlots;
+  SmallVector<RolePart, 3> parts;
   TypedValue<RingType> queries, weights;
   /// By what each half's rows are rescaled.
   Value factors[2];
@@ -88,10 +90,10 @@ struct DecodeProgram::RolePiece {
   }
   /// That of the filling of a part that has tile `i`, and of the one before the
   /// first, which queries pass through.
-  Value filling(ImplicitLocOpBuilder &b, const Part &part, Value i) const {
+  Value filling(ImplicitLocOpBuilder &b, const RolePart &part, Value i) const {
     return number(b, i, part.before, part.before);
   }
-  Value ofQueries(ImplicitLocOpBuilder &b, const Part &part) const {
+  Value ofQueries(ImplicitLocOpBuilder &b, const RolePart &part) const {
     return number(b, arith::ConstantIndexOp::create(b, 0), part.before, 0);
   }
   /// That of a half's entry behind those of `i` tiles: a piece ends with maxima
@@ -137,17 +139,23 @@ void DecodeProgram::makeChannels(Roles &roles) {
   CacheType cache = op.getK().getType();
   auto partOf = [&](int64_t first, int64_t cols, int64_t slots,
                     ArrayRef<StringRef> to) {
-    Part part{first, cols,
-              makeRing(schedule.getBN(), cols, cache.getCacheDepth(),
-                       cache.getHeadDimOffset() + first, slots, kLoad, to)};
-    part.before = first < sizes.queries;
+    RolePart part{first, cols,
+                  makeRing(schedule.getBN(), cols, cache.getCacheDepth(),
+                           cache.getHeadDimOffset() + first, slots, kLoad, to)};
+    part.before = roles.queriesBySlots && first < sizes.queries;
     roles.parts.push_back(part);
   };
   roles.queries =
       makeRing(schedule.getBM(), depth - sizes.queries, op.getHeadSize(),
                sizes.queries, /*slots=*/1, kLoad, {kScores});
-  partOf(0, sizes.half, sizes.leftSlots, {kScores, kLeft});
-  partOf(sizes.half, sizes.half, sizes.rightSlots, {kScores, kRight});
+  // Pairs of warps that copy rows take turns by slots, and are better balanced
+  // with the third slot on the right (H200, 64 x 4096 rows in pages of one
+  // token, 128 heads: 142 us, 173 with it on the left).
+  int64_t left = sizes.leftSlots, right = sizes.rightSlots;
+  if (!roles.queriesBySlots)
+    std::swap(left, right);
+  partOf(0, sizes.half, left, {kScores, kLeft});
+  partOf(sizes.half, sizes.half, right, {kScores, kRight});
   partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
   roles.weights = makeRing(schedule.getBM(), schedule.getBN(), schedule.getBN(),
                            0, sizes.weightSlots, kScores, {kLeft, kRight});
@@ -169,6 +177,20 @@ static Value columnsOf(ImplicitLocOpBuilder &b, Value staged, int64_t first,
   return StagedViewOp::create(b, view, staged, 0, first);
 }
 
+Value DecodeProgram::takeQueries(const RolePart &part, const RolePiece &own,
+                                 int64_t cols) {
+  FragmentType type = fragment(schedule.getBM(), cols, element, Role::A);
+  if (!part.before)
+    return TileFragmentOp::create(b, type, queryTile(part.first, cols));
+  Value number = own.ofQueries(b, part);
+  Value staged = RingWaitOp::create(b, part.ring, number);
+  Value q = FragmentLoadOp::create(
+      b, type, staged, 0, 0,
+      DimensionAttr::get(b.getContext(), Dimension::Cols));
+  RingReleaseOp::create(b, part.ring, number);
+  return q;
+}
+
 void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   FragmentType pType = fragment(BM, BN, weights, Role::A);
@@ -176,24 +198,19 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
   Value zero = constant(0), one = constant(1), bn = constant(BN);
   // Columns of one product, by where queries are.
   struct Columns {
-    const Part *part;
+    const RolePart *part;
     int64_t first, cols;
     Value q;
   };
   SmallVector<Columns> columns;
   Value rest = RingWaitOp::create(b, roles.queries, own.piecesBefore);
-  for (const Part &part : roles.parts) {
+  for (const RolePart &part : roles.parts) {
     int64_t end = part.first + part.cols;
     int64_t inRegisters = std::clamp(roles.sizes.queries, part.first, end);
     if (inRegisters > part.first) {
       int64_t cols = inRegisters - part.first;
-      Value number = own.ofQueries(b, part);
-      Value staged = RingWaitOp::create(b, part.ring, number);
-      Value q = FragmentLoadOp::create(
-          b, fragment(BM, cols, element, Role::A), staged, 0, 0,
-          DimensionAttr::get(b.getContext(), Dimension::Cols));
-      RingReleaseOp::create(b, part.ring, number);
-      columns.push_back({&part, part.first, cols, q});
+      columns.push_back(
+          {&part, part.first, cols, takeQueries(part, own, cols)});
     }
     if (end > inRegisters)
       columns.push_back({&part, inRegisters, end - inRegisters, Value()});
@@ -212,10 +229,10 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
     Value i = loop.getInductionVar();
     Value key = keyOf(own, i);
     SmallVector<Value> products;
-    SmallVector<std::pair<const Part *, Value>> read;
+    SmallVector<std::pair<const RolePart *, Value>> read;
     Value staged;
     for (const Columns &some : columns) {
-      const Part &part = *some.part;
+      const RolePart &part = *some.part;
       if (read.empty() || read.back().first != &part) {
         Value number = own.filling(b, part, i);
         staged = RingWaitOp::create(b, part.ring, number);
@@ -265,7 +282,7 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
 void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
                                 unsigned half) {
   int64_t BM = schedule.getBM();
-  const Part &part = roles.parts[half];
+  const RolePart &part = roles.parts[half];
   Value zero = constant(0), one = constant(1);
   auto take = [&](Value i, int64_t after) -> Value {
     return QueueTakeOp::create(b, roles.factors[half],
@@ -330,22 +347,25 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
       });
 }
 
-void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
-  Value zero = constant(0), one = constant(1);
+Value DecodeProgram::queryTile(int64_t first, int64_t cols) {
   // One query row of the heads: rows of the tile are heads.
   auto q = cast<MemRefType>(op.getQ().getType());
   int64_t rank = q.getRank();
   SmallVector<Value> at = rowsAt();
-  at.push_back(zero);
-  auto tile = TileType::get(b.getContext(), schedule.getBM(), op.getHeadSize(),
-                            element, /*page_size=*/0);
-  Value queryTile = DramTileOp::create(b, tile, operand(op.getQ()), at, rows,
-                                       constant(op.getHeadSize()),
-                                       b.getI64IntegerAttr(rank - 2));
-  RingLoadOp::create(b, queryTile, roles.queries, own.piecesBefore);
-  for (const Part &part : roles.parts)
+  at.push_back(constant(first));
+  auto tile = TileType::get(b.getContext(), schedule.getBM(), cols, element,
+                            /*page_size=*/0);
+  return DramTileOp::create(b, tile, operand(op.getQ()), at, rows,
+                            constant(cols), b.getI64IntegerAttr(rank - 2));
+}
+
+void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
+  Value zero = constant(0), one = constant(1);
+  Value tile = queryTile(0, op.getHeadSize());
+  RingLoadOp::create(b, tile, roles.queries, own.piecesBefore);
+  for (const RolePart &part : roles.parts)
     if (part.before)
-      RingLoadOp::create(b, queryTile, part.ring, own.ofQueries(b, part));
+      RingLoadOp::create(b, tile, part.ring, own.ofQueries(b, part));
   auto loop = scf::ForOp::create(b, zero, own.count, one);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -357,7 +377,7 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   Value keyTile = CacheTileOp::create(b, type, operand(op.getK()), batch,
                                       kvHead, keyOf(own, i), range.getLo(),
                                       own.tiles.keys, /*pred=*/Value());
-  for (const Part &part : roles.parts)
+  for (const RolePart &part : roles.parts)
     RingLoadOp::create(b, keyTile, part.ring, own.filling(b, part, i));
 }
 
@@ -445,6 +465,8 @@ void DecodeProgram::buildRoles() {
   Roles roles;
   roles.sizes =
       LatentRoles::of(schedule.getStructure(), operandsOf(op), target);
+  roles.queriesBySlots =
+      LatentRoles::copiesBoxes(op.getK().getType().getPageSize());
   bool equalShares = schedule.getSplitKeys()->equalShares;
   RolePiece split;
   if (equalShares)

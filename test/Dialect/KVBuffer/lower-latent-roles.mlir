@@ -18,6 +18,10 @@
 // CHECK-DAG: #[[RIGHT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 256>
 // CHECK-DAG: #[[REST:.*]] = #kvbuffer.kv_buffer<64x64xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 512>
 
+// Of @listed.
+// CHECK-DAG: #[[TWO:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}cache_depth = 576>
+// CHECK-DAG: #[[THREE:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 3, {{.*}}head_dim_offset = 256>
+
 // SHARES-LABEL: gpu.func @latent
 // SHARES: kvbuffer.share_work
 // SHARES: kvbuffer.team @scores
@@ -94,5 +98,22 @@ func.func @latent(%q: !q, %rows: !rows, %o: !o) {
 // CHECK-NOT: kvbuffer.teams
 func.func @few(%q: memref<?x2x16x576xbf16>, %rows: !rows, %o: memref<?x2x16x512xbf16>) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x2x16x576xbf16>, !rows, !rows, memref<?x2x16x512xbf16>
+  return
+}
+
+// Rows of small pages are copied by pairs of warps, and queries by none: lanes read what
+// goes into registers from memory, and no queries pass by. The third slot is on the right.
+!listed = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 1>
+// CHECK-LABEL: gpu.func @listed
+// CHECK: %[[L:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left] : <#[[TWO]]>
+// CHECK: kvbuffer.ring {{.*}} from @load to [@scores, @right] : <#[[THREE]]>
+// CHECK: kvbuffer.team @scores warps(4) registers(168)
+// CHECK: kvbuffer.tile_fragment %{{.*}} : <64x256xbf16> -> <64x256xbf16, a>
+// CHECK: kvbuffer.tile_fragment %{{.*}} : <64x128xbf16> -> <64x128xbf16, a>
+// CHECK: kvbuffer.team @left
+// CHECK-NOT: kvbuffer.ring_release
+// CHECK: scf.for
+func.func @listed(%q: !q, %rows: !listed, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !listed, !listed, !o
   return
 }

@@ -24,8 +24,9 @@ using namespace kvbuf;
 LogicalResult NVIDIAMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                                               const TileValues &tile,
                                               Values &words) {
-  // Groups of warps that multiply together read operands from LDS.
-  if (asyncProducts())
+  // Groups of warps that multiply together read the second operand from LDS;
+  // the lanes of each hold the first one's as those of a single warp do.
+  if (asyncProducts() && op.getFragment().getType().getRole() != Role::A)
     return Machine::emitTileFragment(lower, op, tile, words);
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getFragment().getType();
