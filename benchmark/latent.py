@@ -9,9 +9,10 @@
 Contestants are `kvbuf.torch.flash_mla_with_kvcache` and, where it can be imported,
 `flash_mla`'s function of that name, whose dense kernels for Hopper newer releases keep
 as "legacy". Both get the same tensors: bf16, rows of 576 columns, values of 512, pages
-of 64, the tokens that no length reaches NaN. They take turns as CUDA graphs, a second
-of warming up before: without a pause, or each holding the card at the power limit. Every
-result is compared with fp32 attention on a sample of sequences.
+of 64, the tokens that no length reaches NaN. Where each query row has a list of the
+keys that it sees, FlashMLA's `flash_mla_sparse_fwd` takes it. They take turns as CUDA
+graphs, a second of warming up before: without a pause, or each holding the card at the
+power limit. Every result is compared with fp32 attention on a sample of sequences.
 
 Printed are microseconds, TFLOP/s (2 x heads x tokens x (576 + 512)), bytes of the rows
 a second, and the ratio of rates. CASE: names that begin so; all without.
@@ -38,23 +39,28 @@ class Case:
     rows: int = 1
     #: Lengths from `tokens` / 2 to 3 / 2 of it.
     ragged: bool = False
+    #: Keys that each of `batch` query rows names, of `tokens` that all share.
+    listed: int = 0
 
     @property
     def name(self):
+        if self.listed:
+            return f"h{self.heads}-lists-{self.batch}x{self.listed}of{self.tokens}"
         return (f"h{self.heads}-{self.batch}x{self.tokens}"
                 + (f"-rows{self.rows}" if self.rows > 1 else "")
                 + ("-ragged" if self.ragged else ""))
 
     def lengths(self):
         if not self.ragged:
-            return [self.tokens] * self.batch
+            return [self.listed or self.tokens] * self.batch
         return [self.tokens // 2 + self.tokens * i // max(1, self.batch - 1)
                 for i in range(self.batch)]
 
 
 CASES = (Case(128, 64, 4096), Case(128, 16, 16384), Case(128, 1, 131072),
          Case(64, 64, 4096), Case(16, 64, 4096), Case(128, 64, 4096, rows=2),
-         Case(128, 64, 4096, ragged=True))
+         Case(128, 64, 4096, ragged=True),
+         Case(128, 4096, 32768, listed=2048), Case(64, 4096, 32768, listed=2048))
 
 
 class Tensors:
@@ -67,11 +73,18 @@ class Tensors:
             return torch.randn(*shape, device="cuda", generator=generator).to(
                 torch.bfloat16)
 
-        lengths = case.lengths()
+        self.case = case
+        self.lengths = lengths = case.lengths()
+        self.q = normal(case.batch, case.rows, case.heads, WIDTH)
+        self.lists = None
+        if case.listed:
+            self.cache = normal(case.tokens // PAGE, PAGE, 1, WIDTH)
+            self.lists = torch.stack([
+                torch.randperm(case.tokens, generator=generator, device="cuda")
+                [:case.listed] for _ in range(case.batch)]).int()[:, None]
+            return
         pages = [math.ceil(n / PAGE) for n in lengths]
         order = torch.randperm(sum(pages), generator=generator, device="cuda")
-        self.case, self.lengths = case, lengths
-        self.q = normal(case.batch, case.rows, case.heads, WIDTH)
         self.cache = normal(sum(pages), PAGE, 1, WIDTH)
         self.table = torch.zeros(case.batch, max(pages), dtype=torch.int32,
                                  device="cuda")
@@ -86,6 +99,10 @@ class Tensors:
     def reference(self, b):
         """[rows, heads, 512] of a sequence, in fp32."""
         n, rows = self.lengths[b], self.case.rows
+        if self.lists is not None:
+            keys = self.cache.reshape(-1, WIDTH)[self.lists[b, 0].long()].float()
+            scores = self.q[b].float() @ keys.T / math.sqrt(WIDTH)
+            return scores.softmax(-1) @ keys[:, :VALUES]
         keys = self.cache[self.table[b].long()].reshape(-1, WIDTH)[:n].float()
         scores = self.q[b].float() @ keys.T / math.sqrt(WIDTH)
         hidden = [[k > n - rows + r for k in range(n - rows, n)]
@@ -99,16 +116,26 @@ def contestants(t):
     """{name: a function that launches, and returns [batch, rows, heads, 512]}."""
     import kvbuf.torch
     causal = t.case.rows > 1
-    runs = {"kvbuf": lambda: kvbuf.torch.flash_mla_with_kvcache(
-        t.q, t.cache, t.table, t.seqlens, VALUES, causal=causal)[0]}
+    if t.lists is None:
+        runs = {"kvbuf": lambda: kvbuf.torch.flash_mla_with_kvcache(
+            t.q, t.cache, t.table, t.seqlens, VALUES, causal=causal)[0]}
+    else:
+        runs = {"kvbuf": lambda: kvbuf.torch.flash_mla_with_kvcache(
+            t.q, t.cache, None, None, VALUES, indices=t.lists)[0]}
     try:
         import flash_mla
     except ImportError:
         return runs
+    legacy = {"use_legacy": True} if flash_mla.has_legacy() else {}
+    if t.lists is not None:
+        runs["FlashMLA"] = lambda: flash_mla.flash_mla_sparse_fwd(
+            t.q[:, 0], t.cache.reshape(-1, 1, WIDTH), t.lists,
+            1 / math.sqrt(WIDTH), VALUES, **legacy)[0][:, None]
+        return runs
     metadata = flash_mla.get_mla_metadata()[0]
     runs["FlashMLA"] = lambda: flash_mla.flash_mla_with_kvcache(
         t.q, t.cache, t.table, t.seqlens, VALUES, metadata, causal=causal,
-        **({"use_legacy": True} if flash_mla.has_legacy() else {}))[0]
+        **legacy)[0]
     return runs
 
 
