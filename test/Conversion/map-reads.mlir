@@ -1,5 +1,6 @@
 // What a map reads of no element stands before the wait for the product whose elements it
 // takes: numbers of columns, of rows, of both. What it reads by an element stands behind.
+// Words of columns come in pairs, where those of the tensor begin at 8 bytes.
 
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a --convert-kvbuffer-to-gpu | FileCheck %s
 
@@ -13,7 +14,16 @@
 // CHECK:         scf.for
 // CHECK-NOT:       memref.load {{.*}}xi32
 // CHECK:           kvbuffer.wgmma c(
-// CHECK-COUNT-34:  memref.load %{{.*}}xi32
+// CHECK:           memref.load %{{.*}} : memref<?xi32>
+// CHECK:           memref.extract_aligned_pointer_as_index
+// CHECK:           %[[REST:.*]] = arith.andi %{{.*}}, %c7{{.*}} : index
+// CHECK:           %[[EVEN:.*]] = arith.cmpi eq, %[[REST]], %c0{{.*}} : index
+// CHECK-NEXT:      scf.if %[[EVEN]]
+// CHECK-COUNT-16:    vector.load %{{.*}} {alignment = 8 : i64} : memref<?xi32>, vector<2xi32>
+// CHECK:           } else {
+// CHECK-COUNT-32:    memref.load %{{.*}}xi32
+// CHECK:           }
+// CHECK:           memref.load %{{.*}} : memref<?xi32>
 // CHECK-NOT:       memref.load
 // CHECK:           kvbuffer.wgmma_wait {{.*}}pending = 1
 // CHECK-NOT:       memref.load

@@ -18,6 +18,7 @@
 
 #include "LaneMap.h"
 #include "LaneLowering.h"
+#include "Pages.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -104,6 +105,10 @@ public:
   int64_t countReads(int64_t elements, int64_t rows, int64_t cols) const;
   /// Reads those of a place.
   LogicalResult read(const Place &place);
+  /// Reads words that lie by columns two at a time, the lane's pairs of which
+  /// begin at `columns` behind the place's; where rows of the tensor begin at
+  /// odd words, one at a time.
+  LogicalResult readPairs(const Place &place, ArrayRef<int64_t> columns);
 
 private:
   void findLevels();
@@ -555,6 +560,99 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
   return success();
 }
 
+/// Whether a load reads words of 32 bits by the column, whose other places are
+/// the same for all elements.
+static bool readsByColumn(memref::LoadOp load, Value column,
+                          function_ref<bool(Value)> isOnce) {
+  Value last = load.getIndices().empty() ? Value() : load.getIndices().back();
+  while (last && last != column) {
+    auto cast = last.getDefiningOp<arith::IndexCastOp>();
+    last = cast ? cast.getIn() : Value();
+  }
+  return last && load.getType().isIntOrFloat() &&
+         load.getType().getIntOrFloatBitWidth() == 32 &&
+         llvm::all_of(load.getIndices().drop_back(), isOnce);
+}
+
+/// Reads the pairs of words `columns` behind `at`: by one load each, or by two.
+static void yieldPairs(ImplicitLocOpBuilder &b, Value flat, Value at, Type type,
+                       ArrayRef<int64_t> columns, bool byPairs) {
+  Values values;
+  auto from = [&](int64_t col) -> Value {
+    return arith::AddIOp::create(b, at, arith::ConstantIndexOp::create(b, col));
+  };
+  for (int64_t col : columns) {
+    Value pair;
+    if (byPairs)
+      pair = vector::LoadOp::create(b, VectorType::get(2, type), flat,
+                                    ValueRange{from(col)},
+                                    /*nontemporal=*/false, llvm::Align(8));
+    for (int64_t i : {0, 1})
+      values.push_back(
+          pair ? vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{i})
+                     .getResult()
+               : memref::LoadOp::create(b, flat, ValueRange{from(col + i)})
+                     .getResult());
+  }
+  scf::YieldOp::create(b, values);
+}
+
+LogicalResult MapLowering::readPairs(const Place &place,
+                                     ArrayRef<int64_t> columns) {
+  Value column = body.getArgument(op.getInputs().size() + 1);
+  auto isOnce = [&](Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    Operation *def = value.getDefiningOp();
+    return !(argument && argument.getOwner() == &body) &&
+           !(def && levels.lookup(def) != Once);
+  };
+  for (auto load : body.getOps<memref::LoadOp>()) {
+    const TensorArg *tensor = lower.signature.findTensor(load.getMemref());
+    if (!tensor || !reads.contains(load) ||
+        !readsByColumn(load, column, isOnce))
+      continue;
+    setPlace(place);
+    // What it needs, for the lane's first column.
+    for (Operation &inner : body.without_terminator()) {
+      if (&inner == load)
+        break;
+      if (reads.contains(&inner) && failed(evaluateOnce(inner, place)))
+        return failure();
+    }
+    b.setLoc(load.getLoc());
+    Value at = lower.index(0), flat = lower.flat(tensor->data);
+    for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+      Value term = materialize(index);
+      if (i < tensor->strides.size())
+        term = arith::MulIOp::create(b, term, tensor->strides[i]);
+      at = arith::AddIOp::create(b, at, term);
+    }
+    Value address = arith::AddIOp::create(
+        b, memref::ExtractAlignedPointerAsIndexOp::create(b, flat),
+        arith::MulIOp::create(b, at, lower.index(4)).getResult());
+    Value rest = arith::AndIOp::create(b, address, lower.index(7));
+    Value isEven = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest,
+                                         lower.index(0));
+    SmallVector<Type> types(2 * columns.size(), load.getType());
+    auto branch = scf::IfOp::create(b, types, isEven, /*addThenBlock=*/true,
+                                    /*addElseBlock=*/true);
+    for (bool byPairs : {true, false}) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(byPairs ? branch.thenBlock()
+                                         : branch.elseBlock());
+      yieldPairs(b, flat, at, load.getType(), columns, byPairs);
+    }
+    for (auto [i, value] : llvm::enumerate(branch.getResults())) {
+      Known known{std::nullopt, value};
+      if (value.getType().isInteger(32))
+        known.term = Term{value, 0, kAnyI32};
+      std::pair<int64_t, int64_t> where{0, columns[i / 2] + i % 2};
+      kept[{load.getOperation(), where}] = {known};
+    }
+  }
+  return success();
+}
+
 LogicalResult MapLowering::read(const Place &place) {
   setPlace(place);
   for (Operation &inner : body.without_terminator())
@@ -691,7 +789,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
   MapLowering map(lower, op);
   int64_t atoms = atom.atoms(type), registers = atom.registers();
-  llvm::SmallSet<int64_t, 8> rows, columns;
+  llvm::SmallSet<int64_t, 8> rows;
+  llvm::DenseSet<int64_t> columns;
   auto placeOf = [&](int64_t index, int64_t reg) -> Place {
     return {Value(), atom.rowOffset(index / cols, atom.rowPart(reg)), Value(),
             index % cols * atom.cols + atom.colOffset(reg)};
@@ -718,6 +817,16 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
     place.firstCol = firstCol;
     return place;
   };
+  SmallVector<int64_t> pairs;
+  for (int64_t column : columns)
+    if (column % 2 == 0 && columns.contains(column + 1))
+      pairs.push_back(column);
+  llvm::sort(pairs);
+  // A lane's columns are pairs, each from an even one on.
+  if (wait && 2 * pairs.size() == columns.size() && atom.columnRun() >= 2 &&
+      firstCol && op.getCol() && isMultipleOf(op.getCol(), 2) &&
+      failed(map.readPairs(at(0, 0), pairs)))
+    return failure();
   if (wait)
     for (int64_t index = 0; index < atoms; ++index)
       for (int64_t reg = 0; reg < registers; ++reg)

@@ -218,14 +218,20 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   }
   // A tile may go beyond the last row and key; the program's tensors, if it
   // reads any, do not.
+  // Where rows count as clamped distances alone, any will do, and rows of a
+  // lane have some distances in common.
   Value anyKey = ownKey;
+  SmallVector<Operation *> others{tile.readBy};
+  if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))
+    llvm::append_range(others, followersOf(op, *distance));
   bool readsAny =
       llvm::any_of(ArrayRef<Region *>{&op.getScore(), &op.getVisible()},
                    [&](Region *region) {
                      return region
                          ->walk([&](memref::LoadOp load) {
-                           return load == tile.readBy ? WalkResult::advance()
-                                                      : WalkResult::interrupt();
+                           return llvm::is_contained(others, load)
+                                      ? WalkResult::advance()
+                                      : WalkResult::interrupt();
                          })
                          .wasInterrupted();
                    });

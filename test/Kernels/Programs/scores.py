@@ -70,6 +70,9 @@ class Relative:
 
 
 class Documents:
+    # Rows of the tensor that begin at odd words, and at even ones.
+    sizes = (2, 70, 151), (1, 1, 129)
+
     def __init__(self, batch, queries, keys, i, j):
         doc = np.sort(RNG.integers(0, 3, (batch, keys)), -1).astype(np.int32)
         self.tensors = {"doc": doc}
