@@ -12,6 +12,7 @@ been tried with which front end.
 import ctypes
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -221,13 +222,23 @@ class Machine:
                 self.front.kernel(body.__name__, threads, lambda f, b=body: b(f, bad))
         source = folder / f"{name.replace(' ', '-')}-{'bad' if bad else 'good'}.ll"
         source.write_text(self.front.module())
-        code = subprocess.run(["llvm-as", source, "-o", "-"], stdout=subprocess.PIPE,
+        code = subprocess.run(["mlir-translate", "--import-llvm", source] if self.front.mlir
+                              else ["llvm-as", source, "-o", "-"], stdout=subprocess.PIPE,
                               check=True).stdout
+        if self.front.mlir:
+            code = self.marked(code.decode()).encode()
         self.message = Message(lambda _, text, __: self.text.append(text.decode()))
-        settings = {"strict": False, "chip": self.front.chip, "max_instructions": 100000}
+        settings = {"strict": self.front.mlir, "chip": self.front.chip, "max_instructions": 100000}
         self.machine = ctypes.c_void_p(lib.kvbufEmulatorCreate(
             code, len(code), name.encode(), json.dumps(settings).encode(), self.message, None))
         assert self.machine, self.text
+
+    def marked(self, text):
+        """Kernels marked as the target stage marks them."""
+        text = re.sub(r"(llvm.func )(?:ptx_kernelcc|amdgpu_kernelcc)( .*?attributes \{)",
+                      rf"\1\2{self.front.kernel_attribute}, ", text)
+        return re.sub(r'(\{nvvm.kernel, )(.*?"nvvm.reqntid", "(\d+)")',
+                      r"\1nvvm.reqntid = array<i32: \3>, \2", text)
 
     def run(self, kernel, threads, blocks):
         """What the detectors of one launch found, by kind."""

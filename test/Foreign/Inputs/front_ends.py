@@ -15,6 +15,8 @@ class FrontEnd:
     convention = "ptx_kernel"
     attributes = '"nvvm.reqntid"="{threads}" "target-cpu"="sm_90a"'
     parameters = "ptr addrspace(1) %out, ptr addrspace(1) %numbers, ptr addrspace(1) %flags"
+    # Whether the emulator gets MLIR of the target stage rather than LLVM's bitcode.
+    mlir = False
     # Generic pointers to shared memory, or those of its own space.
     generic = False
     # The name of shared memory, and whether its size is the launch's.
@@ -314,5 +316,18 @@ class TritonAmd(Amd):
                        self.buffer(name), f"i32 {byte}", "i32 0", "i32 immarg 0")
 
 
+class KvbufNvidia(FrontEnd):
+    """The project's own kernels: MLIR of the target stage, and nothing is forgiven."""
+
+    mlir, kernel_attribute = True, "nvvm.kernel"
+
+
+class KvbufAmd(Amd):
+    """The same for AMD."""
+
+    mlir, kernel_attribute = True, "rocdl.kernel"
+
+
 FRONT_ENDS = {"clang CUDA": ClangCuda, "Triton NVIDIA": TritonNvidia, "MLIR NVVM": Mlir,
-              "clang HIP": ClangHip, "Triton AMD": TritonAmd, "MLIR ROCDL": MlirAmd}
+              "kvbuf NVVM": KvbufNvidia, "clang HIP": ClangHip, "Triton AMD": TritonAmd,
+              "MLIR ROCDL": MlirAmd, "kvbuf ROCDL": KvbufAmd}
