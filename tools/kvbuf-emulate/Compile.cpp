@@ -47,6 +47,11 @@ static const Header headers[] = {
     {"crt/sm_80_rt.hpp", ""},
     {"crt/sm_90_rt.hpp", ""},
     {"hip/hip_runtime.h", ""},
+    {"cooperative_groups.h", kGroupsHeader},
+    {"cooperative_groups/reduce.h", "#include <cooperative_groups.h>\n"},
+    {"cooperative_groups/scan.h", "#include <cooperative_groups.h>\n"},
+    {"cooperative_groups/memcpy_async.h", "#include <cooperative_groups.h>\n"},
+    {"hip/hip_cooperative_groups.h", kGroupsHeader},
 };
 
 Language kvbuf::emulate::languageOf(StringRef path) {
@@ -87,7 +92,7 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
           sys::fs::createUniqueDirectory("kvbuf-emulate", folder))
     return createStringError("cannot make a folder: " + error.message());
   scope_exit remove([&] { sys::fs::remove_directories(folder); });
-  for (StringRef sub : {"crt", "hip"})
+  for (StringRef sub : {"crt", "hip", "cooperative_groups"})
     sys::fs::create_directory(folder + "/" + sub);
   for (const Header &header : headers)
     if (Error e = write(folder + "/" + header.name, header.text))

@@ -1,0 +1,282 @@
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Groups of threads as CUDA and HIP have them: a block, tiles of its warps, the
+// lanes that are together, and the grid, with their reductions and scans.
+
+#pragma once
+#if defined(__HIP__)
+#define KVBUF_LANES(NAME) __##NAME
+#define KVBUF_MASK
+#else
+#define KVBUF_LANES(NAME) __##NAME##_sync
+#define KVBUF_MASK mask(),
+#endif
+
+namespace cooperative_groups {
+namespace details {
+__device__ inline unsigned rankInBlock() {
+  return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+}
+__device__ inline unsigned sizeOfBlock() {
+  return blockDim.x * blockDim.y * blockDim.z;
+}
+__device__ inline unsigned lane() {
+#if defined(__HIP__)
+  return __lane_id();
+#else
+  unsigned n;
+  asm("mov.u32 %0, %%laneid;" : "=r"(n));
+  return n;
+#endif
+}
+__device__ inline void syncLanes(unsigned mask) {
+#if defined(__HIP__)
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#else
+  __syncwarp(mask);
+#endif
+}
+} // namespace details
+
+/// Any group that lies within a block.
+class thread_group {
+public:
+  __device__ unsigned thread_rank() const { return rank; }
+  __device__ unsigned size() const { return count; }
+  __device__ unsigned num_threads() const { return count; }
+  __device__ bool is_valid() const { return true; }
+  __device__ void sync() const {
+    if (isBlock)
+      __syncthreads();
+    else
+      details::syncLanes(lanes);
+  }
+
+protected:
+  __device__ thread_group(unsigned rank, unsigned count, unsigned lanes,
+                          bool isBlock)
+      : rank(rank), count(count), lanes(lanes), isBlock(isBlock) {}
+  unsigned rank, count, lanes;
+  bool isBlock;
+  friend __device__ thread_group tiled_partition(const thread_group &,
+                                                 unsigned);
+};
+
+class thread_block : public thread_group {
+public:
+  __device__ thread_block()
+      : thread_group(details::rankInBlock(), details::sizeOfBlock(), ~0u,
+                     true) {}
+  __device__ void sync() const { __syncthreads(); }
+  __device__ dim3 group_index() const { return blockIdx; }
+  __device__ dim3 thread_index() const { return threadIdx; }
+  __device__ dim3 group_dim() const { return blockDim; }
+  __device__ dim3 dim_threads() const { return blockDim; }
+};
+__device__ inline thread_block this_thread_block() { return {}; }
+
+/// N lanes of a warp that lie behind each other.
+template <unsigned N, typename Parent = void>
+class thread_block_tile : public thread_group {
+public:
+  __device__ thread_block_tile()
+      : thread_group(details::rankInBlock() % N, N, maskOf(), false) {}
+  static __device__ constexpr unsigned size() { return N; }
+  static __device__ constexpr unsigned num_threads() { return N; }
+  __device__ void sync() const { details::syncLanes(mask()); }
+  __device__ unsigned meta_group_rank() const {
+    return details::rankInBlock() / N;
+  }
+  __device__ unsigned meta_group_size() const {
+    return (details::sizeOfBlock() + N - 1) / N;
+  }
+  template <typename T> __device__ T shfl(T v, int from) const {
+    return KVBUF_LANES(shfl)(KVBUF_MASK v, from, N);
+  }
+  template <typename T> __device__ T shfl_xor(T v, int by) const {
+    return KVBUF_LANES(shfl_xor)(KVBUF_MASK v, by, N);
+  }
+  template <typename T> __device__ T shfl_up(T v, unsigned by) const {
+    return KVBUF_LANES(shfl_up)(KVBUF_MASK v, by, N);
+  }
+  template <typename T> __device__ T shfl_down(T v, unsigned by) const {
+    return KVBUF_LANES(shfl_down)(KVBUF_MASK v, by, N);
+  }
+  __device__ unsigned ballot(int p) const {
+    return (KVBUF_LANES(ballot)(KVBUF_MASK p) >> first()) &
+           (N < 32 ? (1u << (N % 32)) - 1 : ~0u);
+  }
+  __device__ int any(int p) const { return ballot(p) != 0; }
+  __device__ int all(int p) const { return ballot(!p) == 0; }
+
+private:
+  static __device__ unsigned first() { return details::lane() & ~(N - 1); }
+  static __device__ unsigned maskOf() {
+    return (N < 32 ? (1u << (N % 32)) - 1 : ~0u) << (first() % 32);
+  }
+  __device__ unsigned mask() const { return lanes; }
+};
+template <unsigned N, typename Parent>
+__device__ inline thread_block_tile<N, Parent> tiled_partition(const Parent &) {
+  return {};
+}
+__device__ inline thread_group tiled_partition(const thread_group &,
+                                               unsigned n) {
+  unsigned rank = details::rankInBlock();
+  unsigned first = details::lane() & ~(n - 1);
+  return thread_group(rank % n, n, (n < 32 ? (1u << n) - 1 : ~0u) << first % 32,
+                      false);
+}
+
+#if !defined(__HIP__)
+/// Lanes that are at the same place now.
+class coalesced_group : public thread_group {
+public:
+  __device__ explicit coalesced_group(unsigned mask)
+      : thread_group(__builtin_popcount(mask & ((1u << details::lane()) - 1)),
+                     __builtin_popcount(mask), mask, false) {}
+  __device__ void sync() const { details::syncLanes(lanes); }
+  template <typename T> __device__ T shfl(T v, unsigned from) const {
+    return __shfl_sync(lanes, v, laneOf(from));
+  }
+  __device__ int any(int p) const { return __any_sync(lanes, p); }
+  __device__ int all(int p) const { return __all_sync(lanes, p); }
+
+private:
+  __device__ int laneOf(unsigned member) const {
+    unsigned rest = lanes;
+    for (; member; --member)
+      rest &= rest - 1;
+    return __builtin_ctz(rest);
+  }
+};
+__device__ inline coalesced_group coalesced_threads() {
+  return coalesced_group(__activemask());
+}
+
+/// All blocks. The driver's registers have the place of the word that they
+/// count in.
+class grid_group {
+public:
+  __device__ bool is_valid() const { return true; }
+  __device__ unsigned long long size() const {
+    return (unsigned long long)num_blocks() * details::sizeOfBlock();
+  }
+  __device__ unsigned long long num_threads() const { return size(); }
+  __device__ unsigned num_blocks() const {
+    return gridDim.x * gridDim.y * gridDim.z;
+  }
+  __device__ unsigned block_rank() const {
+    return (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
+  }
+  __device__ unsigned long long thread_rank() const {
+    return (unsigned long long)block_rank() * details::sizeOfBlock() +
+           details::rankInBlock();
+  }
+  __device__ dim3 group_dim() const { return gridDim; }
+  __device__ void sync() const {
+    __syncthreads();
+    if (details::rankInBlock() == 0) {
+      unsigned high, low;
+      asm("mov.u32 %0, %%envreg1;" : "=r"(high));
+      asm("mov.u32 %0, %%envreg2;" : "=r"(low));
+      unsigned *word =
+          reinterpret_cast<unsigned *>((unsigned long long)high << 32 | low) +
+          1;
+      // What all blocks add turns the highest bit over.
+      unsigned by = block_rank() ? 1u : 0x80000000u - (num_blocks() - 1);
+      __threadfence();
+      unsigned old = atomicAdd(word, by);
+      while (!((*(volatile unsigned *)word ^ old) & 0x80000000u))
+        ;
+      __threadfence();
+    }
+    __syncthreads();
+  }
+};
+__device__ inline grid_group this_grid() { return {}; }
+#endif
+
+template <typename Group> __device__ inline void sync(const Group &group) {
+  group.sync();
+}
+
+template <typename T = void> struct plus {
+  template <typename U> __device__ U operator()(U a, U b) const {
+    return a + b;
+  }
+};
+template <typename T = void> struct less {
+  template <typename U> __device__ U operator()(U a, U b) const {
+    return b < a ? b : a;
+  }
+};
+template <typename T = void> struct greater {
+  template <typename U> __device__ U operator()(U a, U b) const {
+    return a < b ? b : a;
+  }
+};
+template <typename T = void> struct bit_and {
+  template <typename U> __device__ U operator()(U a, U b) const {
+    return a & b;
+  }
+};
+template <typename T = void> struct bit_or {
+  template <typename U> __device__ U operator()(U a, U b) const {
+    return a | b;
+  }
+};
+template <typename T = void> struct bit_xor {
+  template <typename U> __device__ U operator()(U a, U b) const {
+    return a ^ b;
+  }
+};
+
+template <unsigned N, typename P, typename T, typename Op>
+__device__ inline T reduce(const thread_block_tile<N, P> &tile, T v, Op op) {
+  for (unsigned by = N / 2; by; by /= 2)
+    v = op(v, tile.shfl_xor(v, by));
+  return v;
+}
+template <unsigned N, typename P, typename T, typename Op>
+__device__ inline T inclusive_scan(const thread_block_tile<N, P> &tile, T v,
+                                   Op op) {
+  for (unsigned by = 1; by < N; by *= 2) {
+    T before = tile.shfl_up(v, by);
+    if (tile.thread_rank() >= by)
+      v = op(before, v);
+  }
+  return v;
+}
+template <unsigned N, typename P, typename T>
+__device__ inline T inclusive_scan(const thread_block_tile<N, P> &tile, T v) {
+  return inclusive_scan(tile, v, plus<T>());
+}
+template <unsigned N, typename P, typename T, typename Op>
+__device__ inline T exclusive_scan(const thread_block_tile<N, P> &tile, T v,
+                                   Op op) {
+  T all = tile.shfl_up(inclusive_scan(tile, v, op), 1);
+  return tile.thread_rank() ? all : T(0);
+}
+template <unsigned N, typename P, typename T>
+__device__ inline T exclusive_scan(const thread_block_tile<N, P> &tile, T v) {
+  return exclusive_scan(tile, v, plus<T>());
+}
+
+// Copies by all threads of a group, of which nothing is in the background here.
+template <typename Group, typename T>
+__device__ inline void memcpy_async(const Group &group, T *to, const T *from,
+                                    size_t bytes) {
+  for (size_t i = group.thread_rank(); i * sizeof(T) < bytes; i += group.size())
+    to[i] = from[i];
+}
+template <typename Group> __device__ inline void wait(const Group &group) {
+  group.sync();
+}
+} // namespace cooperative_groups
+#undef KVBUF_LANES
+#undef KVBUF_MASK
