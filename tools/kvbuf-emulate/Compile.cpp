@@ -33,6 +33,9 @@ struct Header {
 };
 } // namespace
 
+/// Two headers that hold the same, of which a source may include both.
+static constexpr StringRef kUsesHalf = "#include <kvbuf_half.h>\n";
+
 /// What programs and clang's own headers include; most of it says nothing that
 /// ours do not.
 static const Header headers[] = {
@@ -52,6 +55,11 @@ static const Header headers[] = {
     {"cooperative_groups/scan.h", "#include <cooperative_groups.h>\n"},
     {"cooperative_groups/memcpy_async.h", "#include <cooperative_groups.h>\n"},
     {"hip/hip_cooperative_groups.h", kGroupsHeader},
+    {"kvbuf_half.h", kHalfHeader},
+    {"cuda_fp16.h", kUsesHalf},
+    {"cuda_bf16.h", kUsesHalf},
+    {"hip/hip_fp16.h", kUsesHalf},
+    {"hip/hip_bf16.h", kUsesHalf},
 };
 
 Language kvbuf::emulate::languageOf(StringRef path) {

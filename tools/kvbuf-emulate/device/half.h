@@ -1,0 +1,116 @@
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Floats of 16 bits, and pairs of them, as CUDA and HIP name them. Arithmetic
+// is rounded once, as the machines do it.
+
+#pragma once
+#define KVBUF_BOTH static inline __attribute__((host, device))
+
+#define KVBUF_SMALL(NAME, STORED)                                              \
+  struct NAME {                                                                \
+    STORED value;                                                              \
+    NAME() = default;                                                          \
+    __attribute__((host, device)) NAME(float x)                                \
+        : value(static_cast<STORED>(x)) {}                                     \
+    __attribute__((host, device)) operator float() const {                     \
+      return static_cast<float>(value);                                        \
+    }                                                                          \
+    __attribute__((host, device)) NAME &operator+=(NAME b) {                   \
+      return *this = NAME(float(*this) + float(b));                            \
+    }                                                                          \
+    __attribute__((host, device)) NAME &operator-=(NAME b) {                   \
+      return *this = NAME(float(*this) - float(b));                            \
+    }                                                                          \
+    __attribute__((host, device)) NAME &operator*=(NAME b) {                   \
+      return *this = NAME(float(*this) * float(b));                            \
+    }                                                                          \
+    __attribute__((host, device)) NAME &operator/=(NAME b) {                   \
+      return *this = NAME(float(*this) / float(b));                            \
+    }                                                                          \
+  };                                                                           \
+  KVBUF_BOTH NAME operator+(NAME a, NAME b) { return a += b; }                 \
+  KVBUF_BOTH NAME operator-(NAME a, NAME b) { return a -= b; }                 \
+  KVBUF_BOTH NAME operator*(NAME a, NAME b) { return a *= b; }                 \
+  KVBUF_BOTH NAME operator/(NAME a, NAME b) { return a /= b; }                 \
+  KVBUF_BOTH NAME operator-(NAME a) { return NAME(-float(a)); }                \
+  KVBUF_BOTH NAME __hadd(NAME a, NAME b) { return a + b; }                     \
+  KVBUF_BOTH NAME __hsub(NAME a, NAME b) { return a - b; }                     \
+  KVBUF_BOTH NAME __hmul(NAME a, NAME b) { return a * b; }                     \
+  KVBUF_BOTH NAME __hdiv(NAME a, NAME b) { return a / b; }                     \
+  KVBUF_BOTH NAME __hneg(NAME a) { return -a; }                                \
+  KVBUF_BOTH NAME __habs(NAME a) { return NAME(__builtin_fabsf(a)); }          \
+  KVBUF_BOTH NAME __hmax(NAME a, NAME b) {                                     \
+    return NAME(__builtin_fmaxf(a, b));                                        \
+  }                                                                            \
+  KVBUF_BOTH NAME __hmin(NAME a, NAME b) {                                     \
+    return NAME(__builtin_fminf(a, b));                                        \
+  }                                                                            \
+  KVBUF_BOTH bool __hgt(NAME a, NAME b) { return float(a) > float(b); }        \
+  KVBUF_BOTH bool __hge(NAME a, NAME b) { return float(a) >= float(b); }       \
+  KVBUF_BOTH bool __hlt(NAME a, NAME b) { return float(a) < float(b); }        \
+  KVBUF_BOTH bool __hle(NAME a, NAME b) { return float(a) <= float(b); }       \
+  KVBUF_BOTH bool __heq(NAME a, NAME b) { return float(a) == float(b); }       \
+  KVBUF_BOTH NAME __hfma(NAME a, NAME b, NAME c) {                             \
+    NAME r;                                                                    \
+    r.value = __builtin_elementwise_fma(a.value, b.value, c.value);            \
+    return r;                                                                  \
+  }
+
+#define KVBUF_PAIR(NAME, PAIR, SHORT, ONE, JOINED)                             \
+  struct alignas(4) PAIR {                                                     \
+    NAME x, y;                                                                 \
+  };                                                                           \
+  KVBUF_BOTH PAIR __hadd2(PAIR a, PAIR b) { return {a.x + b.x, a.y + b.y}; }   \
+  KVBUF_BOTH PAIR __hsub2(PAIR a, PAIR b) { return {a.x - b.x, a.y - b.y}; }   \
+  KVBUF_BOTH PAIR __hmul2(PAIR a, PAIR b) { return {a.x * b.x, a.y * b.y}; }   \
+  KVBUF_BOTH PAIR __hfma2(PAIR a, PAIR b, PAIR c) {                            \
+    return {__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)};                     \
+  }                                                                            \
+  KVBUF_BOTH PAIR __hmax2(PAIR a, PAIR b) {                                    \
+    return {__hmax(a.x, b.x), __hmax(a.y, b.y)};                               \
+  }                                                                            \
+  KVBUF_BOTH NAME __float2##ONE(float x) { return NAME(x); }                   \
+  KVBUF_BOTH NAME __float2##ONE##_rn(float x) { return NAME(x); }              \
+  KVBUF_BOTH float __##ONE##2float(NAME x) { return x; }                       \
+  KVBUF_BOTH PAIR __floats2##SHORT##2_rn(float x, float y) {                   \
+    return {NAME(x), NAME(y)};                                                 \
+  }                                                                            \
+  KVBUF_BOTH PAIR __float2##SHORT##2_rn(float x) {                             \
+    return {NAME(x), NAME(x)};                                                 \
+  }                                                                            \
+  KVBUF_BOTH PAIR __float22##SHORT##2_rn(float2 v) {                           \
+    return {NAME(v.x), NAME(v.y)};                                             \
+  }                                                                            \
+  KVBUF_BOTH float2 __##JOINED##2float2(PAIR v) { return {v.x, v.y}; }         \
+  KVBUF_BOTH float __low2float(PAIR v) { return v.x; }                         \
+  KVBUF_BOTH float __high2float(PAIR v) { return v.y; }                        \
+  KVBUF_BOTH PAIR __halves2##SHORT##2(NAME x, NAME y) { return {x, y}; }       \
+  KVBUF_BOTH PAIR __##ONE##2##JOINED(NAME x) { return {x, x}; }
+
+KVBUF_SMALL(__half, _Float16)
+KVBUF_SMALL(__nv_bfloat16, __bf16)
+KVBUF_PAIR(__half, __half2, half, half, half2)
+KVBUF_PAIR(__nv_bfloat16, __nv_bfloat162, bfloat16, bfloat16, bfloat162)
+#define KVBUF_FUNCTION(NAME, FUNCTION)                                         \
+  static inline __device__ __half NAME(__half x) {                             \
+    return __half(FUNCTION(float(x)));                                         \
+  }                                                                            \
+  static inline __device__ __nv_bfloat16 NAME(__nv_bfloat16 x) {               \
+    return __nv_bfloat16(FUNCTION(float(x)));                                  \
+  }
+KVBUF_FUNCTION(hexp, expf)
+KVBUF_FUNCTION(hlog, logf)
+KVBUF_FUNCTION(hsqrt, sqrtf)
+#undef KVBUF_FUNCTION
+#undef KVBUF_SMALL
+#undef KVBUF_PAIR
+#undef KVBUF_BOTH
+
+typedef __half half;
+typedef __half2 half2;
+typedef __nv_bfloat16 nv_bfloat16;
+typedef __nv_bfloat162 nv_bfloat162;
+typedef __nv_bfloat16 __hip_bfloat16;
+typedef __nv_bfloat162 __hip_bfloat162;
