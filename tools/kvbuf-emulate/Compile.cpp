@@ -56,6 +56,7 @@ static const Header headers[] = {
     {"cooperative_groups/memcpy_async.h", "#include <cooperative_groups.h>\n"},
     {"hip/hip_cooperative_groups.h", kGroupsHeader},
     {"kvbuf_half.h", kHalfHeader},
+    {"kvbuf_host.h", kHostHeader},
     {"cuda_fp16.h", kUsesHalf},
     {"cuda_bf16.h", kUsesHalf},
     {"hip/hip_fp16.h", kUsesHalf},

@@ -71,6 +71,23 @@ inline __device__ unsigned long long __nv_brevll(unsigned long long x) {
 }
 }
 
+// Hints to caches, which change no result.
+template <typename T> static inline __device__ T __ldlu(const T *p) {
+  return *p;
+}
+template <typename T> static inline __device__ T __ldca(const T *p) {
+  return *p;
+}
+template <typename T> static inline __device__ void __stcs(T *p, T v) {
+  *p = v;
+}
+template <typename T> static inline __device__ void __stcg(T *p, T v) {
+  *p = v;
+}
+template <typename T> static inline __device__ void __stwb(T *p, T v) {
+  *p = v;
+}
+
 // Addresses of shared memory as assembly takes them.
 static inline __device__ size_t __cvta_generic_to_shared(const void *p) {
   return (size_t)(const void __attribute__((address_space(3))) *)p;
@@ -113,3 +130,12 @@ KVBUF_LEAST(__host__ __device__, unsigned long long)
 KVBUF_LEAST(float, f)
 KVBUF_LEAST(double, )
 #undef KVBUF_LEAST
+
+#define cudaStreamDefault 0
+#define KVBUF_HOST(NAME) cuda##NAME
+#include "kvbuf_host.h"
+#undef KVBUF_HOST
+// What "<<<...>>>" becomes.
+extern "C" cudaError_t cudaConfigureCall(dim3 grid, dim3 block,
+                                         size_t shared = 0,
+                                         cudaStream_t stream = 0);

@@ -85,6 +85,9 @@ class thread_block_tile : public thread_group {
 public:
   __device__ thread_block_tile()
       : thread_group(details::rankInBlock() % N, N, maskOf(), false) {}
+  template <typename Other>
+  __device__ thread_block_tile(const thread_block_tile<N, Other> &)
+      : thread_block_tile() {}
   static __device__ constexpr unsigned size() { return N; }
   static __device__ constexpr unsigned num_threads() { return N; }
   __device__ void sync() const { details::syncLanes(mask()); }

@@ -15,6 +15,11 @@
 #define __forceinline__ __inline__ __attribute__((always_inline))
 #endif
 
+#define hipStreamDefault 0
+#define KVBUF_HOST(NAME) hip##NAME
+#include "kvbuf_host.h"
+#undef KVBUF_HOST
+
 extern "C" {
 __device__ size_t __ockl_get_local_id(unsigned);
 __device__ size_t __ockl_get_group_id(unsigned);
@@ -42,7 +47,12 @@ KVBUF_INDEX(blockIdx, __ockl_get_group_id)
 KVBUF_INDEX(blockDim, __ockl_get_local_size)
 KVBUF_INDEX(gridDim, __ockl_get_num_groups)
 #undef KVBUF_INDEX
-#define warpSize (static_cast<int>(__builtin_amdgcn_wavefrontsize()))
+struct warpSize_of_kernels {
+  __device__ operator int() const {
+    return static_cast<int>(__builtin_amdgcn_wavefrontsize());
+  }
+};
+extern const __device__ __attribute__((weak)) warpSize_of_kernels warpSize;
 
 static inline __device__ void __syncthreads() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -107,3 +117,12 @@ static inline __device__ T __shfl_up(T value, unsigned by,
   unsigned self = __lane_id();
   return __kvbuf_of_lane(value, (self & (width - 1)) < by ? self : self - by);
 }
+
+// What "<<<...>>>" becomes, and a macro that does the same.
+extern "C" hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block,
+                                                 size_t shared = 0,
+                                                 hipStream_t stream = 0);
+#define HIP_KERNEL_NAME(...) __VA_ARGS__
+#define hipLaunchKernelGGL(KERNEL, GRID, BLOCK, SHARED, STREAM, ...)           \
+  KERNEL<<<GRID, BLOCK, SHARED, STREAM>>>(__VA_ARGS__)
+#define HIP_DYNAMIC_SHARED(TYPE, NAME) extern __shared__ TYPE NAME[];

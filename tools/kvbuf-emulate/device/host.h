@@ -1,0 +1,111 @@
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the host's part of a source calls, so that sources which hold both parts
+// compile. Nothing of it is executed: kvbuf-emulate launches kernels itself.
+// KVBUF_HOST(NAME) is "cuda" or "hip" and NAME.
+
+#pragma once
+enum KVBUF_HOST(Error_t) {
+  KVBUF_HOST(Success),
+  KVBUF_HOST(ErrorInvalidValue),
+  KVBUF_HOST(ErrorMemoryAllocation),
+  KVBUF_HOST(ErrorNotReady),
+  KVBUF_HOST(ErrorNotSupported),
+  KVBUF_HOST(ErrorUnknown),
+};
+typedef KVBUF_HOST(Error_t) KVBUF_HOST(Error);
+enum KVBUF_HOST(MemcpyKind) {
+  KVBUF_HOST(MemcpyHostToHost),
+  KVBUF_HOST(MemcpyHostToDevice),
+  KVBUF_HOST(MemcpyDeviceToHost),
+  KVBUF_HOST(MemcpyDeviceToDevice),
+  KVBUF_HOST(MemcpyDefault),
+};
+/// Attributes and flags that are passed on.
+enum {
+  KVBUF_HOST(FuncAttributeMaxDynamicSharedMemorySize),
+  KVBUF_HOST(FuncAttributePreferredSharedMemoryCarveout),
+  KVBUF_HOST(FuncCachePreferShared),
+  KVBUF_HOST(FuncCachePreferL1),
+  KVBUF_HOST(SharedmemCarveoutMaxShared),
+  KVBUF_HOST(DevAttrMultiProcessorCount),
+  KVBUF_HOST(DevAttrCooperativeLaunch),
+  KVBUF_HOST(DevAttrMaxSharedMemoryPerBlockOptin),
+  KVBUF_HOST(DevAttrComputeCapabilityMajor),
+  KVBUF_HOST(DevAttrComputeCapabilityMinor),
+  KVBUF_HOST(DeviceAttributeMultiprocessorCount),
+  KVBUF_HOST(DeviceAttributeCooperativeLaunch),
+  KVBUF_HOST(HostAllocDefault),
+  KVBUF_HOST(HostAllocMapped),
+  KVBUF_HOST(HostMallocDefault),
+  KVBUF_HOST(HostRegisterDefault),
+  KVBUF_HOST(MemAttachGlobal),
+  KVBUF_HOST(EventDefault),
+  KVBUF_HOST(EventDisableTiming),
+  KVBUF_HOST(EventBlockingSync),
+  KVBUF_HOST(StreamNonBlocking),
+};
+typedef struct kvbufStream *KVBUF_HOST(Stream_t);
+typedef struct kvbufEvent *KVBUF_HOST(Event_t);
+typedef struct kvbufGraph *KVBUF_HOST(Graph_t);
+typedef struct kvbufGraphExec *KVBUF_HOST(GraphExec_t);
+struct KVBUF_HOST(DeviceProp) {
+  char name[256], gcnArchName[256];
+  size_t totalGlobalMem, sharedMemPerBlock, sharedMemPerBlockOptin,
+      sharedMemPerMultiprocessor, totalConstMem;
+  int major, minor, warpSize, multiProcessorCount, maxThreadsPerBlock,
+      maxThreadsPerMultiProcessor, regsPerBlock, clockRate, memoryClockRate,
+      memoryBusWidth, l2CacheSize, cooperativeLaunch, managedMemory,
+      concurrentKernels, concurrentManagedAccess, canMapHostMemory,
+      maxThreadsDim[3], maxGridSize[3], persistingL2CacheMaxSize;
+};
+typedef KVBUF_HOST(DeviceProp) KVBUF_HOST(DeviceProp_t);
+
+#define KVBUF_FUNCTION(NAME)                                                   \
+  template <typename... Arguments>                                             \
+  static inline __host__ KVBUF_HOST(Error_t)                                   \
+      KVBUF_HOST(NAME)(Arguments && ...) {                                     \
+    return KVBUF_HOST(Success);                                                \
+  }
+// clang-format off
+KVBUF_FUNCTION(Malloc) KVBUF_FUNCTION(MallocHost) KVBUF_FUNCTION(MallocManaged)
+KVBUF_FUNCTION(MallocAsync) KVBUF_FUNCTION(MallocPitch) KVBUF_FUNCTION(Free)
+KVBUF_FUNCTION(FreeHost) KVBUF_FUNCTION(FreeAsync) KVBUF_FUNCTION(HostAlloc)
+KVBUF_FUNCTION(HostMalloc) KVBUF_FUNCTION(HostFree) KVBUF_FUNCTION(HostRegister)
+KVBUF_FUNCTION(HostUnregister) KVBUF_FUNCTION(HostGetDevicePointer)
+KVBUF_FUNCTION(Memcpy) KVBUF_FUNCTION(MemcpyAsync) KVBUF_FUNCTION(Memcpy2D)
+KVBUF_FUNCTION(MemcpyToSymbol) KVBUF_FUNCTION(MemcpyFromSymbol)
+KVBUF_FUNCTION(MemcpyToSymbolAsync) KVBUF_FUNCTION(MemcpyFromSymbolAsync)
+KVBUF_FUNCTION(GetSymbolAddress) KVBUF_FUNCTION(GetSymbolSize)
+KVBUF_FUNCTION(Memset) KVBUF_FUNCTION(MemsetAsync) KVBUF_FUNCTION(MemGetInfo)
+KVBUF_FUNCTION(MemPrefetchAsync) KVBUF_FUNCTION(MemAdvise)
+KVBUF_FUNCTION(GetLastError) KVBUF_FUNCTION(PeekAtLastError)
+KVBUF_FUNCTION(DeviceSynchronize) KVBUF_FUNCTION(DeviceReset)
+KVBUF_FUNCTION(GetDevice) KVBUF_FUNCTION(SetDevice)
+KVBUF_FUNCTION(GetDeviceCount) KVBUF_FUNCTION(GetDeviceProperties)
+KVBUF_FUNCTION(DeviceGetAttribute) KVBUF_FUNCTION(DeviceSetLimit)
+KVBUF_FUNCTION(DeviceSetCacheConfig) KVBUF_FUNCTION(SetDeviceFlags)
+KVBUF_FUNCTION(FuncSetAttribute) KVBUF_FUNCTION(FuncSetCacheConfig)
+KVBUF_FUNCTION(FuncGetAttributes)
+KVBUF_FUNCTION(OccupancyMaxActiveBlocksPerMultiprocessor)
+KVBUF_FUNCTION(OccupancyMaxPotentialBlockSize)
+KVBUF_FUNCTION(LaunchKernel) KVBUF_FUNCTION(LaunchCooperativeKernel)
+KVBUF_FUNCTION(StreamCreate) KVBUF_FUNCTION(StreamCreateWithFlags)
+KVBUF_FUNCTION(StreamDestroy) KVBUF_FUNCTION(StreamSynchronize)
+KVBUF_FUNCTION(StreamWaitEvent) KVBUF_FUNCTION(StreamQuery)
+KVBUF_FUNCTION(StreamBeginCapture) KVBUF_FUNCTION(StreamEndCapture)
+KVBUF_FUNCTION(GraphInstantiate) KVBUF_FUNCTION(GraphLaunch)
+KVBUF_FUNCTION(GraphDestroy) KVBUF_FUNCTION(GraphExecDestroy)
+KVBUF_FUNCTION(EventCreate) KVBUF_FUNCTION(EventCreateWithFlags)
+KVBUF_FUNCTION(EventDestroy) KVBUF_FUNCTION(EventRecord)
+KVBUF_FUNCTION(EventSynchronize) KVBUF_FUNCTION(EventElapsedTime)
+KVBUF_FUNCTION(EventQuery) KVBUF_FUNCTION(ProfilerStart)
+KVBUF_FUNCTION(ProfilerStop) KVBUF_FUNCTION(DriverGetVersion)
+KVBUF_FUNCTION(RuntimeGetVersion)
+// clang-format on
+#undef KVBUF_FUNCTION
+                                                                                    __host__
+    const char *KVBUF_HOST(GetErrorString)(KVBUF_HOST(Error_t));
+__host__ const char *KVBUF_HOST(GetErrorName)(KVBUF_HOST(Error_t));
