@@ -232,32 +232,60 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     return choice.BN * (tilesFit ? cols : choice.BK) * 2 /
            (int64_t(target.waveSize) * target.asyncCopyBytes.back());
   };
-  choice.warps = copies(depth) % 8 == 0 && copies(valueDepth) % 8 == 0 ? 8 : 4;
+  // What the widest instructions leave over eight waves copy by narrower ones.
+  auto dealt = [&](int64_t cols) {
+    constexpr int64_t narrower = 4;
+    bool rest =
+        tilesFit && request.cacheBytes == 2 &&
+        choice.BN * choice.BK * 2 % (8 * target.waveSize * narrower) == 0;
+    return rest || copies(cols) % 8 == 0;
+  };
+  choice.warps = dealt(depth) && dealt(valueDepth) ? 8 : 4;
+  int64_t most = target.registersPerLane;
   // Registers of a lane for a tile of scores, for the accumulators, Q and P,
   // and for the fragments of a tile; these are there as a whole, and two tiles
   // of scores, while waves take turns.
-  int64_t scores = mma.n * choice.BN / target.waveSize;
-  int64_t kept =
-      scores +
-      (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) / target.waveSize;
-  int64_t fragments = choice.BN * widest / 2 / target.waveSize;
-  int64_t most = target.registersPerLane;
+  auto scores = [&] { return mma.n * choice.BN / target.waveSize; };
+  auto kept = [&] {
+    return scores() + (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) /
+                          target.waveSize;
+  };
   // Where a tile has several pages, what goes through registers has an address
   // for each row; with a window turns of wide heads were measured to spill, too
   // (192 columns, with log-sum-exps).
-  int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
-  bool rowsApart = (request.window && widest > 128) || smallPage;
-  bool staged = !target.readsTransposed ||
-                !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
-  int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
-  // Who waits for a look-up waits for all loads before it, so that it comes an
-  // iteration before the loads that need it, which turns do not.
-  bool lanesLookUp = target.lanesLookUp(choice.BN, smallPage, choice.warps);
-  bool turns = tilesFit && choice.warps == 8 && !lanesLookUp &&
-               scores + kept + fragments + addresses <= most;
+  auto haveTurns = [&] {
+    int64_t fragments = choice.BN * widest / 2 / target.waveSize;
+    int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
+    bool rowsApart = (request.window && widest > 128) || smallPage;
+    bool staged = !target.readsTransposed ||
+                  !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
+    int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
+    // Who waits for a look-up waits for all loads before it, so that it comes
+    // an iteration before the loads that need it, which turns do not.
+    return tilesFit && choice.warps == 8 &&
+           !target.lanesLookUp(choice.BN, smallPage, choice.warps) &&
+           scores() + kept() + fragments + addresses <= most;
+  };
+  bool turns = haveTurns();
+  // Half as many keys need fewer registers. (Where V's rows of several pages go
+  // through registers, LLVM has them loaded much later, and awaited with all.)
+  int64_t half = choice.BN / 2;
+  bool together =
+      request.pageSize % half == 0 ||
+      (target.readsTransposed &&
+       target.canCopyDirectly(half, 2 * choice.BK, request.pageSize));
+  if (!turns && together && tilesFit && half >= 32 && request.cacheBytes == 2) {
+    choice.BN = half;
+    turns = haveTurns();
+    if (!turns)
+      choice.BN *= 2;
+  }
+  bool lanesLookUp = target.lanesLookUp(
+      choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
+      choice.warps);
   // Where tiles do not fit into LDS, or the compiler has no registers to read
   // them ahead, they come block by block; three ahead if it has.
-  bool few = kept + 4 * kAddressRegisters > most;
+  bool few = kept() + 4 * kAddressRegisters > most;
   choice.fullKV = tilesFit && !few;
   if (!tilesFit && !few)
     choice.stages = 4;

@@ -54,17 +54,19 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     ScheduleAttr schedule = scheduleOf(op, lower.schedule);
     int64_t count = 0;
     if (!goesThroughRegisters(lower.target, params)) {
-      CopyPlan plan = copyPlan(lower, params, schedule);
+      SmallVector<CopyPlan> plans = copyPlans(lower, params, schedule);
       // A wave's rows come from one page, or group.
-      if (int64_t page = op.getTile().getType().getPageSize();
-          page % plan.rows != 0)
+      if (int64_t page = op.getTile().getType().getPageSize(),
+          rows = plans.front().rows;
+          page % rows != 0)
         return op.emitOpError()
-               << "copies " << plan.rows
+               << "copies " << rows
                << " rows at a time, of a tile that has no more than " << page
                << " one stride apart; expected a buffer with policy = "
                   "register_staged";
-      if (plan.even)
-        count = plan.steps * plan.unitInstructions;
+      if (llvm::all_of(plans, [](const CopyPlan &plan) { return plan.even; }))
+        for (const CopyPlan &plan : plans)
+          count += plan.steps * plan.unitInstructions;
     } else if (PagesOfTile pages(lower.target, op, schedule.getWarps());
                pages.together || pages.byLane || !pages.page) {
       StagingPlan plan = stagingPlan(lower, params, schedule);
@@ -267,9 +269,9 @@ static int64_t threadsOf(Lanes &lower, ScheduleAttr schedule) {
                   : lower.threads();
 }
 
-CopyPlan AMDMachine::copyPlan(Lanes &lower, KVBufferAttr params,
-                              ScheduleAttr schedule) {
-  return CopyPlan(lower.target, params, threadsOf(lower, schedule));
+SmallVector<CopyPlan> AMDMachine::copyPlans(Lanes &lower, KVBufferAttr params,
+                                            ScheduleAttr schedule) {
+  return planCopies(lower.target, params, threadsOf(lower, schedule));
 }
 
 StagingPlan AMDMachine::stagingPlan(Lanes &lower, KVBufferAttr params,

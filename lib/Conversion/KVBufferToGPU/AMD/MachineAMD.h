@@ -31,21 +31,39 @@
 
 namespace kvbuf {
 
-/// How a direct copy of a tile is dealt to the waves.
+/// How a direct copy of a tile, or of some of its LDS blocks, is dealt to the
+/// waves.
 struct CopyPlan {
   /// Bytes a lane and instruction; bytes and rows of one instruction.
   int64_t width, bytes, rows;
-  /// Rows and instructions of a unit; row groups of a block; LDS blocks.
-  int64_t unitRows, unitInstructions, rowGroups, blocks;
+  /// Rows and instructions of a unit; row groups of a block; LDS blocks, and
+  /// the first one.
+  int64_t unitRows, unitInstructions, rowGroups, blocks, firstBlock;
   /// Waves, and units that a wave takes at most. Wave w takes unit s * waves +
   /// w at step s; unit u is row group u mod rowGroups of block u / rowGroups.
   int64_t waves, steps;
   /// Whether every wave has a unit at every step.
   bool even;
 
-  /// `threads` copy together.
-  CopyPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads);
+  /// `threads` copy `blocks` LDS blocks together, by instructions of `width`
+  /// bytes a lane.
+  CopyPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads,
+           int64_t width, int64_t firstBlock, int64_t blocks);
 };
+
+/// Where the parts of a copy come from.
+struct CopySource {
+  RowSource &rows;
+  /// The descriptor of all rows, and how many bytes further they are, where
+  /// they have one; made, or pages looked up, by the first part.
+  mlir::Value range, shift;
+  bool known = false;
+};
+
+/// The parts of a tile's copy by `threads`: what divides evenly among waves by
+/// the widest instructions, and the rest by narrower ones, if that does then.
+llvm::SmallVector<CopyPlan> planCopies(const TargetInfo &target,
+                                       KVBufferAttr params, int64_t threads);
 
 /// How a register-staged tile is dealt to the threads: thread t takes piece
 /// s * threads + t at step s. A piece is a vector of `width` elements of the
@@ -130,14 +148,17 @@ private:
                                            KVBufferAttr params) override;
   /// The plans of the warps of `schedule`, by default the one that is being
   /// lowered.
-  CopyPlan copyPlan(Lanes &lower, KVBufferAttr params,
-                    ScheduleAttr schedule = {});
+  llvm::SmallVector<CopyPlan> copyPlans(Lanes &lower, KVBufferAttr params,
+                                        ScheduleAttr schedule = {});
   StagingPlan stagingPlan(Lanes &lower, KVBufferAttr params,
                           ScheduleAttr schedule = {});
 
   // Copies (MachineAMDCopies.cpp, MachineAMDStaging.cpp).
   void emitCopies(Lanes &lower, const TileLoad &load, const TileValues &tile,
                   mlir::Value slot);
+  /// The same by one part of the plan.
+  void emitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
+                  CopySource &from, mlir::Value slot);
   /// The same for a tile some of whose columns are not valid: no instruction
   /// copies a part of a vector, so that lanes load and store. Waits for it.
   void emitCutCopies(Lanes &lower, const TileLoad &load, const TileValues &tile,

@@ -15,14 +15,14 @@ using namespace mlir;
 using namespace kvbuf;
 
 CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params,
-                   int64_t threads) {
+                   int64_t threads, int64_t width, int64_t firstBlock,
+                   int64_t blocks)
+    : width(width), blocks(blocks), firstBlock(firstBlock) {
   int64_t rowBytes =
       params.getBK() * params.getElementType().getIntOrFloatBitWidth() / 8;
-  width = target.asyncCopyBytes.back();
   bytes = target.waveSize * width;
   rows = bytes / rowBytes;
   waves = threads / target.waveSize;
-  blocks = params.getSmemCols() / params.getBK();
   unitRows = std::min(params.getWarpTileRows(), params.getBN());
   auto units = [&] { return params.getBN() / unitRows * blocks; };
   while (unitRows > rows && (units() % waves || unitRows > 2 * rows))
@@ -33,14 +33,54 @@ CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params,
   even = units() % waves == 0;
 }
 
+SmallVector<CopyPlan> kvbuf::planCopies(const TargetInfo &target,
+                                        KVBufferAttr params, int64_t threads) {
+  ArrayRef<unsigned> widths = target.asyncCopyBytes;
+  int64_t widest = widths.back(),
+          blocks = params.getSmemCols() / params.getBK();
+  CopyPlan whole(target, params, threads, widest, 0, blocks);
+  if (whole.even)
+    return {whole};
+  // Lanes whose places are no power of two apart are not told by bits, and
+  // instructions of less than a row would begin within one.
+  int64_t rowBytes = whole.bytes / whole.rows;
+  auto fits = [&](int64_t width) {
+    return width >= 4 && width < widest && llvm::isPowerOf2_64(width) &&
+           target.waveSize * width >= rowBytes;
+  };
+  for (int64_t first = blocks - 1; first >= 0; --first) {
+    CopyPlan front(target, params, threads, widest, 0, first);
+    if (!front.even)
+      continue;
+    for (int64_t width : llvm::reverse(widths)) {
+      if (!fits(width))
+        continue;
+      CopyPlan rest(target, params, threads, width, first, blocks - first);
+      if (!rest.even)
+        continue;
+      if (first == 0)
+        return {rest};
+      return {front, rest};
+    }
+  }
+  return {whole};
+}
+
 void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
                             const TileValues &tile, Value slot) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = load.params;
-  SharedTile layout = sharedTile(params);
-  CopyPlan plan = copyPlan(lower, params);
-  BlockSource places(layout);
   RowSource source(lower, load, tile);
+  CopySource from{source, {}, {}, false};
+  for (const CopyPlan &plan : copyPlans(lower, load.params))
+    emitCopies(lower, load.params, plan, from, slot);
+}
+
+void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
+                            const CopyPlan &plan, CopySource &from,
+                            Value slot) {
+  RowSource &source = from.rows;
+  ImplicitLocOpBuilder &b = lower.b;
+  SharedTile layout = sharedTile(params);
+  BlockSource places(layout);
   int64_t rowBytes = layout.blockCols * layout.elementBytes;
   unsigned laneShift = llvm::Log2_64(plan.width);
   unsigned laneBits = llvm::Log2_64(plan.bytes) - laneShift;
@@ -78,24 +118,40 @@ void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
     Value range, offset, col;
   };
   llvm::SmallDenseMap<int64_t, Rows> known;
-  Value whole, wholeShift;
-  if (!source.paged())
-    whole = source.range(lower.i32(0), params.getBN(), wholeShift);
-  else
-    source.lookUpPages();
+  if (!from.known) {
+    from.known = true;
+    if (source.paged())
+      source.lookUpPages();
+    else
+      from.range = source.range(lower.i32(0), params.getBN(), from.shift);
+  }
+  // Narrow instructions of a unit have rows of one page, which is found once.
+  int64_t together = plan.rows;
+  if (source.paged() && plan.width < lower.target.asyncCopyBytes.back() &&
+      source.keeps(plan.unitRows))
+    together = plan.unitRows;
+  llvm::SmallDenseMap<int64_t, std::pair<Value, Value>> ranges;
   auto rowsAt = [&](int64_t byte) -> Rows & {
     auto [it, isNew] = known.try_emplace(byte);
     Rows &rows = it->second;
     if (!isNew)
       return rows;
+    int64_t begin = byte / (together * rowBytes) * (together * rowBytes);
     Value first =
-        arith::XOrIOp::create(b, groupRow, lower.i32(places.row(byte)));
-    Value row = laneRow, shift = wholeShift;
-    rows.range = whole;
-    if (source.paged())
-      rows.range = source.range(first, plan.rows, shift);
-    else
+        arith::XOrIOp::create(b, groupRow, lower.i32(places.row(begin)));
+    Value row = laneRow, shift = from.shift;
+    rows.range = from.range;
+    if (source.paged()) {
+      auto [at, isFirst] = ranges.try_emplace(begin);
+      if (isFirst)
+        at->second.first = source.range(first, together, at->second.second);
+      std::tie(rows.range, shift) = at->second;
+      if (byte != begin)
+        row =
+            arith::XOrIOp::create(b, row, lower.i32(places.row(byte - begin)));
+    } else {
       row = arith::XOrIOp::create(b, row, first);
+    }
     rows.col = arith::XOrIOp::create(b, laneCol, lower.i32(places.col(byte)));
     if (blockCol)
       rows.col = arith::AddIOp::create(b, rows.col, blockCol);
@@ -111,7 +167,7 @@ void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
     // Steps walk through the blocks' row groups first.
     int64_t stepsPerBlock = plan.rowGroups / groupsPerStep;
     int64_t stepGroup = step % stepsPerBlock * groupsPerStep;
-    int64_t stepBlock = step / stepsPerBlock * blocksPerStep;
+    int64_t stepBlock = plan.firstBlock + step / stepsPerBlock * blocksPerStep;
     OpBuilder::InsertionGuard guard(b);
     if ((step + 1) * plan.waves > plan.rowGroups * plan.blocks) {
       // Not every wave has a unit left.
@@ -121,6 +177,7 @@ void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
       b.setInsertionPointToStart(
           scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
       known.clear();
+      ranges.clear();
     }
     for (int64_t i = 0; i < plan.unitInstructions; ++i) {
       int64_t byte = (stepGroup << groupShift) + i * plan.bytes;

@@ -58,13 +58,16 @@ LogicalResult AMDRingMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     layOutTurned(lower, params, scheduleOf(op, lower.schedule));
     if (goesThroughRegisters(lower.target, params))
       return WalkResult::advance();
-    CopyPlan plan(lower.target, params,
-                  warpsOfSlot(lower, op) * int64_t(lower.target.waveSize));
+    int64_t rows =
+        planCopies(lower.target, params,
+                   warpsOfSlot(lower, op) * int64_t(lower.target.waveSize))
+            .front()
+            .rows;
     int64_t page = op.getTile().getType().getPageSize();
-    if (page % plan.rows == 0)
+    if (page % rows == 0)
       return WalkResult::advance();
     return op.emitOpError()
-           << "copies " << plan.rows
+           << "copies " << rows
            << " rows at a time, of a tile that has no more than " << page
            << " one stride apart; expected a buffer with policy = "
               "register_staged";
