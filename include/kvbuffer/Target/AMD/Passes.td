@@ -24,6 +24,16 @@ def ScheduleGroups : Pass<"kvbuf-schedule-groups", "::mlir::LLVM::LLVMFuncOp"> {
   let dependentDialects = ["::mlir::ROCDL::ROCDLDialect"];
 }
 
+def BalanceProducts
+    : Pass<"kvbuf-balance-products", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "Deal matrix instructions to both sides of a branch in a stage";
+  let description = [{
+    On AMD: in loops, moves MFMAs of a stage from in front of a branch, whose sides
+    meet right behind it, to behind it, or from there to the front, where this
+    leaves fewer cycles of vector instructions without an MFMA beside them.
+  }];
+}
+
 def GuardSinking : Pass<"kvbuf-guard-sinking", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "Keep vector instructions in the stage of their MFMAs";
   let description = [{

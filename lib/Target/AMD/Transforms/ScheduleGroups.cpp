@@ -220,16 +220,23 @@ SmallVector<Group> GroupPlanner::plan() {
     double window = mfma.mfmaCycles - model.matrixIssue;
     double share = std::ceil(left / mfmasLeft / model.vector) * model.vector;
     double room = std::min(std::max(share, window - model.vector), window);
+    bool untouched = true;
     for (Node &node : nodes) {
       if (node.issued || node.mfmaCycles || !isReady(node, slot))
         continue;
       double cycles = node.cost.cycles(model);
-      double taken = cycles <= room ? cycles : takePart(node, room);
-      if (cycles <= room)
+      // What no MFMA hides has one of its own, which hides a part of it.
+      bool longer = cycles > window && untouched && node.cost.plain == 0 &&
+                    node.cost.transcendental == 1;
+      bool fits = cycles <= room || longer;
+      double taken = fits ? cycles : takePart(node, room);
+      if (fits)
         issue(node, slot);
-      room -= taken;
+      untouched &= taken == 0;
       left -= taken;
-      hiddenCycles += taken;
+      exposedCycles += std::max(0.0, taken - room);
+      hiddenCycles += std::min(taken, room);
+      room = std::max(0.0, room - taken);
     }
     flushSlot();
     --mfmasLeft;
