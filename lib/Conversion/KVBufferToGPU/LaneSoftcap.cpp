@@ -257,9 +257,13 @@ static Values capToShareOfCap(Lanes &lower, SoftcapOp op,
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
   if (!lower.machine.sharesReciprocals()) {
-    Value inner = lower.f32(inRange(scale / cap)), outer = lower.f32(cap);
+    // cap tanh x = cap - 2 cap / (exp(2 x) + 1), in as few instructions.
+    Value inner = lower.f32(inRange(2 * std::numbers::log2e * scale / cap)),
+          one = lower.f32(1), gain = lower.f32(-2 * cap),
+          outer = lower.f32(cap);
     return lower.mapElements(scores, [&](Value s, unsigned, int64_t) {
-      return mulf(b, math::TanhOp::create(b, mulf(b, s, inner)), outer);
+      Value sum = addf(b, exp2(b, mulf(b, s, inner)), one);
+      return fma(b, reciprocal(lower, sum), gain, outer);
     });
   }
   Values elements;
