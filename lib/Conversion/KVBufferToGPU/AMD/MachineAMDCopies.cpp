@@ -99,7 +99,8 @@ void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
                 .getResult()
           : Value();
   unsigned groupBits = llvm::Log2_64(wavesPerBlock);
-  Value groupRow = emitLinear(b, group, places.rows(groupShift, groupBits));
+  SmallVector<int64_t> groupRows = places.rows(groupShift, groupBits);
+  Value groupRow = emitLinear(b, group, groupRows);
   Value groupCol = emitLinear(b, group, places.cols(groupShift, groupBits));
   Value laneRow = emitLinear(b, lower.lane, places.rows(laneShift, laneBits));
   Value laneCol = emitLinear(b, lower.lane, places.cols(laneShift, laneBits));
@@ -142,6 +143,15 @@ void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
     Value row = laneRow, shift = from.shift;
     rows.range = from.range;
     if (source.paged()) {
+      // A swizzle may put a group's rows in another order by the group's
+      // number.
+      int64_t inGroup = together - 1;
+      auto mixes = [&](int64_t image) { return image & inGroup; };
+      if (llvm::any_of(groupRows, mixes) || mixes(places.row(begin))) {
+        row = arith::XOrIOp::create(
+            b, row, arith::AndIOp::create(b, first, lower.i32(inGroup)));
+        first = arith::AndIOp::create(b, first, lower.i32(~inGroup));
+      }
       auto [at, isFirst] = ranges.try_emplace(begin);
       if (isFirst)
         at->second.first = source.range(first, together, at->second.second);
