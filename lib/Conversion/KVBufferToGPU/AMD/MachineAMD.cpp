@@ -182,14 +182,25 @@ Value AMDMachine::roundOperand(Lanes &lower, Value value, VectorType type,
       lower.target.roundsToBf16)
     return Machine::roundOperand(lower, value, type, isProbability);
   // Half a unit more and the upper halves: right for numbers that are finite
-  // and not negative but for exact ties, which go up.
+  // and not negative but for exact ties, which go up. Two at once: the sum of
+  // the lower one does not carry into the other.
   ImplicitLocOpBuilder &b = lower.b;
   int64_t n = type.getNumElements();
-  auto words = VectorType::get({n}, b.getI32Type());
-  Value half = arith::ConstantOp::create(
-      b, DenseElementsAttr::get(words, b.getI32IntegerAttr(0x8000)));
   Value sum =
-      arith::AddIOp::create(b, arith::BitcastOp::create(b, words, value), half);
+      arith::BitcastOp::create(b, VectorType::get({n}, b.getI32Type()), value);
+  if (n % 2 == 0) {
+    auto pairs = VectorType::get({n / 2}, b.getI64Type());
+    Value halves = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(
+               pairs, b.getI64IntegerAttr(int64_t(0x0000800000008000))));
+    sum = arith::AddIOp::create(b, vector::BitCastOp::create(b, pairs, sum),
+                                halves);
+  } else {
+    Value half = arith::ConstantOp::create(
+        b, DenseElementsAttr::get(cast<VectorType>(sum.getType()),
+                                  b.getI32IntegerAttr(0x8000)));
+    sum = arith::AddIOp::create(b, sum, half);
+  }
   Value halves = vector::BitCastOp::create(
       b, VectorType::get({2 * n}, b.getI16Type()), sum);
   SmallVector<int64_t> upper;
