@@ -26,6 +26,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <limits>
 
 using namespace kvbuf;
@@ -151,4 +152,31 @@ kvbuf::findMissingWaits(llvm::StringRef hsaco) {
     }
   }
   return missing;
+}
+
+llvm::Expected<std::vector<std::string>>
+kvbuf::checkCodeObject(llvm::StringRef hsaco) {
+  llvm::Expected<std::vector<MissingWait>> missing = findMissingWaits(hsaco);
+  if (!missing)
+    return missing.takeError();
+  llvm::Expected<IsaReport> report = analyzeCodeObject(hsaco);
+  if (!report)
+    return report.takeError();
+  std::vector<std::string> found;
+  for (const MissingWait &wait : *missing)
+    found.push_back("'" + wait.function +
+                    "' lacks a 's_waitcnt vmcnt(0)': " + wait.text);
+  for (const IsaKernel &kernel : report->kernels) {
+    if (kernel.vgprSpills || kernel.sgprSpills)
+      found.push_back(llvm::formatv("'{0}' has spilled {1} vector and {2} "
+                                    "scalar registers",
+                                    kernel.name, kernel.vgprSpills,
+                                    kernel.sgprSpills)
+                          .str());
+    if (kernel.scratchBytes)
+      found.push_back(llvm::formatv("'{0}' keeps {1} bytes a lane in memory",
+                                    kernel.name, kernel.scratchBytes)
+                          .str());
+  }
+  return found;
 }

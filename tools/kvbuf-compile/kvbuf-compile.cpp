@@ -85,6 +85,12 @@ static cl::opt<std::string> reportOption(
              "page about the kernel and a launch on the emulator"),
     cl::cat(category));
 static Report report = Report::None;
+static cl::opt<bool> checkIsa(
+    "check-isa",
+    cl::desc("Read an AMD code object, of any compiler, or an artifact with "
+             "some: fail if a release or an acquire does not wait, or if "
+             "registers were spilled or lanes keep anything in memory"),
+    cl::cat(category));
 static cl::opt<std::string>
     ptxas("ptxas", cl::value_desc("path"),
           cl::desc("NVIDIA's assembler; 'none' stops at PTX. Default: "
@@ -316,6 +322,37 @@ static int reportArtifact(const kvbuf::Artifact &artifact) {
       nullptr);
 }
 
+/// Says what is wrong with AMD's code in what was compiled already.
+static int checkFile(llvm::StringRef bytes) {
+  std::vector<llvm::StringRef> objects;
+  kvbuf::Artifact artifact;
+  std::string error;
+  if (kvbuf::looksLikeElf(bytes)) {
+    objects.push_back(bytes);
+  } else {
+    if (!kvbuf::parseArtifact(bytes, artifact, error))
+      return fail("'" + inputFile + "': " + error);
+    for (const kvbuf::ArtifactSection &section : artifact.sections)
+      if (llvm::StringRef(section.kind).starts_with("hsaco"))
+        objects.push_back(section.data);
+  }
+  if (objects.empty())
+    return fail("--check-isa: '" + inputFile + "' has no code for AMD's chips");
+  int status = 0;
+  for (llvm::StringRef object : objects) {
+    llvm::Expected<std::vector<std::string>> found =
+        kvbuf::checkCodeObject(object);
+    if (!found)
+      return fail(llvm::toString(found.takeError()));
+    for (const std::string &text : *found)
+      status = fail(text);
+  }
+  if (!status)
+    llvm::outs() << "releases and acquires wait; nothing is spilled or kept in "
+                    "memory\n";
+  return status;
+}
+
 /// Prints the report of what was compiled already.
 static int reportFile(llvm::StringRef bytes) {
   if (report == Report::None)
@@ -361,7 +398,10 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
     return fail("cannot read '" + inputFile + "': " + error.message());
   llvm::StringRef bytes = (*file)->getBuffer();
   if (kvbuf::looksLikeElf(bytes) || kvbuf::looksLikeArtifact(bytes))
-    return reportFile(bytes);
+    return checkIsa ? checkFile(bytes) : reportFile(bytes);
+  if (checkIsa)
+    return fail("--check-isa reads a code object or an artifact; '" +
+                inputFile + "' is neither");
 
   steps.begin("parse");
   DialectRegistry registry;

@@ -157,6 +157,12 @@ bool looksLikeElf(llvm::StringRef bytes);
 llvm::Expected<IsaReport> analyzeCodeObject(llvm::StringRef hsaco,
                                             int64_t dynamicLdsBytes = 0);
 
+/// What is wrong with a code object of any compiler, a line each: releases and
+/// acquires that do not wait as LLVM's AMDGPUUsage ("Memory Model GFX942")
+/// asks, registers that were spilled, memory of lanes (scratch). Fails where it
+/// cannot be read.
+llvm::Expected<std::vector<std::string>> checkCodeObject(llvm::StringRef hsaco);
+
 /// Prints the report for people, with the assumptions of its model.
 void printIsaReport(const IsaReport &report, llvm::raw_ostream &os);
 
