@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Compiler/Codegen.h"
 #include "AwaitReleases.h"
+#include "CompareBySign.h"
 #include "OwnLanes.h"
 #include "ParkUniforms.h"
 #include "RareBlocks.h"
@@ -357,13 +358,15 @@ static llvm::FailureOr<std::string> runBackend(llvm::Module &module,
 }
 
 namespace {
-/// A way to do with fewer registers: vector registers for scalars, about as
+/// A way to do with fewer registers: as it is, without what saves vector
+/// instructions; or vector registers for scalars, about as
 /// many as that, whether large loops compute what other parts compute, too, and
 /// whether addresses that they leave the same are computed before them.
 struct Saving {
   size_t parked;
   bool inLoops;
   bool addressesBefore = false;
+  bool asItIs = false;
 };
 } // namespace
 
@@ -391,8 +394,13 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   if (!machine)
     return failure();
   std::unique_ptr<llvm::Module> asItIs;
-  if (target.vendor == Vendor::AMD)
+  bool compares = false;
+  if (target.vendor == Vendor::AMD) {
     asItIs = llvm::CloneModule(module);
+    for (llvm::Function &function : module)
+      compares |=
+          !function.isDeclaration() && compareBySign(function, *machine);
+  }
   Spills spills;
   llvm::FailureOr<std::string> code =
       runBackend(module, *machine, target, kind, loc, spills, /*isFirst=*/true);
@@ -402,13 +410,13 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   // that spills nothing stays as it is.
   Spills least = spills;
   for (const Saving &way :
-       {Saving{size_t(spills.scalars), true}, Saving{SIZE_MAX, false},
-        Saving{size_t(spills.scalars) / 2, false},
+       {Saving{0, false, false, true}, Saving{size_t(spills.scalars), true},
+        Saving{SIZE_MAX, false}, Saving{size_t(spills.scalars) / 2, false},
         Saving{size_t(spills.scalars), false, true}}) {
     if (!least.any())
       break;
     std::unique_ptr<llvm::Module> other = llvm::CloneModule(*asItIs);
-    if (!saveRegisters(*other, *machine, spills, way))
+    if (way.asItIs ? !compares : !saveRegisters(*other, *machine, spills, way))
       continue;
     Spills fewer;
     llvm::FailureOr<std::string> saved =
