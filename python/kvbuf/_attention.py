@@ -273,7 +273,10 @@ def execute(ops, request, like, target=None, schedule=None, device=None,
     if target is None:
         target = _kernels.chip_on(name)
     kernel = _kernels.find(problem, target, schedule, emulated)
-    return ops.launch(kernel, request, name, device, stream)
+    outputs = [request.out] if request.lse is None else [request.out, request.lse]
+    outputs = ops.launch(kernel, request.arguments(ops), request.sizes_of(kernel),
+                         outputs, name, device, stream)
+    return outputs[0], outputs[1] if len(outputs) > 1 else None
 
 
 def is_part(ops, k, v):

@@ -43,6 +43,9 @@ class Traced(_ops.Jax):
         """What an output will be."""
         return self.jax.ShapeDtypeStruct(tuple(shape), self._kind(dtype))
 
+    def with_batch(self, x):
+        return self.jax.ShapeDtypeStruct((1, *x.shape), x.dtype)
+
     def full(self, shape, value, dtype, like):
         return self.np.full(shape, value, self._kind(dtype))
 
@@ -52,15 +55,14 @@ class Traced(_ops.Jax):
     def address(self, x):
         return None
 
-    def launch(self, kernel, request, target, device, stream):
+    def is_aligned(self, x, count):
+        return count <= 16  # as XLA places all buffers, and more
+
+    def launch(self, kernel, tensors, sizes, outputs, name, device=None, stream=None):
         if device is not None or stream is not None:
             raise ValueError("device and stream are given in a function that JAX "
                              "traces: they are those of its program")
-        name = self.device_name(request.tensors["q"])
-        outputs = [x for x in (request.out, request.lse) if x is not None]
-        results = _call(self, kernel, name, request.arguments(self),
-                        request.sizes_of(kernel), outputs)
-        return results[0], results[1] if request.lse is not None else None
+        return _call(self, kernel, name, tensors, sizes, outputs)
 
 
 @functools.lru_cache(maxsize=None)

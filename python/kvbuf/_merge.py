@@ -9,7 +9,7 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 
-from . import _kernels, _ops, _tensors
+from . import _kernels, _ops
 from ._attention import Tensor, require_rank, require_shape, require_type, shape_of
 
 #: Threads of a block.
@@ -146,8 +146,7 @@ def _width(ops, size, tensors):
     most = max({"f32": 4}.get(ops.dtype(x), 2) for x in tensors)
     width = 16 // most
     while size % width or any(
-            ops.address(x) is None
-            or ops.address(x) % (width * {"f32": 4}.get(ops.dtype(x), 2))
+            not ops.is_aligned(x, width * {"f32": 4}.get(ops.dtype(x), 2))
             or any(n % width for n in ops.strides(x)[:-1]) for x in tensors):
         width //= 2
     return width
@@ -189,9 +188,7 @@ def merge_states(outs: Tensor | Sequence[Tensor], lses: Tensor | Sequence[Tensor
         if _torch_state.is_operator("kvbuf.merge_states", outs, lses, out):
             from . import _merge_operator
             return _merge_operator.call(outs, lses, out)
-    _tensors.refuse_traced("outs", outs)
-    _tensors.refuse_traced("lses", lses)
-    ops = _ops.of(outs)
+    ops = _ops.of(outs, lses)
     ragged = len(shape_of(outs)) == 4
     require_rank("outs", outs, 4 if ragged else 5,
                  "(parts, batch, rows, heads, head size) or these without batch")
@@ -212,15 +209,15 @@ def merge_states(outs: Tensor | Sequence[Tensor], lses: Tensor | Sequence[Tensor
     result = out, lse
     if 0 in shape_of(out):
         return result
+    made = result
     if ragged:
-        outs, lses, out, given = outs[:, None], lses[:, None], out[None], lse[None]
-    else:
-        given = lse
+        outs, lses = outs[:, None], lses[:, None]
+        made = ops.with_batch(out), ops.with_batch(lse)
     outs, lses = ops.rows_contiguous(outs), ops.rows_contiguous(lses)
     if parts == 0:  # no memory to point to
         outs, lses = (ops.full((1, *shape_of(x)[1:]), value, ops.dtype(x), out)
                       for x, value in ((outs, 0), (lses, float("-inf"))))
-    width = _width(ops, size, (outs, out))
+    width = _width(ops, size, (outs, made[0]))
     if size // width > _THREADS:
         raise NotImplementedError(
             f"outs has a head size of {size}; expected {_THREADS * width} or less")
@@ -228,12 +225,13 @@ def merge_states(outs: Tensor | Sequence[Tensor], lses: Tensor | Sequence[Tensor
     name = ops.device_name(outs)
     emulated = name == "emulator"
     kernel = _kernels.find(problem, _kernels.chip_on(name), None, emulated)
-    tensors = {"outs": outs, "lses": lses, "o": out, "lse": given}
+    tensors = {"outs": outs, "lses": lses, "o": made[0], "lse": made[1]}
     tensors = {n: ops.detach(x) for n, x in tensors.items()}
-    ops.before_launch(tensors.values())
-    kernel(**tensors)
-    ops.after_launch(name)
-    return result
+    written = ops.launch(kernel, tensors, {}, list(made), name)
+    if not ops.frozen:
+        return result
+    # What was made of the outputs are copies of JAX's, or arrays to come.
+    return tuple(x[0] if ragged else x for x in written)
 
 
 def flash_attn_combine(out_partial: Tensor, lse_partial: Tensor,

@@ -27,19 +27,27 @@ class Framework:
         """Where a tensor's first element is; None where that is not told."""
         return None
 
+    def is_aligned(self, x, count):
+        """Whether a tensor is known to begin at a multiple of so many bytes."""
+        address = self.address(x)
+        return address is not None and address % count == 0
+
+    def with_batch(self, x):
+        """An output as that of one sequence."""
+        return x[None]
+
     def before_launch(self, tensors):
         """Makes a launch come after what has been asked of the tensors."""
 
     def after_launch(self, device):
         """Makes what the framework does next come after the launch."""
 
-    def launch(self, kernel, request, target, device, stream):
-        """(output, log-sum-exp or None) of a Request's kernel."""
-        tensors = request.arguments(self)
+    def launch(self, kernel, tensors, sizes, outputs, name, device=None, stream=None):
+        """The outputs of a kernel, the last of `tensors`, on the device of a name."""
         self.before_launch(tensors.values())
-        kernel(**tensors, **request.sizes_of(kernel), device=device, stream=stream)
-        self.after_launch(target)
-        return request.out, request.lse
+        kernel(**tensors, **sizes, device=device, stream=stream)
+        self.after_launch(name)
+        return outputs
 
     def require_writable(self, name, x, instead="take the result instead"):
         """ValueError for a tensor that no kernel may write; it ends with what to

@@ -102,8 +102,8 @@ def refuse_traced(name, tensor):
     jax = sys.modules.get("jax")
     if jax is not None and isinstance(tensor, jax.core.Tracer):
         raise NotImplementedError(
-            f"{name} is traced by JAX (jit, grad, vmap), which of kvbuf's functions "
-            "those of attention alone can be part of; call it outside of the traced "
+            f"{name} is traced by JAX (jit, grad, vmap), which functions of "
+            "kvbuf's, but no kernels, can be part of; call it outside of the traced "
             "function, on its results")
 
 

@@ -150,6 +150,22 @@ class Jax(unittest.TestCase):
         o = jax.jit(lambda x: kvbuf.attention(x, x, x, convert="float16"))(x)
         self.assertEqual(o.dtype, jnp.float32)
         self.close(o[0], exactly(*[exact(x[0])] * 3)[0])
+        # Parts of the keys, batched and not.
+        parts = jax.jit(lambda q: kvbuf.merge_states(*zip(*(
+            kvbuf.attention(q, q[:, a:b], q[:, a:b], return_lse=True)
+            for a, b in ((0, 3), (3, 4))))))
+        o, lse = parts(q)
+        e, el = exactly(*[exact(q[0])] * 3)
+        self.close(o[0], e)
+        self.close(lse[0], el, 1e-3)
+        outs, lses = normal(28, 2, 3, 2, 64), normal(29, 2, 2, 3, dtype=jnp.float32)
+        total = np.logaddexp(*exact(lses))
+        e = (exact(outs) * np.exp(exact(lses) - total).transpose(0, 2, 1)[..., None]
+             ).sum(0)
+        for merge in jax.jit(kvbuf.merge_states), kvbuf.merge_states:
+            o, lse = merge(outs, lses)
+            self.close(o, e)
+            self.close(lse, total, 1e-5)
         o = jax.jit(lambda x: kt.flash_attn_func(x, x, x, causal=True))(q)
         self.assertTrue(jnp.array_equal(o, kt.flash_attn_func(q, q, q, causal=True)))
 
@@ -161,9 +177,6 @@ class Jax(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "device and stream are given in a "
                                     "function that JAX traces"):
             jax.jit(lambda x: kvbuf.attention(x, x, x, device="emulator"))(q)
-        with self.assertRaisesRegex(NotImplementedError, "outs is traced by JAX .* "
-                                    "those of attention alone"):
-            jax.jit(lambda x: kvbuf.merge_states([q], [x]))(jnp.zeros((1, 1, 4)))
         with self.assertRaisesRegex(ValueError, "cannot be differentiated"):
             jax.grad(lambda x: kvbuf.attention(x, q, q).sum().astype(float))(q)
         kernel = kvbuf.compile(PROBLEM, target="sm_80")
