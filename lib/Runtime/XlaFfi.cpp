@@ -15,6 +15,7 @@
 #include "PlanDevice.h"
 #include "kvbuffer-c/Runtime.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <mutex>
 #include <string>
@@ -215,9 +216,14 @@ void *launch(const CallFrame &frame) {
                      std::to_string(entry.tensors));
   std::vector<void *> data;
   data.reserve(count);
+  // What has no element may be nowhere.
+  alignas(16) static char nothing[16];
   for (const Buffers *buffers : {&frame.arguments, &frame.results})
-    for (int64_t i = 0; i < buffers->count; ++i)
-      data.push_back(buffers->buffers[i]->data);
+    for (int64_t i = 0; i < buffers->count; ++i) {
+      const Buffer &buffer = *buffers->buffers[i];
+      bool isEmpty = std::count(buffer.dims, buffer.dims + buffer.rank, 0) > 0;
+      data.push_back(buffer.data || !isEmpty ? buffer.data : nothing);
+    }
   if (kvbufPlanLaunch(entry.plan, data.data(), streamOf(frame)) != KVBUF_OK)
     return error(frame, Internal, std::string("kvbuf: ") + kvbufLastError());
   return nullptr;

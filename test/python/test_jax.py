@@ -150,6 +150,9 @@ class Jax(unittest.TestCase):
         o = jax.jit(lambda x: kvbuf.attention(x, x, x, convert="float16"))(x)
         self.assertEqual(o.dtype, jnp.float32)
         self.close(o[0], exactly(*[exact(x[0])] * 3)[0])
+        lse = jax.jit(lambda q, k: kvbuf.attention(q, k, k, return_lse=True)[1])(
+            q, q[:, :0])
+        self.assertTrue((lse == -jnp.inf).all())
         # Parts of the keys, batched and not.
         parts = jax.jit(lambda q: kvbuf.merge_states(*zip(*(
             kvbuf.attention(q, q[:, a:b], q[:, a:b], return_lse=True)
