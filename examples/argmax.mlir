@@ -10,7 +10,7 @@ gpu.module @argmax_module {
   gpu.func @argmax(%x: !x {kvbuffer.name = "x", kvbuffer.shape = ["rows", "cols"], kvbuffer.access = "read"},
                    %place: !place {kvbuffer.name = "place", kvbuffer.shape = ["rows"], kvbuffer.access = "write"})
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<thread>,
-                         kvbuffer.grid = [{ceildiv = ["rows", 4]}, 1, 1]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 4)>, 1, 1]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index

@@ -13,7 +13,7 @@ gpu.module @layernorm_module {
                       %beta: !row {kvbuffer.name = "beta", kvbuffer.shape = ["cols"], kvbuffer.access = "read"},
                       %y: !x {kvbuffer.name = "y", kvbuffer.shape = ["rows", "cols"], kvbuffer.access = "write"})
       kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<thread>,
-                         kvbuffer.grid = [{ceildiv = ["rows", 4]}, 1, 1]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 4)>, 1, 1]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index

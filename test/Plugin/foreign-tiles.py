@@ -51,7 +51,7 @@ gpu.module @m {
                    %k: !cache {kvbuffer.name = "k"}, %v: !cache {kvbuffer.name = "v"},
                    %o: !q {kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 4, 64]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
-                         kvbuffer.grid = [{ceildiv = ["seq_q", 64]}, 4, "batch"]} {
+                         kvbuffer.grid = [#kvbuffer.size<ceildiv(seq_q, 64)>, 4, "batch"]} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index

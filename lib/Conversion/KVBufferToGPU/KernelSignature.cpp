@@ -160,16 +160,16 @@ LogicalResult KernelSignature::describeSizes(const Argument &argument) {
 void KernelSignature::describeIndices(const Argument &argument, size_t number,
                                       const KernelTensor &tensor) {
   tensorList.push_back(tensor.describe(TensorAccess::Read));
-  StringRef kind = StringRef(tensor.name).rsplit('.').second;
-  Value TensorArg::*member = kind == "table"     ? &TensorArg::table
-                             : kind == "lengths" ? &TensorArg::lengths
-                                                 : &TensorArg::offsets;
   addPointer(argument, tensor.element, tensor.name,
-             [member](TensorArg &t, Value v) { t.*member = v; });
-  // Of a table of pages alone.
+             [number](TensorArg &t, Value v) {
+               t.indices.resize(std::max(t.indices.size(), number + 1));
+               t.indices[number].data = v;
+             });
   for (size_t d = 0; d + 1 < tensor.sizes.size(); ++d)
     addStride(argument, tensor.name, d, /*limit=*/0,
-              [](TensorArg &t, Value v) { t.tableStride = v; });
+              [number](TensorArg &t, Value v) {
+                t.indices[number].strides.push_back(v);
+              });
 }
 
 void KernelSignature::describeScales(const Argument &argument,
