@@ -37,7 +37,7 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResul
       Arg<Index, "new tokens, whose rows are stored already">:$newTokens);
   let results = (outs Res<Index, "keys of the sequence">:$keys);
   let assemblyFormat = [{
-    $cache `[` $batch `]` `new` `(` $newTokens `)` attr-dict `:` type($cache)
+    $cache `[` $batch `]` `new` `(` $newTokens `)` attr-dict `:` custom<CacheOrTensor>(type($cache))
   }];
   let extraClassDeclaration = [{
     CacheLayout getLayout() { return ::llvm::cast<CacheLayout>(getCache().getType()); }
@@ -69,7 +69,7 @@ def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>
       Arg<Index, "the element of the head">:$headDim);
   let results = (outs Res<F32, "what the element is multiplied by">:$scale);
   let assemblyFormat = [{
-    $cache `[` $batch `,` $head `,` $token `,` $headDim `]` attr-dict `:` type($cache)
+    $cache `[` $batch `,` $head `,` $token `,` $headDim `]` attr-dict `:` custom<CacheOrTensor>(type($cache))
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -110,7 +110,7 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
   let results = (outs Res<KVBuffer_TileType, "the tile">:$tile);
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $start `]` `from` $from `upto` $upto
-    (`if` $pred^)? attr-dict `:` type($cache) `->` type($tile)
+    (`if` $pred^)? attr-dict `:` custom<CacheOrTensor>(type($cache)) `->` type($tile)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
