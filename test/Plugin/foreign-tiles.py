@@ -21,7 +21,7 @@ import numpy as np
 import kvbuf
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "Kernels" / "Inputs"))
-from numbers16 import check, from_bf16, softmax, to_bf16
+from numbers16 import attend, check, from_bf16, to_bf16
 
 CHIP = sys.argv.pop()
 LOAD = f"--load-dialect-plugin={sys.argv.pop()}"
@@ -182,15 +182,34 @@ class Sequences:
             files[f"{name}.tokens"] = np.array(self.lengths, np.int32)
         return files
 
-    def check(self, test, out):
-        for b, n in enumerate(self.lengths):
-            k, v = (from_bf16(of[b])[None] for of in self.rows)
-            exact, base, _ = softmax(from_bf16(self.q[b:b + 1]), k, v, causal=True)
-            check(test, from_bf16(out[b:b + 1]), exact, base)
+    def counted(self, rows):
+        files = {}
+        for name, of in zip("kv", self.rows):
+            data = np.full((BATCH, rows, KV, SIZE), NAN, np.uint16)
+            for b, own in enumerate(of):
+                data[b, :len(own)] = own
+            files[name] = data
+            files[f"{name}.lengths"] = np.array(self.lengths, np.int32)
+        return files
+
+    def exact(self, b, left=None):
+        """The output of a sequence, and the same with the usual rounding; each query
+        sees `left` keys before its own."""
+        q = from_bf16(self.q[b])
+        k, v = (np.repeat(from_bf16(of[b]), HEADS // KV, axis=1) for of in self.rows)
+        key, own = np.arange(len(k)), np.arange(QUERIES)[:, None] + len(k) - QUERIES
+        seen = (key <= own) & (key >= own - (len(k) if left is None else left))
+        exact, base, _ = attend(0.125 * np.einsum("ihd,jhd->hij", q, k), seen,
+                                v.transpose(1, 0, 2))
+        return exact.transpose(1, 0, 2), base.transpose(1, 0, 2)
+
+    def check(self, test, out, left=None):
+        for b in range(BATCH):
+            check(test, from_bf16(out[b]), *self.exact(b, left))
 
 
 class Base(unittest.TestCase):
-    def run_on(self, text, case, files):
+    def run_on(self, text, case, files, left=None):
         target = lowered(text)
         self.assertEqual(target.returncode, 0, target.stderr)
         self.assertNotIn("foreign.", target.stdout)
@@ -202,7 +221,7 @@ class Base(unittest.TestCase):
             kvbuf.load(f"{folder}/made.kvbuf")(
                 q=case.q, o=out, device=kvbuf.Device("emulator"),
                 **{name.replace(".", "_"): x for name, x in files.items()})
-        case.check(self, out)
+        case.check(self, out, left)
         return target.stdout
 
     def rolling(self):
@@ -226,6 +245,18 @@ class Tiles(Base):
         if CHIP != "sm_80":
             self.run_on(program(RINGS, "!foreign.rolling<64>", 1), case, files)
 
+    def test_windows(self):
+        """Tiles of which the first rows are not there, either."""
+        case, files = self.rolling()
+        text = program(DIRECT, "!foreign.rolling<64>", 1).replace("causal = true>", "causal = true, left = 17>")
+        text = text.replace("    %tiles = arith.ceildivui %keys,", """
+    %lo, %hi, %inner, %outer = kvbuffer.key_range %row of %queries keys %keys
+      {BM = 64 : i64, mask = #kvbuffer.mask<causal = true, left = 17>}
+    %before = arith.divui %lo, %c32 : index
+    %tiles = arith.ceildivui %hi,""")
+        text = text.replace("scf.for %i = %c0", "scf.for %i = %before").replace("from %c0", "from %lo")
+        self.run_on(text, case, files, left=17)
+
     def test_runs(self):
         """Of parts that hold whole tiles, each of which is a box; and of smaller ones."""
         case, files = self.shelves(32)
@@ -234,6 +265,13 @@ class Tiles(Base):
         self.assertEqual("tensor_map" in made, CHIP == "sm_90a")
         case, files = self.shelves(8)
         self.run_on(program(DIRECT, "!foreign.shelves<64, 8>", 8), case, files)
+
+    def test_stated(self):
+        """Rows of which the type states where they are. The tensor goes on, with NaN,
+        where a sequence ends."""
+        case = Sequences([37, 64, 5])
+        self.run_on(program(DIRECT if CHIP == "sm_80" else RINGS, "!foreign.counted<64, 0>"),
+                    case, case.counted(70))
 
 
 @unittest.skipIf(CHIP != "sm_80", "the same for all chips")
@@ -256,9 +294,8 @@ class Anywhere(Base):
         """The tile interpreter executes what the type emits, and says what is wrong."""
         case, files = self.rolling()
         out = np.full(case.q.shape, NAN, np.uint16)
-        for b, n in enumerate(case.lengths):
-            k, v = (from_bf16(of[b])[None] for of in case.rows)
-            out[b] = to_bf16(softmax(from_bf16(case.q[b:b + 1]), k, v, causal=True)[0][0])
+        for b in range(BATCH):
+            out[b] = to_bf16(case.exact(b)[0])
         text = program(DIRECT, "!foreign.rolling<64>", 1)
         with tempfile.TemporaryDirectory() as folder:
             options = []
@@ -294,6 +331,10 @@ class Anywhere(Base):
             program(DIRECT, "!foreign.rolling<64>"),
             "'kvbuffer.cache_tile' op a tile of 32 rows spans pages of 1: expected "
             "page_size = 1 on the tile")
+        self.refused(
+            program(DIRECT, "!foreign.counted<64, 32>"),
+            "'kvbuffer.cache_tile' op is of '!foreign.counted<64, 32>', which states "
+            "where its rows are; expected a table for runs of tokens")
         two = program(DIRECT, "!foreign.rolling<64>", 1)
         two = two.replace(
             "      %k_token = kvbuffer.dram_load %k_tile",

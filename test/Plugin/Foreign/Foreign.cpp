@@ -253,7 +253,7 @@ struct NumbersStorage : TypeStorage {
   KeyTy key;
 };
 
-/// What the two types below have in common: two heads of so many bf16.
+/// What the types below have in common: two heads of so many bf16.
 template <typename Concrete>
 class HeadsType : public Type::TypeBase<Concrete, Type, NumbersStorage,
                                         CacheLayout::Trait> {
@@ -386,13 +386,56 @@ public:
   }
 };
 
+/// `!foreign.counted<D, R>`: [batch, rows, heads, D], tokens in their order, of
+/// which `lengths` says how many there are: nothing that only its code knows.
+/// Runs of R tokens, which no table names, are nonsense.
+class CountedType : public HeadsType<CountedType> {
+public:
+  using HeadsType::HeadsType;
+  static constexpr StringLiteral name = "foreign.counted";
+
+  SmallVector<CacheDim> getLeadingDims() const {
+    return {{ShapedType::kDynamic, "batch"}, {ShapedType::kDynamic, "rows"}};
+  }
+  SmallVector<CacheTensor> getIndexTensors() const {
+    return {{"lengths", {{ShapedType::kDynamic, "batch"}}}};
+  }
+  CacheRows getRows() const {
+    CacheRows rows = CacheRows::inOrder();
+    rows.lengths = 0;
+    return rows;
+  }
+  int64_t getRun() const { return getImpl()->key.second; }
+  Value emitBatch(OpBuilder &b, Location loc, const CacheParts &parts) const {
+    return Numbers{b, loc}.dim(parts.data, 0);
+  }
+  Value emitRoom(OpBuilder &b, Location loc, const CacheParts &parts,
+                 Value) const {
+    return Numbers{b, loc}.dim(parts.data, 1);
+  }
+  Value emitLength(OpBuilder &b, Location loc, const CacheParts &parts,
+                   Value batch) const {
+    Numbers n{b, loc};
+    return n.make<arith::MinSIOp>(n.entry(parts.indices[0], batch),
+                                  n.dim(parts.data, 1));
+  }
+  CachePlace emitPlace(OpBuilder &b, Location loc, const CacheParts &parts,
+                       Value batch, Value token, bool checked) const {
+    Numbers n{b, loc};
+    if (!checked)
+      return {{batch, token}, nullptr};
+    Value valid = n.isBelow(token, n.dim(parts.data, 1));
+    return {{batch, n.choose(valid, token, n.number(0))}, valid};
+  }
+};
+
 class ForeignDialect : public Dialect {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ForeignDialect)
   explicit ForeignDialect(MLIRContext *context)
       : Dialect(getDialectNamespace(), context, TypeID::get<ForeignDialect>()) {
     addOperations<AffineOp, ColumnSumsOp, SilentOp>();
-    addTypes<BackwardsType, RollingType, ShelvesType>();
+    addTypes<BackwardsType, RollingType, ShelvesType, CountedType>();
   }
   Type parseType(DialectAsmParser &parser) const override {
     StringRef word;
@@ -402,12 +445,14 @@ public:
     if (word == "backwards")
       return BackwardsType::get(getContext());
     if (parser.parseLess() || parser.parseInteger(size) ||
-        (word == "shelves" &&
+        (word != "rolling" &&
          (parser.parseComma() || parser.parseInteger(run))) ||
         parser.parseGreater())
       return Type();
     if (word == "rolling")
       return RollingType::get(getContext(), std::pair(size, run));
+    if (word == "counted")
+      return CountedType::get(getContext(), std::pair(size, run));
     return ShelvesType::get(getContext(), std::pair(size, run));
   }
   void printType(Type type, DialectAsmPrinter &printer) const override {
@@ -417,6 +462,9 @@ public:
       printer << "rolling<" << rolling.getHeadSize() << ">";
     else if (auto shelves = dyn_cast<ShelvesType>(type))
       printer << "shelves<" << shelves.getHeadSize() << ", " << shelves.getRun()
+              << ">";
+    else if (auto counted = dyn_cast<CountedType>(type))
+      printer << "counted<" << counted.getHeadSize() << ", " << counted.getRun()
               << ">";
   }
   static StringRef getDialectNamespace() { return "foreign"; }

@@ -48,8 +48,8 @@ static void printOptionalTypes(OpAsmPrinter &printer, Operation *,
     printer << ", sink " << sinkType;
 }
 
-/// Parses the type of a cache, with or without the dialect's prefix, or of a
-/// tensor.
+/// Parses the type of a cache, with or without the dialect's prefix, or any
+/// other: of a tensor, of another dialect's cache.
 static ParseResult parseCacheOrTensor(OpAsmParser &parser, Type &type) {
   OptionalParseResult tensor = parser.parseOptionalType(type);
   if (tensor.has_value())
@@ -151,8 +151,51 @@ static void printDimension(OpAsmPrinter &printer, Operation *,
 // Caches and tiles
 //===----------------------------------------------------------------------===//
 
+/// Whether what a type states of its rows (`CacheRows`) fits its tensors; else
+/// says at `op` what does not.
+static LogicalResult verifyRows(Operation *op, CacheLayout cache) {
+  CacheRows rows = cache.getRows();
+  if (rows.byPlace)
+    return success();
+  auto expect = [&](bool holds, StringRef what) -> LogicalResult {
+    if (holds)
+      return success();
+    return op->emitOpError()
+           << "is of " << cache
+           << ", which states where its rows are; expected " << what;
+  };
+  if (failed(expect(!(rows.offsets && (rows.table || rows.lengths)),
+                    "offsets, or a table and lengths")) ||
+      failed(expect(cache.getLeadingDims().size() == (rows.offsets ? 1 : 2),
+                    rows.offsets
+                        ? "one leading dimension, of rows"
+                        : "two leading dimensions, blocks and rows")) ||
+      failed(
+          expect(rows.table || !cache.getRun(), "a table for runs of tokens")))
+    return failure();
+  SmallVector<CacheTensor> indices = cache.getIndexTensors();
+  auto verifyIndex = [&](std::optional<unsigned> index, size_t rank,
+                         StringRef what) {
+    return expect(!index || (*index < indices.size() &&
+                             indices[*index].dims.size() == rank),
+                  what);
+  };
+  if (failed(verifyIndex(rows.table, cache.getRun() ? 2 : 1,
+                         cache.getRun()
+                             ? "a table of two dimensions among its tensors"
+                             : "a table of one dimension among its tensors")) ||
+      failed(verifyIndex(rows.lengths, 1,
+                         "lengths of one dimension among its tensors")) ||
+      failed(verifyIndex(rows.offsets, 1,
+                         "offsets of one dimension among its tensors")))
+    return failure();
+  return success();
+}
+
 LogicalResult CacheTileOp::verify() {
   CacheLayout cache = getLayout();
+  if (failed(verifyRows(*this, cache)))
+    return failure();
   TileType tile = getTile().getType();
   if (tile.getElementType() != cache.getElementType())
     return emitOpError() << "expected a tile of " << cache.getElementType()

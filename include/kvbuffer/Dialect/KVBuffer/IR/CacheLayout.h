@@ -92,7 +92,9 @@ struct CacheRows {
   }
 
   /// Whether the tensor ends where a sequence does.
-  bool endWithData() const { return !byPlace && !table && !offsets; }
+  bool endWithData() const {
+    return !byPlace && !table && !offsets && !lengths;
+  }
 };
 
 /// Where the row of a token is.
