@@ -10,7 +10,7 @@
 // RUN: %python %S/Inputs/two-kernels.py %t.kvbuf t
 
 // The same on waves of 64 lanes; `gpu.global_id` is block times threads plus thread.
-// RUN: %if ld.lld %{ sed 's/"sm_80"/"gfx950"/; s/32: 32/32: 64/; s/"n", 32/"n", 64/' %s | kvbuf-compile - -o %t.amd.kvbuf %}
+// RUN: %if ld.lld %{ sed 's/"sm_80"/"gfx950"/; s/32: 32/32: 64/; s/(n, 32)/(n, 64)/' %s | kvbuf-compile - -o %t.amd.kvbuf %}
 // RUN: %if ld.lld %{ %python %S/Inputs/two-kernels.py %t.amd.kvbuf t %}
 
 // Or memory that the launch provides.
@@ -23,7 +23,7 @@
 // RUN: sed '/@second/s/shape = \["n"\]}, %%y/shape = ["m"]}, %%y/' %s | not kvbuf-compile - --ptxas=none -o %t.none 2>&1 | FileCheck %s --check-prefix=SHAPE
 // SHAPE: error: 'llvm.func' op describes tensor "t" as #kvbuffer.tensor<"t" : f32[m], read>, another kernel of the module as #kvbuffer.tensor<"t" : f32[n], write>; expected one element type and shape, and either memory that all their launches get or a tensor of the caller's, or a gpu.module for each kernel that is launched by itself
 // RUN: sed '/@second/s/kvbuffer.name = "t"/kvbuffer.access = "workspace", &/' %s | not kvbuf-compile - --ptxas=none -o %t.none 2>&1 | FileCheck %s --check-prefix=WHOSE
-// WHOSE: error: 'llvm.func' op describes tensor "t" as {access = "workspace",
+// WHOSE: error: 'llvm.func' op describes tensor "t" as #kvbuffer.tensor<"t" : f32[n], workspace>, another
 
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @kernels {

@@ -35,7 +35,9 @@ def tile(**options):
     for old, new in NAMES.items():
         text = text.replace(f'kvbuffer.name = "{old}"', f'kvbuffer.name = "{new}"')
     for old, new in SIZES.items():
+        # In shapes, and bare among the operands of expressions.
         text = text.replace(f'"{old}"', f'"{new}"')
+        text = re.sub(rf"(?<=[( ]){old}(?=[,)])", new, text)
     text = text.replace('{seq_q = "tokens"}', '{length = "tokens"}')
     parts = ", ".join(f'{part} = "{name}"' for part, name in NAMES.items()
                       if f'"{name}"' in text)
