@@ -4,6 +4,8 @@
 
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s
 // RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-opt --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s --check-prefix=WIDE
+// RUN: kvbuf-compile %s --target=sm_90a --no-alternatives --emit=thread | FileCheck %s --check-prefix=BESIDE
+// RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-compile - --target=sm_90a --no-alternatives --emit=thread | FileCheck %s --check-prefix=AHEAD
 
 // CHECK-DAG: #[[ORDER:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 16, 32], warps = [1, 2], order = [1, 8, 2, 4, 16], columns = [2, 4, 8, 1]>
 // CHECK-DAG: #[[ASLOADED:.*]] = #kvbuffer.kv_buffer<v, f8E5M2, {{.*}}swizzle = [2, 0, 3], BN = 128, {{.*}}num_threads = 64, depth = 64, stages = 2>
@@ -55,6 +57,17 @@
 // WIDE:           kvbuffer.softmax_finish {{.*}} : <128x32xf32
 // WIDE:           %[[O:.*]] = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c32] valid(%{{.*}}, %c32) {row_dim = 1 : i64}
 // WIDE:           kvbuffer.fragment_store %{{.*}}, %[[O]]
+
+// The next read of what is turned is asked for before the one before it is stored, but not
+// beside products that overlap with a softmax.
+// BESIDE:       nvgpu.ldmatrix
+// BESIDE-NOT:   nvgpu.ldmatrix
+// BESIDE:       vector.store
+// AHEAD:        nvgpu.ldmatrix
+// AHEAD-NOT:    vector.store
+// AHEAD:        nvgpu.ldmatrix
+// AHEAD:        vector.store
+// AHEAD:        nvgpu.ldmatrix
 
 !q = memref<?x?x2x64xf8E5M2>
 !o = memref<?x?x2x64xbf16>
