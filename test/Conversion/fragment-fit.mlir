@@ -37,9 +37,15 @@ module attributes {kvbuffer.target = "sm_80"} {
     // CHECK-NEXT:    %[[MUL:.*]] = arith.bitcast %[[BITS1]] : i32 to f32
     // CHECK-NEXT:    %[[BITS2:.*]] = arith.shli %[[DOWN]], %c23_i32
     // CHECK-NEXT:    %[[INVERSE:.*]] = arith.bitcast %[[BITS2]] : i32 to f32
-    // CHECK-NEXT:    %[[FACTOR:.*]] = arith.mulf %[[INVERSE]], %{{.*}} : f32
-    // CHECK:         %[[WIDE:.*]] = arith.extf %[[WORD]]
-    // CHECK-NEXT:    %[[SPLAT:.*]] = vector.broadcast %[[MUL]]
+    // A scale's sign goes into the operand: factors are positive.
+    // CHECK-NEXT:    %[[SIGNED:.*]] = math.copysign %[[MUL]], %[[SCALE:.*]] : f32
+    // CHECK-NEXT:    %[[POSITIVE:.*]] = math.absf %[[SCALE]] : f32
+    // CHECK-NEXT:    %[[PRODUCT:.*]] = arith.mulf %[[INVERSE]], %[[POSITIVE]] : f32
+    // CHECK-NEXT:    %[[FACTOR:.*]] = arith.maximumf %[[PRODUCT]], %{{.*}} : f32
+    // CHECK:         %[[HALVES:.*]] = arith.extui %[[BITS]]
+    // CHECK-NEXT:    %[[UPPER:.*]] = arith.shli %[[HALVES]], %{{.*}} : vector<2xi32>
+    // CHECK-NEXT:    %[[WIDE:.*]] = arith.bitcast %[[UPPER]] : vector<2xi32> to vector<2xf32>
+    // CHECK-NEXT:    %[[SPLAT:.*]] = vector.broadcast %[[SIGNED]]
     // CHECK-NEXT:    %[[FIT:.*]] = arith.mulf %[[WIDE]], %[[SPLAT]]
     // CHECK-NEXT:    arith.truncf %[[FIT]] : vector<2xf32> to vector<2xf16>
     // The accumulators' rows, times the factor.
@@ -63,6 +69,40 @@ module attributes {kvbuffer.target = "sm_80"} {
         : !kvbuffer.fragment<16x16xf16, a>, !kvbuffer.fragment<16x8xf16, b>, !acc
       %r = kvbuffer.rescale %p, %factor : !acc, !kvbuffer.fragment<16x1xf32, row>
       %o = kvbuffer.fragment_convert %r : !acc -> !kvbuffer.fragment<16x8xf16, acc>
+      %to = kvbuffer.dram_tile %out[%c0, %c0, %c0] valid(%c16) : memref<?x?x1x8xf16> -> !kvbuffer.tile<16x8xf16>
+      kvbuffer.fragment_store %o, %to : !kvbuffer.fragment<16x8xf16, acc>, !kvbuffer.tile<16x8xf16>
+      gpu.return
+    }
+
+    // A softmax of such rows takes the accumulators as they are: the factor belongs to
+    // its scale, and to the maximum alone.
+    // CHECK-LABEL: gpu.func @softmax
+    // CHECK:         %[[FACTOR:.*]] = arith.maximumf
+    // CHECK:         %[[P:.*]] = kvbuffer.lane_mma
+    // CHECK-NEXT:    %[[S0:.*]] = vector.extract %[[P]][0]
+    // CHECK:         %[[TOP:.*]] = arith.maxnumf %{{.*}}, %{{.*}} : f32
+    // CHECK:         %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[FACTOR]] : f32
+    // CHECK-NEXT:    arith.maxnumf %[[SCALED]], %{{.*}} : f32
+    // CHECK:         %[[SCALE:.*]] = arith.mulf %[[FACTOR]], %cst{{.*}} : f32
+    // CHECK:         math.fma %[[S0]], %[[SCALE]], %{{.*}} : f32
+    gpu.func @softmax(%x: !line {kvbuffer.name = "x"}, %s: memref<1xf32> {kvbuffer.name = "s"},
+                      %out: memref<?x?x1x8xf16> {kvbuffer.name = "out"})
+        kernel attributes {known_block_size = array<i32: 32, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %scale = memref.load %s[%c0] : memref<1xf32>
+      %tile = kvbuffer.dram_tile %x[%c0, %c0, %c0] valid(%c16) : !line -> !kvbuffer.tile<16x16xbf16>
+      %a = kvbuffer.tile_fragment %tile : !kvbuffer.tile<16x16xbf16> -> !kvbuffer.fragment<16x16xbf16, a>
+      %half, %factor = kvbuffer.fragment_fit %a times(%scale)
+        : !kvbuffer.fragment<16x16xbf16, a> -> !kvbuffer.fragment<16x16xf16, a>, !kvbuffer.fragment<16x1xf32, row>
+      %b = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<16x8xf16, b>
+      %zero = kvbuffer.fragment_fill 0.0 : !acc
+      %m = kvbuffer.fragment_fill -1.0 : !kvbuffer.fragment<16x1xf32, row>
+      %scores = kvbuffer.mma %half, %b, %zero
+        : !kvbuffer.fragment<16x16xf16, a>, !kvbuffer.fragment<16x8xf16, b>, !acc
+      %r = kvbuffer.rescale %scores, %factor : !acc, !kvbuffer.fragment<16x1xf32, row>
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %r, %m, %m {scale = 1.0 : f32} : !acc, !kvbuffer.fragment<16x1xf32, row> -> !acc
+      %o = kvbuffer.fragment_convert %p : !acc -> !kvbuffer.fragment<16x8xf16, acc>
       %to = kvbuffer.dram_tile %out[%c0, %c0, %c0] valid(%c16) : memref<?x?x1x8xf16> -> !kvbuffer.tile<16x8xf16>
       kvbuffer.fragment_store %o, %to : !kvbuffer.fragment<16x8xf16, acc>, !kvbuffer.tile<16x8xf16>
       gpu.return

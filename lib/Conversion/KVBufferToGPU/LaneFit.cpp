@@ -14,8 +14,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneFit.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
+#include <limits>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -75,14 +77,34 @@ void kvbuf::lowerOp(Lanes &lanes, FragmentFitOp op) {
         b, b.getF32Type(), arith::ShLIOp::create(b, exponent, lanes.i32(23)));
   };
   Value multiplier = power(up), factor = power(down);
-  if (op.getScale())
-    factor = arith::MulFOp::create(b, factor, lanes.single(op.getScale()));
+  if (op.getScale()) {
+    // Factors are positive, so that rows keep their order: the operand has the
+    // scale's sign. Nor are they 0, which would make no number of what is
+    // hidden.
+    Value scale = lanes.single(op.getScale());
+    multiplier = math::CopySignOp::create(b, multiplier, scale);
+    factor = arith::MulFOp::create(b, factor, math::AbsFOp::create(b, scale));
+    factor = arith::MaximumFOp::create(
+        b, factor, lanes.f32(std::numeric_limits<float>::min()));
+  }
 
   Values fitted;
   for (Value word : words) {
     auto type = cast<VectorType>(word.getType());
     auto wide = type.clone(b.getF32Type());
-    Value x = arith::ExtFOp::create(b, wide, word);
+    // The upper halves of the wide numbers. (NVIDIA's conversion is one of the
+    // slow instructions.)
+    auto words32 = type.clone(b.getI32Type());
+    Value x = arith::ExtUIOp::create(
+        b, words32,
+        arith::BitcastOp::create(b, type.clone(b.getI16Type()), word)
+            .getResult());
+    x = arith::ShLIOp::create(
+        b, x,
+        arith::ConstantOp::create(
+            b, words32,
+            DenseElementsAttr::get(words32, b.getI32IntegerAttr(16))));
+    x = arith::BitcastOp::create(b, wide, x);
     x = arith::MulFOp::create(b, x,
                               vector::BroadcastOp::create(b, wide, multiplier));
     fitted.push_back(arith::TruncFOp::create(b, type.clone(b.getF16Type()), x));

@@ -354,6 +354,17 @@ struct SoftmaxValues {
 };
 } // namespace
 
+/// The product of scores with a positive factor of each row that a softmax is
+/// of; null if it is of others. The softmax takes the scores as they are: the
+/// factor belongs to the one that it multiplies them by anyway.
+static RescaleOp productWithFit(OnlineSoftmaxOp op) {
+  auto product = op.getScores().getDefiningOp<RescaleOp>();
+  if (!product || product.getAddend() || op.getRowMax() || op.getUnbounded() ||
+      !product.getFactor().getDefiningOp<FragmentFitOp>())
+    return nullptr;
+  return product;
+}
+
 static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
                              ArrayRef<Value> scores) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -371,6 +382,12 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
         zero = lower.f32(0);
 
   unsigned chains = foldChains(lower, type);
+  const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
+  Values unscaled, factor;
+  if (RescaleOp product = capped ? RescaleOp() : productWithFit(op)) {
+    scores = unscaled = lower.get(product.getAcc());
+    factor = lower.get(product.getFactor());
+  }
 
   // Scores by row.
   SmallVector<Values> byRow(rows);
@@ -388,7 +405,6 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
   Values largest;
   if (op.getRowMax())
     largest = lower.get(op.getRowMax());
-  const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
   if (capped) {
     CappedExponents made = capInSoftmax(lower, *capped, op, scores, max);
     exponents = made.exponents;
@@ -399,19 +415,24 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
       newMax[r] = maxf(b, max[r], largest[r]);
       continue;
     }
-    Values candidates{max[r]};
+    // Beside a maximum that is not negative scores that are do not count, so
+    // that 0 stands for it where scores have another factor.
+    bool areBits = op.getNotNegative() && lower.target.integerMaxima;
+    Values candidates;
+    if (factor.empty() || areBits)
+      candidates.push_back(factor.empty() ? max[r] : zero);
     llvm::append_range(candidates, byRow[r]);
-    if (op.getNotNegative() && lower.target.integerMaxima) {
-      newMax[r] = lower.reduceLanes(atom, largestOfBits(b, chains, candidates),
-                                    /*isMax=*/true);
-      continue;
-    }
-    newMax[r] = lower.reduceLanes(atom, fold(chains, candidates, larger),
-                                  /*isMax=*/true);
+    Value top = areBits ? largestOfBits(b, chains, candidates)
+                        : fold(chains, candidates, larger);
+    newMax[r] = lower.reduceLanes(atom, top, /*isMax=*/true);
+    if (!factor.empty())
+      newMax[r] = maxf(b, max[r], mulf(b, newMax[r], factor[r]));
   }
   // Capped scores are small.
   bool unbounded = op.getUnbounded() && !capped;
   Values scales(rows, scale);
+  for (int64_t r = 0; r < rows && !factor.empty(); ++r)
+    scales[r] = mulf(b, scale, factor[r]);
   for (int64_t r = 0; r < rows; ++r) {
     if (unbounded) {
       RowExponents row = unboundedExponents(lower, newMax[r], op.getScale());

@@ -59,11 +59,13 @@ bool kvbuf::fitsQueries(AttentionOp op, const TargetInfo &target) {
   // elements that are far smaller than others.
   if (op.getBatchInvariant())
     return false;
-  // A team of its own has time for the longer way to bf16; those that multiply
-  // would scale each score.
+  // A team of its own has time for the longer way to bf16, where those that
+  // multiply would not scale each score else.
   std::optional<ScheduleAttr> schedule = op.getSchedule();
   const MovingTeam *mover = schedule ? schedule->getMovingTeam() : nullptr;
-  if (mover && mover->widens.warps)
+  CacheType keys = op.getK().getType();
+  if (mover && mover->widens.warps &&
+      (!keys.getScaleType() || isScaledByToken(keys)))
     return false;
   Type key = op.getK().getType().getElementType();
   return op.getElementType().isBF16() && key.getIntOrFloatBitWidth() == 8 &&

@@ -117,6 +117,25 @@ class Float8(unittest.TestCase):
                       v_descale=v_scale * ones)
             np.testing.assert_allclose(got, want * v_scale, rtol=1e-5, atol=1e-6)
 
+    def test_signs_of_scales(self):
+        """Keys that stand for themselves times a negative number, or 0, beside bf16
+        queries, whose products have it as a factor that is positive."""
+        values = RNG.standard_normal((1, 70, 1, 64)).astype(np.float32)
+        bits = (values.view(np.uint32) >> 16).astype(np.uint16)
+        q = (bits.astype(np.uint32) << 16).view(np.float32)[0, :, 0].astype(np.float64)
+        cache = kvbuf.to_fp8(RNG.standard_normal((1, 130, 1, 64)))
+        k = kvbuf.from_fp8(cache).astype(np.float64)[0, :, 0]
+        for target, scale in ("sm_90a", -0.7), ("sm_90a", 0.0), ("sm_80", -0.7):
+            out = np.full(bits.shape, np.nan, np.float32)
+            kvbuf.attention(bits, cache, cache, kv_dtype="e4m3", out=out, target=target,
+                            k_descale=np.array([scale], np.float32), causal=True,
+                            device=kvbuf.Device("emulator"))
+            s = q @ k.T * scale / 8
+            s[np.arange(130) > np.arange(70)[:, None] + 60] = -np.inf
+            p = np.exp(s - s.max(-1, keepdims=True))
+            want = p / p.sum(-1, keepdims=True) @ k
+            np.testing.assert_allclose(out[0, :, 0], want, atol=2e-3)
+
     def test_output(self):
         """Of 8-bit floats, of the result divided by a scale; what exceeds the largest
         is the largest. Weights and results are rounded to 4 bits."""

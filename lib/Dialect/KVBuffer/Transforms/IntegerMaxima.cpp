@@ -52,9 +52,11 @@ OnlineSoftmaxOp findSoftmax(scf::ForOp loop) {
   // Capped scores are looked at ahead of being capped. Functions may hide keys,
   // which the order of integers allows; loops over tiles that a mask cuts are
   // too short to be worth it.
-  if ((softmax.getMasked() && !isMapped(softmax.getScores())) ||
+  Operation *scores = softmax.getScores().getDefiningOp();
+  if ((softmax.getMasked() && !isMapped(softmax.getScores()) &&
+       !isa_and_nonnull<RescaleOp>(scores)) ||
       softmax.getRowMax() || softmax.getNotNegative() ||
-      softmax.getScores().getDefiningOp<SoftcapOp>())
+      isa_and_nonnull<SoftcapOp>(scores))
     return nullptr;
   auto max = dyn_cast<BlockArgument>(softmax.getMax());
   if (!max || max.getOwner() != loop.getBody() ||
