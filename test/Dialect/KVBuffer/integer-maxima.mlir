@@ -8,6 +8,7 @@
 
 // One remark: the other loops stay as they are.
 // REMARK:     remark: [Passed] maxima{{.*}}maxima are compared as integers once no row's is negative
+// REMARK: integer-maxima.mlir:{{.*}} remark: [Passed] maxima
 // REMARK-NOT: remark
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
@@ -96,6 +97,23 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
             kvbuffer.ring_release %ring[%i] : <#kbuf>
             %s = kvbuffer.softcap %s0 {cap = 50.0 : f32, scale = 0.125 : f32} : <64x32xf32, acc>
             %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {scale = 1.0 : f32} : <64x32xf32, acc>, <64x1xf32, row> -> <64x32xbf16, a>
+            scf.yield %l1, %m1 : !row, !row
+          }
+          // Scores of which each row has a factor, whose softmax counts as masked.
+          // CHECK:         scf.while
+          // CHECK:           %[[SCALED:.*]] = kvbuffer.rescale
+          // CHECK:           kvbuffer.online_softmax %[[SCALED]]
+          // CHECK:           kvbuffer.any_negative
+          // CHECK:         scf.for
+          // CHECK:           %[[SCALED:.*]] = kvbuffer.rescale
+          // CHECK:           kvbuffer.online_softmax %[[SCALED]], {{.*}}not_negative
+          %x:2 = scf.for %i = %c1 to %n step %c1 iter_args(%sum = %l, %max = %m) -> (!row, !row) {
+            %ks = kvbuffer.ring_wait %ring[%i] : <#kbuf>
+            %pending = kvbuffer.mma_start %q, %ks {transpose_b} : !q, <#kbuf> -> <64x32xf32>
+            %s0 = kvbuffer.mma_wait %pending {younger = 0 : i64} : <64x32xf32>
+            kvbuffer.ring_release %ring[%i] : <#kbuf>
+            %s = kvbuffer.rescale %s0, %l : <64x32xf32, acc>, <64x1xf32, row>
+            %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {masked, scale = 1.0 : f32} : <64x32xf32, acc>, <64x1xf32, row> -> <64x32xbf16, a>
             scf.yield %l1, %m1 : !row, !row
           }
         }
