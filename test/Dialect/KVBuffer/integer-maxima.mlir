@@ -6,7 +6,7 @@
 // NONE-NOT: not_negative
 // NONE-NOT: any_negative
 
-// One remark: the other loops stay as they are.
+// Two loops; the others stay as they are.
 // REMARK:     remark: [Passed] maxima{{.*}}maxima are compared as integers once no row's is negative
 // REMARK: integer-maxima.mlir:{{.*}} remark: [Passed] maxima
 // REMARK-NOT: remark
