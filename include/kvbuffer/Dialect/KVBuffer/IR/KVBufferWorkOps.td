@@ -168,7 +168,10 @@ def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
     stands there (`array<i64: 2, 1>`: columns 0, 2, 1, 3, 4, 6, ..); without it
     columns stand in their natural order. All that is stored to a tensor, or
     loaded from it, has the same; `kvbuf-distribute-fragments` chooses it so that
-    lanes store 16 bytes at once. See `kvbuffer.partial_load` and
+    lanes store 16 bytes at once. With an order of 8 columns and more, rows of a
+    matrix of a multiple of 8 rows may have one of their own, too, which all
+    lowerings share: each 8 lie together, block by block of so many columns, and
+    maxima and sums behind all rows. See `kvbuffer.partial_load` and
     `kvbuffer.partial_join`.
 
     Example:
