@@ -172,6 +172,24 @@ static Value visibleByMask(ImplicitLocOpBuilder &b, MaskAttr mask,
   return visible;
 }
 
+/// Whether the problem's functions read tensors at places that may follow from
+/// the row or the key of an element. Where rows count as clamped distances
+/// alone, any will do, and rows of a lane have some distances in common.
+static bool readsByPlace(AttentionOp op, const ScoreTile &tile) {
+  SmallVector<Operation *> others{tile.readBy};
+  if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))
+    llvm::append_range(others, followersOf(op, *distance));
+  auto reads = [&](Region *region) {
+    return region
+        ->walk([&](memref::LoadOp load) {
+          return llvm::is_contained(others, load) ? WalkResult::advance()
+                                                  : WalkResult::interrupt();
+        })
+        .wasInterrupted();
+  };
+  return reads(&op.getScore()) || reads(&op.getVisible());
+}
+
 /// The problem's own functions of the scores of a tile, times `scale` before;
 /// `hoisted` has what is computed already.
 /// `isEdge`: the tile may have keys beyond the last one, and, where lists say
@@ -218,23 +236,8 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   }
   // A tile may go beyond the last row and key; the program's tensors, if it
   // reads any, do not.
-  // Where rows count as clamped distances alone, any will do, and rows of a
-  // lane have some distances in common.
   Value anyKey = ownKey;
-  SmallVector<Operation *> others{tile.readBy};
-  if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))
-    llvm::append_range(others, followersOf(op, *distance));
-  bool readsAny =
-      llvm::any_of(ArrayRef<Region *>{&op.getScore(), &op.getVisible()},
-                   [&](Region *region) {
-                     return region
-                         ->walk([&](memref::LoadOp load) {
-                           return llvm::is_contained(others, load)
-                                      ? WalkResult::advance()
-                                      : WalkResult::interrupt();
-                         })
-                         .wasInterrupted();
-                   });
+  bool readsAny = readsByPlace(op, tile);
   Value zero = constant(0), one = constant(1);
   auto within = [&](Value index, Value count) {
     Value last = arith::SubIOp::create(b, count, one);
