@@ -257,14 +257,32 @@ static Values capToShareOfCap(Lanes &lower, SoftcapOp op,
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
   if (!lower.machine.sharesReciprocals()) {
-    // cap tanh x = cap - 2 cap / (exp(2 x) + 1), in as few instructions.
-    Value inner = lower.f32(inRange(2 * std::numbers::log2e * scale / cap)),
-          one = lower.f32(1), gain = lower.f32(-2 * cap),
-          outer = lower.f32(cap);
-    return lower.mapElements(scores, [&](Value s, unsigned, int64_t) {
-      Value sum = addf(b, exp2(b, mulf(b, s, inner)), one);
-      return fma(b, reciprocal(lower, sum), gain, outer);
-    });
+    // cap tanh x = cap - 2 cap / (exp(2 x) + 1), in as few instructions: what
+    // is of whole vectors, chips do for two elements at once if they can.
+    auto splat = [&](Value like, double number) -> Value {
+      return arith::ConstantOp::create(
+          b, DenseElementsAttr::get(
+                 cast<VectorType>(like.getType()),
+                 b.getF32FloatAttr(static_cast<float>(number)).getValue()));
+    };
+    auto each = [&](Value vector, auto of) {
+      return lower
+          .mapElements(vector,
+                       [&](Value x, unsigned, int64_t) { return of(x); })
+          .front();
+    };
+    Values capped;
+    for (Value vector : scores) {
+      Value x =
+          mulf(b, vector,
+               splat(vector, inRange(2 * std::numbers::log2e * scale / cap)));
+      Value sum = addf(b, each(x, [&](Value y) { return exp2(b, y); }),
+                       splat(vector, 1));
+      Value inverse = each(sum, [&](Value y) { return reciprocal(lower, y); });
+      capped.push_back(
+          fma(b, inverse, splat(vector, -2 * cap), splat(vector, cap)));
+    }
+    return capped;
   }
   Values elements;
   for (Value vector : scores)
