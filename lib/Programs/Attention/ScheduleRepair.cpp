@@ -192,9 +192,13 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   TileOperands operands = operandsOf(op);
   int64_t page = op.getK().getType().getPageSize();
   bool ofScores = reads == ReadsBy::RowsAndKeys;
-  // Tiles go with pages as they are.
-  bool shrinks = !page && !asked.names("BN");
-  if (ofScores && shrinks)
+  // Tiles go with pages as they are, or consist of fewer whole pages.
+  bool shrinks = !asked.names("BN") && (!page || staged);
+  auto goesWithPages = [&] {
+    return !llvm::isPowerOf2_64(page) || choice.BN % page == 0 ||
+           page % choice.BN == 0;
+  };
+  if (ofScores && shrinks && !page)
     choice.BN = std::min(choice.BN, fewest);
   auto fits = [&] {
     // A warp of a group has 16 rows.
@@ -214,7 +218,8 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
     choice.stageOutput = false;
   if (!fits() && !asked.names("q_in_regs"))
     choice.qInRegs = false;
-  while (shrinks && choice.BN > fewest && !(fits() && (!staged || hasMemory())))
+  while (shrinks && choice.BN > fewest &&
+         !(goesWithPages() && fits() && (!staged || hasMemory())))
     choice.BN -= step;
 }
 
