@@ -3,18 +3,17 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=GFX950
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 | FileCheck %s --check-prefix=GFX942
 
-// Waves of 32 queries, 8 of them where they share a tile's copies evenly; 16
-// queries above head size 192, whose accumulators would leave no registers. 64
-// keys where the fragments of a tile fit into registers beside the accumulators.
-// 8 waves take turns, two to a SIMD. Products of 16 rows have rows of 64 elements in
+// Waves of 32 queries, 8 of them: what the widest copies leave over of a tile narrower
+// ones move. 16 queries above head size 192, whose accumulators would leave no
+// registers. 64 keys where the fragments of a tile fit into registers beside the
+// accumulators. 8 waves take turns, two to a SIMD. Products of 16 rows have rows of 64 elements in
 // LDS on gfx950, whose reads have no bank conflicts.
 // GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
-// GFX950-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, xcds = 8>
 // GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
 // GFX950: @d64
 // GFX950:   {schedule = #[[D64]]}
 // GFX950: @d96
-// GFX950:   {schedule = #[[D96]]}
+// GFX950:   {schedule = #[[D64]]}
 // GFX950: @d256
 // GFX950:   {schedule = #[[D256]]}
 // GFX950: @lse
@@ -41,11 +40,11 @@
 // GFX942: @lse_window
 // GFX942:   {mask = #{{.*}}, schedule = #[[D64]]}
 
-// Fragments that would leave no registers: no turns. At head size 512 K and V come
-// block by block; on gfx942 their tiles would not fit into LDS either.
+// Fragments of 64 keys that would leave no registers for turns: 32 keys. At head size
+// 512 there are none, and K and V come block by block; on gfx942 their tiles would not fit into LDS either.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=LARGE950
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 | FileCheck %s --check-prefix=LARGE942
-// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, xcds = 8>
+// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
 // LARGE950-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, full_kv = false, xcds = 8>
 // LARGE950: @d192
 // LARGE950:   {schedule = #[[D192]]}

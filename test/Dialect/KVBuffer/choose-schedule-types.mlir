@@ -18,7 +18,7 @@
 // 112. Of K there are three blocks of 64 columns, of V two.
 // SM90A-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, tiles = dynamic>
 // SM80-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
-// GFX950-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, {{.*}}mma_shape = [32, 32, 16]
+// GFX950-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, {{.*}}mma_shape = [32, 32, 16]
 // GFX942-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, {{.*}}mma_shape = [32, 32, 8]
 
 // SM90A-DAG: #[[ODD:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 16, {{.*}}stage_output = true
