@@ -64,7 +64,7 @@ gpu.module @new {
   // CHECK: nvvm.griddepcontrol{{ +}}wait
   // CHECK-NEXT: nvvm.griddepcontrol{{ +}}launch_dependents
   // CHECK: llvm.atomicrmw add
-  gpu.func @again_alone(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.kernel = {dynamic_shared_bytes = 200000 : i64}} {
+  gpu.func @again_alone(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 200000>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c4 = arith.constant 4 : index

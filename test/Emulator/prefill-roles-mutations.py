@@ -26,28 +26,27 @@ shared = re.search(r"dynamic_shared_bytes = (\d+)", target)[1]
 lines = target.split("\n")
 
 # The arguments, as the kernel describes them.
-described = re.search(r"kvbuffer\.kernel = \{.*?\bargs = \[(.*?)\], block = ", target)[1]
+described = re.search(r"kvbuffer\.kernel = #kvbuffer\.launch<.*?\bargs = \[(.*?)\], block = ", target)[1]
 arguments, places = [], {}
-for entry in re.findall(r"\{(.*?)\}", described):
-    field = lambda name: re.search(rf'\b{name} = "?([\w.]+)"?', entry)[1]
+for kind, what, entry in re.findall(r'<(\w+)(?: "?([\w.]*)"?)?(.*?)>', described):
+    field = lambda name: re.search(rf"\b{name} = (\w+)", entry)[1]
     numbers = lambda name: [int(x) for x in re.search(rf"\b{name} = \[(.*?)\]", entry)[1].split(",")]
-    kind = field("kind")
     shape = lambda tensor: [1, ROWS["seq_k" if tensor in "kv" else "seq_q"], HEADS, SIZE]
     if kind == "pointer":
-        name = field("tensor")
+        name = what
         count = shape(name)[1] * HEADS * SIZE
         init = "uninit" if name == "o" else {"q": "mod=7", "k": "mod=5", "v": "mod=3"}[name]
         places[name] = len(arguments)
         arguments.append(f"buf:bf16:{count}:{init}:{name}")
     elif kind == "stride":
         stride = 1
-        for n in shape(field("tensor"))[int(field("dim")) + 1:]:
+        for n in shape(what)[int(field("dim")) + 1:]:
             stride *= n
         arguments.append(f"i64:{stride}")
     elif kind == "size":
-        arguments.append(f"i32:{ROWS[field('name')]}")
+        arguments.append(f"i32:{ROWS[what]}")
     elif kind == "tensor_map":
-        name, dims = field("tensor"), numbers("dims")
+        name, dims = what, numbers("dims")
         sizes, strides = shape(name), [2, 2, 2, 2]
         for d in (2, 1, 0):
             strides[d] = strides[d + 1] * sizes[d + 1]

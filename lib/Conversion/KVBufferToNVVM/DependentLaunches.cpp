@@ -170,12 +170,9 @@ static void shareLaunch(gpu::GPUFuncOp kernel, const TargetInfo &target) {
 /// takes no place before one of these has ended.
 static bool fillsMultiprocessor(gpu::GPUFuncOp kernel,
                                 const TargetInfo &target) {
-  auto launch =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kKernelAttr);
-  auto own = launch ? launch.getAs<IntegerAttr>("dynamic_shared_bytes")
-                    : IntegerAttr();
-  return own &&
-         2 * (own.getInt() + kDriverBytes) > target.ldsBytes + kDriverBytes;
+  LaunchAttr launch = LaunchAttr::of(kernel);
+  return launch && 2 * (launch.getDynamicSharedBytes() + kDriverBytes) >
+                       target.ldsBytes + kDriverBytes;
 }
 
 void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel, const TargetInfo &target) {

@@ -66,7 +66,7 @@ static int64_t countTiles(GemmOp op, const ScheduleParameters &list) {
 
 /// Checks that a chip's lanes hold the accumulators of a tile.
 static LogicalResult verifyFits(GemmOp op, const ScheduleParameters &list,
-                               const TargetInfo &target) {
+                                const TargetInfo &target) {
   // Without a number of warps there are at most as many as have rows of an
   // instruction each.
   int64_t warps = list.warps ? list.warps : std::max<int64_t>(1, list.BM / 16);

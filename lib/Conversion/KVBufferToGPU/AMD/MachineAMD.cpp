@@ -313,11 +313,28 @@ static Value joinVectors(ImplicitLocOpBuilder &b, ArrayRef<Value> parts) {
   return joined;
 }
 
-/// Whether another read of the same slot contracts columns.
+/// Whether a read of a staged slot contracts columns.
+static bool readsColumns(Value staged) {
+  return llvm::any_of(staged.getUsers(), [](Operation *user) {
+    if (auto view = dyn_cast<StagedViewOp>(user))
+      return readsColumns(view.getResult());
+    auto load = dyn_cast<FragmentLoadOp>(user);
+    return load && !load.contractsRows();
+  });
+}
+
+/// Whether another read of the same slot, of another team's, too, contracts
+/// columns.
 static bool readsColumnsToo(FragmentLoadOp op) {
-  return llvm::any_of(op.getStaged().getUsers(), [](Operation *user) {
-    auto other = dyn_cast<FragmentLoadOp>(user);
-    return other && !other.contractsRows();
+  Value staged = op.getStaged();
+  while (auto view = staged.getDefiningOp<StagedViewOp>())
+    staged = view.getSource();
+  auto wait = staged.getDefiningOp<RingWaitOp>();
+  if (!wait)
+    return readsColumns(staged);
+  return llvm::any_of(wait.getRing().getUsers(), [](Operation *user) {
+    auto other = dyn_cast<RingWaitOp>(user);
+    return other && readsColumns(other.getStaged());
   });
 }
 
