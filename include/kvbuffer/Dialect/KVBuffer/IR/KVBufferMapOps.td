@@ -77,8 +77,11 @@ def KVBuffer_FragmentFitOp : KVBuffer_Op<"fragment_fit", [KVBuffer_NamedResults,
   let summary = "Converts a fragment to f16, by powers of two that make it fit";
   let description = [{
     bf16 has the range of f32; f16 has three bits more and a range of 2^40. Each
-    element becomes `x * 2^n`, and `factor` has `scale * 2^-n` for each row: what
-    rows of a product of `fragment` are multiplied by to be those of `source`.
+    element becomes `x * 2^n` with the scale's sign, and `factor` has
+    `|scale| * 2^-n` for each row: what rows of a product of `fragment` are
+    multiplied by to be those of `source` times `scale`. It is positive, so that it
+    keeps the order of scores: of a scale of 0, or one too small, it is the
+    smallest normal number of f32.
     `n` makes the largest finite magnitude lie in [2^14, 2^15). Rows of a warp
     may share one `n`, so the only elements that lose bits are smaller than 2^-31
     of the largest that the warp holds. An infinity stays one, and a NaN; a
