@@ -60,6 +60,9 @@ struct ScheduleRequest {
   bool masked = false;
   /// Whether scores have a soft cap, by which a tile's softmax takes longer.
   bool capped = false;
+  /// Whether functions of the problem's own make scores or hide keys, by which
+  /// a tile's softmax takes longer.
+  bool ownScores = false;
   /// Whether rows' log-sum-exps are stored, too.
   bool lse = false;
   /// Whether a window hides keys on the left of those that a row sees.

@@ -54,6 +54,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
   MaskAttr mask = op.getMaskValue();
   request.masked = mask.boundsLeft() || mask.boundsRight();
   request.capped = op.getSoftcapValue() > 0;
+  request.ownScores = op.hasOwnScores();
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||

@@ -317,7 +317,10 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
     // What is staged has 16 bits.
     choice.stageOutput = entry.stageOutput && request.outBytes == 2;
     choice.tiles = entry.tiles;
-    if (gainsByClusters(target, request, entry.BM))
+    // What functions of scores add to a softmax, only turns hide: clusters
+    // without them lose 11 to 14 % (docs/scores.md).
+    bool needsTurns = request.ownScores && entry.turns == Turns::Alone;
+    if (!needsTurns && gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
     // With a cap turns cost 1 to 2 %, or registers under a mask; with wider
     // tiles up to 1 %, and win nothing where rows see many keys.
