@@ -59,20 +59,6 @@ gpu.module @new {
     }
     gpu.return
   }
-  // Where a block takes most of the shared memory, none is put beside it.
-  // CHECK-LABEL: llvm.func @again_alone
-  // CHECK: nvvm.griddepcontrol{{ +}}wait
-  // CHECK-NEXT: nvvm.griddepcontrol{{ +}}launch_dependents
-  // CHECK: llvm.atomicrmw add
-  gpu.func @again_alone(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 200000>} {
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c4 = arith.constant 4 : index
-    scf.for %i = %c0 to %c4 step %c1 {
-      %before = kvbuffer.lane_arrive %arrived[%i] : memref<4xi32>
-    }
-    gpu.return
-  }
   // Blocks of one warp are many to a multiprocessor.
   // CHECK-LABEL: llvm.func @one_warp
   // CHECK-NOT: griddepcontrol

@@ -166,15 +166,6 @@ static void shareLaunch(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   }
 }
 
-/// Whether a multiprocessor has no room for two blocks: one of the next launch
-/// takes no place before one of these has ended.
-static bool fillsMultiprocessor(gpu::GPUFuncOp kernel,
-                                const TargetInfo &target) {
-  LaunchAttr launch = LaunchAttr::of(kernel);
-  return launch && 2 * (launch.getDynamicSharedBytes() + kDriverBytes) >
-                       target.ldsBytes + kDriverBytes;
-}
-
 void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   SmallVector<LaneArriveOp> arrivals;
   bool isOrdered = false;
@@ -188,15 +179,13 @@ void kvbuf::overlapLaunches(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   if (!isOrdered && kernel->hasAttr(kSharedRowsAttr))
     return shareLaunch(kernel, target);
   // Who says when launches begin is left alone. Blocks that arrive again and
-  // again have work left when they do, which those of the next launch would be
-  // in the way of, if there were room for them; those of one warp are many to a
+  // again have work left when they do; those of one warp are many to a
   // multiprocessor, and waiting ones would take places, not the same number
   // everywhere (H200, one sequence of 131072 keys: 167.6 us, 129.8 without).
   std::optional<ArrayRef<int32_t>> block = kernel.getKnownBlockSize();
   if (isOrdered || arrivals.empty() || !block || block->front() <= kWarpSize ||
-      (!fillsMultiprocessor(kernel, target) &&
-       llvm::any_of(arrivals,
-                    [](LaneArriveOp op) { return isInLoop(op->getBlock()); })))
+      llvm::any_of(arrivals,
+                   [](LaneArriveOp op) { return isInLoop(op->getBlock()); }))
     return;
   waitBeforeMemory(kernel);
 }
