@@ -61,7 +61,7 @@ struct ScheduleRequest {
   /// Whether scores have a soft cap, by which a tile's softmax takes longer.
   bool capped = false;
   /// Whether functions of the problem's own make scores or hide keys, by which
-  /// a tile's softmax takes longer.
+  /// a tile's softmax takes longer; false where they leave tiles out.
   bool ownScores = false;
   /// Whether rows' log-sum-exps are stored, too.
   bool lse = false;

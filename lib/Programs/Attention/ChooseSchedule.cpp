@@ -9,6 +9,7 @@
 #include "Attention.h"
 #include "ProblemLimits.h"
 #include "ScheduleRepair.h"
+#include "VisibleBounds.h"
 #include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/IR/Remarks.h"
@@ -54,7 +55,8 @@ static ScheduleRequest requestOf(AttentionOp op) {
   MaskAttr mask = op.getMaskValue();
   request.masked = mask.boundsLeft() || mask.boundsRight();
   request.capped = op.getSoftcapValue() > 0;
-  request.ownScores = op.hasOwnScores();
+  // Functions that bound keys leave a launch few tiles: turns lost 2 % there.
+  request.ownScores = op.hasOwnScores() && !boundsKeys(op);
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||

@@ -318,7 +318,7 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
     choice.stageOutput = entry.stageOutput && request.outBytes == 2;
     choice.tiles = entry.tiles;
     // What functions of scores add to a softmax, only turns hide: clusters
-    // without them lose 11 to 14 % (docs/scores.md).
+    // without them lose 2 to 9 % (docs/scores.md).
     bool needsTurns = request.ownScores && entry.turns == Turns::Alone;
     if (!needsTurns && gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
