@@ -725,7 +725,9 @@ def attention(
                 lengths_count=lengths_count, out=out, lse=lse,
                 return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
                 mask=mask, tree=tree, q_descale=q_descale, k_descale=k_descale,
-                v_descale=v_descale, kv_dtype=kv_dtype, batch_invariant=batch_invariant,
+                v_descale=v_descale, kv_dtype=kv_dtype,
+                output_scale=None,  # V's scale has it.
+                batch_invariant=batch_invariant,
                 convert=convert, target=target, schedule=schedule,
                 device=device, stream=stream)
     else:

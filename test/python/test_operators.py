@@ -153,6 +153,21 @@ class Same(unittest.TestCase):
         tokens = [torch.rand(1, 9, 2) + 0.5 for _ in "kv"]
         self.same(cache, q[:, :1], k, v, *tokens, *new)
 
+    def test_output_scale(self):
+        """A result of 8 bits, divided by a scale that is a tensor of the graph: off by
+        half of its last bit (1/16), and by weights of as many bits."""
+        q, k, v = (normal(1, n, 2, 64).to(torch.float8_e4m3fn) for n in (5, 9, 9))
+
+        def own(q, k, v, scale):
+            return kvbuf.attention(q, k, v, out=torch.empty_like(q), target="sm_90a",
+                                   output_scale=scale).float()
+
+        got = self.same(own, q, k, v, torch.tensor([0.25])) * 0.25
+        q, k, v = (x.double().transpose(1, 2) for x in (q, k, v))
+        exact = (q @ k.transpose(2, 3) / 8).softmax(-1) @ v
+        torch.testing.assert_close(got.double(), exact.transpose(1, 2), rtol=1 / 16,
+                                   atol=0.06)
+
     def test_tree(self):
         q, k, v = normal(3, 1, 5, 2, 64)
         tree = torch.tensor([[1, 3, 5, 9, 17]], dtype=torch.int32)
