@@ -8,7 +8,7 @@
 //
 // n is a multiple of 8: rows of C lie multiples of 16 bytes apart.
 
-#schedule = #kvbuffer.schedule<BM = 128, BN = 256, BK = 64, stages = 4, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 256, BK = 64, stages = 4, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240>
 #abuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 4, BK = 64, swizzle = [3, 0, 3]>
 #bbuf = #kvbuffer.kv_buffer<256x64xbf16, stages = 4, BK = 64, swizzle = [3, 0, 3]>
 

@@ -16,7 +16,7 @@
 // sums. Tiles come from the last one to the first, so that the first one alone needs a
 // mask.
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16]>
 #qbuf = #kvbuffer.kv_buffer<64x576xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
 #kbuf = #kvbuffer.kv_buffer<64x576xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
 #pbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>

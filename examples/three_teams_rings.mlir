@@ -11,7 +11,7 @@
 // each warp multiplies by itself, it loads its rows. What belongs to rows, factors,
 // maxima and sums, goes through a queue.
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4>
 #qbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
 #kbuf = #kvbuffer.kv_buffer<64x192xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
 #pbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>

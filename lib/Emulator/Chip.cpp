@@ -100,13 +100,13 @@ static Chip describeChip(mlir::Operation *kernel, llvm::StringRef name) {
   chip.residentThreads = target->residentThreads;
   chip.ldsCopyBytes.assign(target->asyncCopyBytes.begin(),
                            target->asyncCopyBytes.end());
-  for (const MatrixInstruction &mma : target->matrixInstructions)
+  for (const MatrixInstruction &mma : target->warpInstructions("bf16"))
     chip.matrixShapes.push_back({mma.m, mma.n, mma.k});
   if (llvm::is_contained(target->float8Formats, "f8E4M3FNUZ"))
     chip.float8 = Float8::FNUZ;
   else if (!target->float8Formats.empty())
     chip.float8 = Float8::OCP;
-  chip.hasMatrixGroups = target->warpsPerMatrixGroup != 0;
+  chip.hasMatrixGroups = target->warpsPerMatrixGroup() != 0;
   chip.gathersRows = target->gathersRows;
   chip.hasTransposeReads = chip.isAMD && target->readsTransposed;
   return chip;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Layout/Fragments.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MathExtras.h"
 #include <cassert>
 
@@ -57,14 +58,27 @@ MmaLayouts mmaSync(int64_t k, unsigned log2Word, unsigned log2Count = 0) {
 } // namespace
 
 llvm::StringRef kvbuf::matrixUnitName(MatrixUnit unit) {
-  return unit == MatrixUnit::MmaSync ? "mma_sync" : "mfma";
+  switch (unit) {
+  case MatrixUnit::MmaSync:
+    return "mma_sync";
+  case MatrixUnit::Wgmma:
+    return "wgmma";
+  case MatrixUnit::Mfma:
+    return "mfma";
+  }
+  llvm_unreachable("all matrix units are named");
 }
 
 std::optional<MatrixUnit> kvbuf::matrixUnit(llvm::StringRef name) {
-  for (MatrixUnit unit : {MatrixUnit::MmaSync, MatrixUnit::Mfma})
+  for (MatrixUnit unit :
+       {MatrixUnit::MmaSync, MatrixUnit::Wgmma, MatrixUnit::Mfma})
     if (name == matrixUnitName(unit))
       return unit;
   return std::nullopt;
+}
+
+int64_t kvbuf::warpsTogether(MatrixUnit unit) {
+  return unit == MatrixUnit::Wgmma ? 4 : 1;
 }
 
 /// Elements of an operand in a lane that one read of LDS gives, at most: 16
@@ -89,6 +103,10 @@ std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
     return isGroup || isScaledMfma(m, n, k) ? std::optional(mfmaLayouts(m, k))
                                             : std::nullopt;
   }
+  // A warp's rows of `wgmma` lie as those of `mma.sync` do.
+  if (unit == MatrixUnit::Wgmma)
+    return m == 64 && n == 8 ? matrixLayouts(MatrixUnit::MmaSync, 16, n, k)
+                             : std::nullopt;
   if (m == 16 && n == 8 && k == 16)
     return mmaSyncM16N8K16();
   if (m == 16 && n == 8 && k == 32)
@@ -100,7 +118,7 @@ std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
 
 int64_t kvbuf::wordElements(MatrixUnit unit, int64_t m, int64_t k) {
   // A's 16 rows are four registers in each of 32 lanes.
-  return unit == MatrixUnit::MmaSync ? k / 8 : m * k / 64;
+  return unit == MatrixUnit::Mfma ? m * k / 64 : k / 8;
 }
 
 MmaLayouts kvbuf::mmaSyncM16N8K16() { return mmaSync(16, 1); }

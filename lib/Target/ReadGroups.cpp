@@ -14,7 +14,7 @@ int64_t kvbuf::instructionsPerRead(const TargetInfo &target,
                                    const MatrixInstruction &mma,
                                    int64_t elements, int64_t columns) {
   // Registers of `mma.sync` are read by an instruction of their own.
-  if (target.matrixUnit() != MatrixUnit::Mfma)
+  if (mma.unit != MatrixUnit::Mfma)
     return mma.group;
   int64_t group = elements / int64_t(mma.wordElements);
   while (group > mma.group && columns % (mma.k * group))

@@ -38,7 +38,7 @@ static constexpr llvm::StringLiteral kPaths[] = {
 
 llvm::ArrayRef<llvm::StringLiteral>
 kvbuf::scheduleCandidates(const TargetInfo &target) {
-  if (target.warpsPerMatrixGroup)
+  if (target.warpsPerMatrixGroup())
     return kMovingTeam;
   return target.vendor == Vendor::AMD ? llvm::ArrayRef(kPaths)
                                       : llvm::ArrayRef(kAlike);

@@ -37,7 +37,7 @@ static constexpr int64_t kFewestHeads = 33;
 static bool chooseLatentRoles(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {
-  if (!target.warpsPerMatrixGroup || !request.movingTeam)
+  if (!target.warpsPerMatrixGroup() || !request.movingTeam)
     return false;
   // A tile has the heads of a part, of one query row.
   int64_t parts = 1;
@@ -45,8 +45,9 @@ static bool chooseLatentRoles(const TargetInfo &target,
     ++parts;
   if (request.queries != 1 && request.sharing / parts < kFewestHeads)
     return false;
+  choice.mma = target.groupInstruction("bf16")->shape();
   choice.BM = choice.BN = choice.BK = 64;
-  choice.warps = choice.producers = target.warpsPerMatrixGroup;
+  choice.warps = choice.producers = target.warpsPerMatrixGroup();
   choice.producerRegisters = 24;
   choice.consumerRegisters = 160;
   choice.qInRegs = true;
@@ -68,7 +69,7 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
                          [](const MatrixInstruction &x,
                             const MatrixInstruction &y) { return x.m < y.m; });
   ScheduleChoice choice;
-  choice.mma = {mma.m, mma.n, mma.k};
+  choice.mma = mma.shape();
   choice.swapAB = !target.feedsItself(mma, /*swapped=*/false);
   choice.splitKeys = true;
   choice.equalShares = request.lengthsDiffer;

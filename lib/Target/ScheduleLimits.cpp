@@ -26,7 +26,7 @@ static std::string shapeText(const MatrixShape &shape) {
 }
 
 static std::string shapeText(const MatrixInstruction &mma) {
-  return shapeText(MatrixShape{mma.m, mma.n, mma.k});
+  return shapeText(mma.shape());
 }
 
 const MatrixInstruction *ScheduleLimits::instruction() const {
@@ -94,7 +94,7 @@ Reason ScheduleLimits::whyNoMovingTeam(int64_t producers,
 Reason ScheduleLimits::whyNotTeams(const MovingTeam &mover) const {
   if (Reason why = whyNoMovingTeam(mover.warps, target))
     return why;
-  int64_t group = target.warpsPerMatrixGroup;
+  int64_t group = target.warpsPerMatrixGroup();
   if (!group)
     return whyNotWithoutGroups(schedule, mover, target);
   // Teams of as many registers may be a group together.
@@ -179,6 +179,13 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
         .str();
   }
   const MovingTeam *mover = schedule.movingTeam();
+  // Of the other warps' team each multiplies by what a group of them reads.
+  if (const MatrixInstruction *ofGroups = target.groupInstruction(element);
+      mover && ofGroups && !mma->isOfGroups())
+    return "mma_shape = " + shapeText(*mma) +
+           ", by which each warp multiplies for itself, does not go with "
+           "producers on " +
+           target.chip + "; expected mma_shape = " + shapeText(*ofGroups);
   if (mover)
     if (Reason why = whyNotTeams(*mover))
       return why;
@@ -188,7 +195,7 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
     return "ping_pong needs warps with roles; expected producers > 0";
   int64_t rows =
       schedule.warpsByThemselves() ? schedule.BM : schedule.rowsOfWarp();
-  int64_t rowUnit = schedule.swapAB ? mma->n : mma->m;
+  int64_t rowUnit = schedule.swapAB ? mma->n : mma->rowsOfWarp();
   if (rows % rowUnit)
     return ("no " + shapeText(*mma) +
             " instruction divides the rows of a warp, BM / warps" +
@@ -201,7 +208,7 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
          target.chip + ", which has at most " + Twine(target.maxThreads) +
          " in a block")
             .str();
-    int64_t group = std::max(target.warpsPerMatrixGroup, 1u);
+    int64_t group = std::max(target.warpsPerMatrixGroup(), 1u);
     if (int64_t left =
             mover ? target.maxThreads / target.waveSize - mover->warps : 0;
         mover && left >= group)
@@ -219,7 +226,7 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
 
 bool ScheduleLimits::stagesReads() const {
   const MovingTeam *mover = schedule.movingTeam();
-  return mover && !mover->widens.warps && target.warpsPerMatrixGroup &&
+  return mover && !mover->widens.warps && target.warpsPerMatrixGroup() &&
          !schedule.splitKeys() && !schedule.dividesColumns();
 }
 
@@ -291,7 +298,7 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
 int64_t ScheduleLimits::rowValueBytes() const {
   const MatrixInstruction &mma = *instruction();
   MmaLayouts layouts = target.layouts(mma);
-  int64_t rowUnit = schedule.swapAB ? mma.n : mma.m;
+  int64_t rowUnit = schedule.swapAB ? mma.n : mma.rowsOfWarp();
   int64_t bytes = 4 * threads() * schedule.rowsOfWarp() / rowUnit;
   for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
     if (layouts.c.basis("register", bit, schedule.swapAB ? "col" : "row"))
@@ -467,7 +474,7 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
               schedule.rowsOfWarp() *
               std::max<int64_t>(schedule.BN, columnsApart(operands)) /
               target.waveSize;
-  if (target.warpsPerMatrixGroup && accumulators + kBesideProduct > started)
+  if (target.warpsPerMatrixGroup() && accumulators + kBesideProduct > started)
     return ("a product of " + Twine(accumulators) +
             " accumulators a lane needs " +
             Twine(accumulators + kBesideProduct) + " registers, and lanes of " +
@@ -556,6 +563,11 @@ Reason ScheduleLimits::whyNotFor(const TileOperands &operands,
                                  bool spills) const {
   if (const MovingTeam *mover = schedule.movingTeam())
     return whyNotTeamsFor(*mover, operands);
+  if (instruction()->isOfGroups())
+    return "mma_shape = " + shapeText(schedule.mma) +
+           ", which groups of warps execute on what others load, does not go "
+           "with producers = 0; expected " +
+           TargetInfo::shapesOf(target.warpInstructions(element));
   if (Reason why = whyNotDivided(operands))
     return why;
   if (int64_t bytes = sharedBytes(operands); bytes > target.ldsBytes)

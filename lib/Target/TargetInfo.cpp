@@ -29,7 +29,7 @@ llvm::ArrayRef<llvm::StringLiteral> kvbuf::systemFunctions(Vendor vendor) {
 const MatrixInstruction *TargetInfo::findMatrix(llvm::ArrayRef<int64_t> shape,
                                                 llvm::StringRef element) const {
   for (const MatrixInstruction &mma : matrixInstructionsFor(element))
-    if (shape == llvm::ArrayRef<int64_t>{mma.m, mma.n, mma.k})
+    if (shape == llvm::ArrayRef<int64_t>(mma.shape()))
       return &mma;
   return nullptr;
 }
@@ -43,6 +43,35 @@ TargetInfo::instructionFor(llvm::ArrayRef<int64_t> shape,
     if (shape.take_front(2) == llvm::ArrayRef<int64_t>{mma.m, mma.n})
       return &mma;
   return nullptr;
+}
+
+const MatrixInstruction *
+TargetInfo::instructionFor(llvm::ArrayRef<int64_t> shape,
+                           llvm::StringRef element, bool byGroups) const {
+  if (const MatrixInstruction *named = instructionFor(shape, element);
+      named && named->isOfGroups() == byGroups)
+    return named;
+  for (const MatrixInstruction &mma : matrixInstructionsFor(element))
+    if (mma.isOfGroups() == byGroups && shape[1] == mma.n)
+      return &mma;
+  return nullptr;
+}
+
+const MatrixInstruction *
+TargetInfo::groupInstruction(llvm::StringRef element) const {
+  for (const MatrixInstruction &mma : matrixInstructionsFor(element))
+    if (mma.isOfGroups())
+      return &mma;
+  return nullptr;
+}
+
+llvm::SmallVector<MatrixInstruction>
+TargetInfo::warpInstructions(llvm::StringRef element) const {
+  llvm::SmallVector<MatrixInstruction> known;
+  for (const MatrixInstruction &mma : matrixInstructionsFor(element))
+    if (!mma.isOfGroups())
+      known.push_back(mma);
+  return known;
 }
 
 std::optional<std::string> TargetInfo::whyNot(llvm::StringRef op) const {
@@ -134,7 +163,7 @@ TargetInfo::whyNoKernel(llvm::StringRef element) const {
 }
 
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
-  return *matrixLayouts(matrixUnit(), mma.m, mma.n, mma.k * mma.group);
+  return *matrixLayouts(mma.unit, mma.m, mma.n, mma.k * mma.group);
 }
 
 bool TargetInfo::feedsItself(const MatrixInstruction &mma, bool swapped) const {

@@ -70,7 +70,7 @@ module attributes {kvbuffer.target = "sm_80"} {
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // expected-error @below {{'gpu.func' op has a schedule that does not fit: warps = 2 is no whole number of groups of 4; warps = 4 would fit}}
-    gpu.func @warps() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 2, mma_shape = [16, 8, 16], producers = 4>} {
+    gpu.func @warps() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 2, mma_shape = [64, 8, 16], producers = 4>} {
       gpu.return
     }
   }
@@ -81,7 +81,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // expected-error @below {{'gpu.func' op has a schedule that does not fit: BM = 128 is not 64 rows for each of 1 groups of 4 warps; BM = 64 would fit}}
-    gpu.func @groups() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>} {
+    gpu.func @groups() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>} {
       gpu.return
     }
   }
@@ -94,7 +94,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // expected-error @below {{'gpu.func' op has a schedule that does not fit: the roles take 66560 registers, sm_90a gives 64512 to a block of 384 threads; consumer_registers = 232 would fit}}
-    gpu.func @registers() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 16, BK = 16, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 240>} {
+    gpu.func @registers() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 16, BK = 16, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 240>} {
       gpu.return
     }
   }

@@ -25,7 +25,7 @@
 // CHECK:           scf.for
 // CHECK:             memref.store %{{.*}}, %{{.*}}[%{{.*}}] : memref<{{[0-9]+}}xi32, strided<[1]>>
 // CHECK:         gpu.barrier
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, tiles = dynamic>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, tiles = dynamic>
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @numbers(%x: memref<?x4x64xbf16> {kvbuffer.name = "x", kvbuffer.shape = ["total_q", 4, 64]}, %offsets: memref<?xi32> {kvbuffer.name = "starts", kvbuffer.shape = [#kvbuffer.size<sum(batch, 1)>]}, %seen: memref<?xf32> {kvbuffer.name = "seen", kvbuffer.shape = ["batch"]}, %numbers: memref<?x?xi32> {kvbuffer.access = "workspace", kvbuffer.name = "tile_numbers", kvbuffer.shape = ["sms", "batch"]})

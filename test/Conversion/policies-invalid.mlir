@@ -42,7 +42,7 @@ module attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 #buf = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3], policy = register_staged>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {

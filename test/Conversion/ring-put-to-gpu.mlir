@@ -65,7 +65,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90"} {
 // What a matrix unit reads is fenced by every lane that has written it, before its warp
 // meets. Turned, a lane's elements lie in rows of their own.
 #wide = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [64, 8, 16]>
 !f = !kvbuffer.fragment<64x64xbf16, a>
 !s = !kvbuffer.fragment<64x64xf32, acc>
 !o = memref<?x?x64xf32>

@@ -3,7 +3,7 @@
 
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 1, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240>
 #buf = #kvbuffer.kv_buffer<128x128xbf16, BK = 64, swizzle = [3, 0, 3]>
 !rows = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 128>
 module attributes {kvbuffer.target = "sm_90a"} {

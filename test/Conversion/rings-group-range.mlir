@@ -5,8 +5,8 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 // RUN: sed 's/BM = 128 : i64, mask/BM = 256 : i64, mask/' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s --check-prefix=WIDER
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 256, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 256, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {

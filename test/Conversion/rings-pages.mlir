@@ -4,8 +4,8 @@
 
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
 !tile = !kvbuffer.tile<32x64xbf16, page_size = 16>
@@ -89,8 +89,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 
 // Pages of five rows, 64 keys. Wherever a tile begins 12 pages lie in it whole, and 4
 // rows beside them; two warps ask for half of each.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 5>
 !tile = !kvbuffer.tile<64x64xbf16, page_size = 5>
@@ -164,8 +164,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 
 // The blocks of a cluster ask for 32 rows each, in all of them: of 12 pages and 4 rows a
 // warp takes a quarter. Every lane of the producers runs, and arrives at the end.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 5>
 !tile = !kvbuffer.tile<64x64xbf16, page_size = 5>
@@ -200,8 +200,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 2>
 !tile = !kvbuffer.tile<32x64xbf16, page_size = 2>
@@ -284,8 +284,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 
 // A tile that begins in a page: boxes of the eight rows that divide its start, four for
 // 32 keys; and one that may begin anywhere, which lanes copy.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
 !tile = !kvbuffer.tile<32x64xbf16, page_size = 16>

@@ -94,8 +94,62 @@ module attributes {kvbuffer.target = "sm_90"} {
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+// Groups multiply by an instruction of theirs.
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @named_otherwise() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          %ks = kvbuffer.ring_wait %kring[%c0] : !kvbuffer.ring<#kbuf>
+          %q = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<64x64xbf16, a>
+          // expected-error @below {{'kvbuffer.mma_start' op is executed by a group of warps, in a kernel whose schedule has mma_shape = 16x8x16, which each warp executes for itself; expected 64x8x16}}
+          %sp = kvbuffer.mma_start %q, %ks {transpose_b} : !kvbuffer.fragment<64x64xbf16, a>, !kvbuffer.staged<#kbuf> -> !kvbuffer.pending<64x32xf32>
+        }
+        kvbuffer.team @load warps(1) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// And such an instruction is of some product.
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @by_warps() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          %ks = kvbuffer.ring_wait %kring[%c0] : !kvbuffer.ring<#kbuf>
+          %q = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<64x64xbf16, a>
+          %k = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<32x64xbf16, b>
+          %zero = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<64x32xf32, acc>
+          // expected-error @below {{'kvbuffer.mma' op is executed by each warp for itself, in a kernel whose schedule has mma_shape = 64x8x16, which groups of warps execute; expected 16x8x16, or whole groups of warps that read operand b from a ring's slot}}
+          %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !kvbuffer.fragment<64x64xbf16, a>, !kvbuffer.fragment<32x64xbf16, b>, !kvbuffer.fragment<64x32xf32, acc>
+        }
+        kvbuffer.team @load warps(1) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @part_of_a_group() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -118,8 +172,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // One warp that moves, in front of those that multiply.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @across_groups() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -143,7 +197,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @registers_of_few() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -161,7 +215,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @all_registers() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -179,7 +233,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @goes_on() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -203,7 +257,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // Barriers are made ready once.
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @in_a_loop() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -220,7 +274,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @teams_in_a_loop() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -245,8 +299,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -271,8 +325,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -300,8 +354,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @ring_passed_on(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -328,8 +382,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // A swizzle that the copy engine does not have.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -354,8 +408,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // Rows of 256 bytes.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 4], BN = 32, WN = 32, BK = 128, num_threads = 128, depth = 128, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 128, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 4], BN = 32, WN = 32, BK = 128, num_threads = 128, depth = 128, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 128, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 128>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -380,8 +434,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // A box of too many rows.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 512, WN = 512, BK = 64, num_threads = 128, depth = 64, stages = 1>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 512, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 512, WN = 512, BK = 64, num_threads = 128, depth = 64, stages = 1>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 512, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -406,9 +460,9 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // 32 rows a warp.
-#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 1>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 1>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @warp_rows(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -435,9 +489,9 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // More keys than one wgmma has columns.
-#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 16, BK = 64, num_threads = 128, depth = 64, stages = 1>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 512, WN = 512, BK = 64, num_threads = 128, depth = 64, stages = 1>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 512, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 16, BK = 64, num_threads = 128, depth = 64, stages = 1>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 512, WN = 512, BK = 64, num_threads = 128, depth = 64, stages = 1>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 512, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @columns(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -464,8 +518,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // O through a buffer of another shape.
-#obuf = #kvbuffer.kv_buffer<o, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#obuf = #kvbuffer.kv_buffer<o, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !qo = memref<?x?x1x64xbf16>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -492,8 +546,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // Clusters that the kernel does not have, and what does not go with them.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @single(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: memref<?x?x1x64xbf16> {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
@@ -514,8 +568,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // Parts of a tile that the swizzle does not begin in anew.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -541,8 +595,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // A question that a group of warps answers, where there are no groups.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @sign() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -558,7 +612,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @alike() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
@@ -577,8 +631,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // A page that holds whole tiles, looked up once, where a tile may begin in its middle.
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 64>
 !tile = !kvbuffer.tile<32x64xbf16>
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {

@@ -7,7 +7,7 @@
 // DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))"
 // RUN: %{pass} %s | FileCheck %s
 // RUN: sed -e 's/kvbuffer.schedule = /kvbuffer.problem = {op = "attention", batch_invariant = true}, &/' %s | %{pass} | FileCheck %s --check-prefix=EACH
-// RUN: sed -e '/kvbuffer.team/d' -e '/} .. teams/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
+// RUN: sed -e '/kvbuffer.team/d' -e '/} .. teams/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/64, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
 // DEFINE: %{bare} = sed -e '/kvbuffer.mask /d' -e 's/online_softmax %hidden/online_softmax %capped/'
 // RUN: %{bare} %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
 // Without sums that anybody sees and outputs of more bits than bf16.
@@ -162,7 +162,7 @@
 // APART:     math.absf
 // APART-NOT: arith.maxui
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 32, stages = 1, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 32, stages = 1, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 !x = memref<?x?xf32>
 !s = !kvbuffer.fragment<64x16xf32, acc>
 !o = !kvbuffer.fragment<64x64xf32, acc>

@@ -5,7 +5,7 @@
 // RUN:   --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-kvbuffer-to-nvvm))" \
 // RUN:   | FileCheck %s --check-prefix=NVVM
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, tiles = dynamic>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, tiles = dynamic>
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // CHECK-LABEL: gpu.func @numbers

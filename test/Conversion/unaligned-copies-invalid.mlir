@@ -16,10 +16,10 @@
 // DEFINE: %{alike} = sed -e 's/, producers = 4//' -e '/kvbuffer.team/d' -e '/} .. teams/d' %s
 // RUN: %{alike} | %{pass} -o /dev/null
 // REDEFINE: %{bytes} = 2
-// RUN: %{alike} | sed -e 's/sm_90a/gfx950/' -e 's/16, 8, 16./16, 16, 32], swap_a_b = true/' | not %{pass} 2>&1 | FileCheck %s --check-prefix=AMD
+// RUN: %{alike} | sed -e 's/sm_90a/gfx950/' -e 's/64, 8, 16./16, 16, 32], swap_a_b = true/' | not %{pass} 2>&1 | FileCheck %s --check-prefix=AMD
 // AMD: error: 'gpu.func' op is to be lowered with alignment = 2, but copies on gfx950 need 16 bytes; expected alignment = 16
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @teams(%x: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.name = "x", kvbuffer.shape = ["m", "n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {

@@ -4,7 +4,7 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-async-products)))" | FileCheck %s --check-prefix=VIEW
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-async-products),convert-kvbuffer-to-gpu))" | FileCheck %s
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 #abuf = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [3, 0, 3]>
 // Two blocks of 64 rows of 128 bytes: 8192 bytes, 512 units of 16.
 #buf = #kvbuffer.kv_buffer<64x128xbf16, BK = 64, swizzle = [3, 0, 3]>

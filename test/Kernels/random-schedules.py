@@ -31,7 +31,7 @@ VALUES = {
     "BK": [16, 32, 32, 64, 64, 128],
     "stages": [1, 2, 2, 3, 3, 4, 5],
     "warps": [1, 2, 4, 4, 8, 8, 12],
-    "mma_shape": ["16x8x16", "32x32x16", "16x16x32", "32x32x8", "16x16x16"],
+    "mma_shape": ["16x8x16", "64x8x16", "32x32x16", "16x16x32", "32x32x8", "16x16x16"],
     "swap_a_b": ["true", "false"],
     "q_in_regs": ["true", "false"],
     "overlap": ["true", "true", "false"],

@@ -70,6 +70,20 @@ void mmaSync(Properties &properties) {
                        ? ""
                        : "no inverse");
 
+  // PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16": warp w of the
+  // group has rows 16 w and on of A and D; columns of D repeat every 8.
+  std::optional<MmaLayouts> group = matrixLayouts(MatrixUnit::Wgmma, 64, 8, 16);
+  properties.holds("wgmma m64n8k16: A of a warp",
+                   group ? differs(group->a, 8, 32, a) : "none");
+  properties.holds("wgmma m64n8k16: D of a warp",
+                   group ? differs(group->c, 4, 32, c) : "none");
+  properties.holds("wgmma has 64 rows and the least columns",
+                   matrixLayouts(MatrixUnit::Wgmma, 16, 8, 16) ||
+                           matrixLayouts(MatrixUnit::Wgmma, 64, 16, 16) ||
+                           matrixLayouts(MatrixUnit::Wgmma, 64, 8, 8)
+                       ? "known"
+                       : "");
+
   // P's accumulators of two adjacent n-tiles are A of the next product, no
   // shuffle: the fact that attention kernels build on.
   LinearLayout two = mma.c * LinearLayout::identity("register", "col", 1);

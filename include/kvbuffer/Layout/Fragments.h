@@ -24,17 +24,25 @@ namespace kvbuf {
 
 /// A family of matrix instructions, whose layouts follow one rule.
 enum class MatrixUnit {
-  /// `mma.sync` of NVIDIA; a warpgroup's accumulators lie in its warps alike.
+  /// `mma.sync` of NVIDIA, by which each warp multiplies for itself.
   MmaSync,
+  /// `wgmma` of NVIDIA: four warps multiply together, and read operand b, and
+  /// perhaps a, from LDS.
+  Wgmma,
   /// MFMA of AMD's CDNA.
   Mfma
 };
 
-/// Its name in the IR: "mma_sync", "mfma"; and back, if it is one.
+/// Its name in the IR: "mma_sync", "wgmma", "mfma"; and back, if it is one.
 llvm::StringRef matrixUnitName(MatrixUnit unit);
 std::optional<MatrixUnit> matrixUnit(llvm::StringRef name);
 
-/// The layouts of one matrix instruction D[m,n] = A[m,k] * B[k,n] + C[m,n].
+/// The warps that execute one of its instructions together; each has as many
+/// of the instruction's rows as the others, those of the first come first.
+int64_t warpsTogether(MatrixUnit unit);
+
+/// The layouts of one matrix instruction D[m,n] = A[m,k] * B[k,n] + C[m,n], or
+/// of one warp's rows of it, where several execute it together.
 struct MmaLayouts {
   int64_t m = 0, n = 0, k = 0;
   LinearLayout a, b, c;
@@ -60,7 +68,9 @@ MmaLayouts mmaSyncM16N16K32();
 std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
 
 /// The layouts of a unit's instruction of shape m x n x k, or of a group of
-/// instructions that is laid out as one of that k; nothing if it has none.
+/// instructions that is laid out as one of that k; nothing if it has none. Of
+/// `wgmma` those of one warp: PTX ISA, "Matrix fragments for
+/// wgmma.mma_async.m64nNk16", whose n are as many columns of 8.
 std::optional<MmaLayouts> matrixLayouts(MatrixUnit unit, int64_t m, int64_t n,
                                         int64_t k);
 

@@ -20,6 +20,7 @@
 #include "kvbuffer/Layout/Shared.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
+#include <array>
 #include <optional>
 #include <string>
 
@@ -33,6 +34,9 @@ llvm::StringRef vendorName(Vendor vendor);
 
 /// A matrix instruction with fp32 accumulation.
 struct MatrixInstruction {
+  MatrixUnit unit = MatrixUnit::MmaSync;
+  /// Of `wgmma`, n is the least: there are products of any multiple up to
+  /// `TargetInfo::matrixGroupCols`.
   int64_t m = 0, n = 0, k = 0;
   /// Operand elements that one register of the instruction holds in a lane; a
   /// lane's part of an operand is a list of vectors of this many elements.
@@ -40,6 +44,12 @@ struct MatrixInstruction {
   /// Instructions, along the contraction, whose operands one 16-byte read of
   /// LDS gives: they are laid out as one instruction of `group` times k.
   unsigned group = 1;
+
+  std::array<int64_t, 3> shape() const { return {m, n, k}; }
+  /// Whether several warps execute it together.
+  bool isOfGroups() const { return warpsTogether(unit) > 1; }
+  /// Its rows that a warp has.
+  int64_t rowsOfWarp() const { return m / warpsTogether(unit); }
 };
 
 /// What a schedule is chosen by.
@@ -238,11 +248,14 @@ struct TargetInfo {
   unsigned float8SumBits = 0;
   /// Warps that multiply together, asynchronously and with operands read from
   /// LDS by the matrix unit (a warpgroup); 0 where a chip has no such products.
-  unsigned warpsPerMatrixGroup = 0;
+  unsigned warpsPerMatrixGroup() const {
+    const MatrixInstruction *mma = groupInstruction("bf16");
+    return mma ? unsigned(warpsTogether(mma->unit)) : 0;
+  }
   /// Whether they multiply bytes, too, that lie along the contraction in LDS on
   /// both sides: values are turned on their way there.
   bool turnsBytesForGroups() const {
-    return warpsPerMatrixGroup && !float8Instructions.empty();
+    return warpsPerMatrixGroup() && !float8Instructions.empty();
   }
   /// Rows of such a product, and the most columns.
   unsigned matrixGroupRows = 64, matrixGroupCols = 256;
@@ -379,10 +392,18 @@ struct TargetInfo {
   /// or null.
   const MatrixInstruction *instructionFor(llvm::ArrayRef<int64_t> shape,
                                           llvm::StringRef element) const;
-  /// The family of the chip's matrix instructions.
-  MatrixUnit matrixUnit() const {
-    return vendor == Vendor::NVIDIA ? MatrixUnit::MmaSync : MatrixUnit::Mfma;
-  }
+  /// The same of a product that groups of warps execute (`byGroups`), or of one
+  /// that each warp executes for itself: where the schedule names an
+  /// instruction of the other kind, the first one with as many columns.
+  const MatrixInstruction *instructionFor(llvm::ArrayRef<int64_t> shape,
+                                          llvm::StringRef element,
+                                          bool byGroups) const;
+  /// The instruction that groups of warps execute for operands of a type, or
+  /// null.
+  const MatrixInstruction *groupInstruction(llvm::StringRef element) const;
+  /// The instructions that each warp executes for itself.
+  llvm::SmallVector<MatrixInstruction>
+  warpInstructions(llvm::StringRef element) const;
   /// Why the chip cannot execute an op of its vendor's dialect
   /// ("rocdl.wmma...", "nvvm.wgmma..."), for a message; nothing if it can, or
   /// if it is not known that it cannot.

@@ -103,6 +103,39 @@ static std::string elementOfSchedule(Operation *op, ScheduleAttr schedule,
                                                                       : first;
 }
 
+/// Products that groups of warps execute are of an instruction of theirs, and
+/// such an instruction is of some product.
+static LogicalResult checkStarts(gpu::GPUFuncOp kernel,
+                                 const MatrixInstruction &mma,
+                                 ScheduleAttr schedule,
+                                 const TargetInfo &target) {
+  Operation *start = nullptr, *product = nullptr;
+  kernel.walk([&](Operation *op) {
+    if (isa<MmaStartOp>(op))
+      start = op;
+    else if (isa<MmaOp>(op))
+      product = op;
+  });
+  if (start && !mma.isOfGroups())
+    return start->emitOpError()
+           << "is executed by a group of warps, in a kernel whose schedule has "
+              "mma_shape = "
+           << shapeOf(schedule.getMmaShape())
+           << ", which each warp executes for itself; expected "
+           << shapeOf(target.groupInstruction("bf16")->shape());
+  // Teams that are asked for may be left out (`roles` of the pipeline).
+  if (product && !start && mma.isOfGroups() && !schedule.getMovingTeam())
+    return product->emitOpError()
+           << "is executed by each warp for itself, in a kernel whose schedule "
+              "has mma_shape = "
+           << shapeOf(schedule.getMmaShape())
+           << ", which groups of warps execute; expected "
+           << TargetInfo::shapesOf(target.warpInstructions("bf16"))
+           << ", or whole groups of warps that read operand b from a ring's "
+              "slot";
+  return success();
+}
+
 /// What the schedule asks for by itself, whatever the kernel computes.
 static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                                     ScheduleAttr schedule,
@@ -124,12 +157,16 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
               "which "
            << target.chip << " does not have";
   if (Operation *product =
-          target.warpsPerMatrixGroup ? nullptr : findAsync(kernel))
+          target.warpsPerMatrixGroup() ? nullptr : findAsync(kernel))
     return product->emitOpError()
            << "is for chips whose matrix unit reads operands from LDS by "
               "itself, which that of "
            << target.chip << " does not";
-  if (rings && target.warpsPerMatrixGroup && schedule.getSwapAB())
+  const MatrixInstruction &mma = *target.findMatrix(
+      schedule.getMmaShape(), elementOfSchedule(kernel, schedule, target));
+  if (failed(checkStarts(kernel, mma, schedule, target)))
+    return failure();
+  if (rings && mma.isOfGroups() && schedule.getSwapAB())
     return kernel.emitOpError()
            << "has rings and is scheduled with swap_a_b, but a group of warps "
               "multiplies "
@@ -182,7 +219,7 @@ static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
            << " has at most " << target.maxThreads << " in a block";
   const MatrixInstruction &mma = *target.findMatrix(
       schedule.getMmaShape(), elementOfSchedule(teams, schedule, target));
-  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.m;
+  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.rowsOfWarp();
   for (auto team : teams.getBody().getOps<TeamOp>()) {
     int64_t warps = team.getWarps();
     int64_t rows =
@@ -270,7 +307,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   const MatrixInstruction &mma = *target.findMatrix(
       schedule.getMmaShape(), elementOfSchedule(op, schedule, target));
   int64_t contracted = mma.k * mma.group;
-  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.m,
+  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.rowsOfWarp(),
           colUnit = schedule.getSwapAB() ? mma.m : mma.n;
   auto divides = [&](int64_t unit, int64_t size,
                      const Twine &what) -> LogicalResult {
@@ -580,15 +617,15 @@ static LogicalResult checkLaneMma(LaneMmaOp op, const TargetInfo &target) {
       return op.emitOpError()
              << "multiplies elements of " << elementName(element) << *why;
   // One instruction may take both 8-bit floats; other types do not mix.
-  ArrayRef<MatrixInstruction> known =
-      target.matrixInstructionsFor(elementName(a));
+  SmallVector<MatrixInstruction> known =
+      target.warpInstructions(elementName(a));
   bool float8 = a.getIntOrFloatBitWidth() == 8;
   if (a != b && !(float8 && b.getIntOrFloatBitWidth() == 8))
     return op.emitOpError()
            << "multiplies elements of " << elementName(a) << " by "
            << elementName(b) << "; expected one type";
   const auto *mma = llvm::find_if(known, [&](const MatrixInstruction &mma) {
-    return op.getShape() == ArrayRef<int64_t>{mma.m, mma.n, mma.k};
+    return op.getShape() == ArrayRef<int64_t>(mma.shape());
   });
   if (mma == known.end())
     return op.emitOpError() << "has shape " << shapeOf(op.getShape())

@@ -402,9 +402,10 @@ void kvbuf::lowerOp(LaneLowering &lower, KeyRangeOp op) {
   int64_t rows = op.getQueriesOfRows();
   // Groups of warps own neighbouring rows where each warp has those of one
   // instruction.
-  bool own =
-      op.getPerGroup() && lower.rings.group && int64_t(op.getGroup()) == 1 &&
-      rows == lower.schedule.getMmaShape()[0] * lower.schedule.getWarps();
+  bool own = op.getPerGroup() && lower.rings.group &&
+             int64_t(op.getGroup()) == 1 &&
+             rows == lower.target.groupInstruction("bf16")->rowsOfWarp() *
+                         lower.schedule.getWarps();
   if (own) {
     rows /= lower.rings.groups;
     row = add(b, row,

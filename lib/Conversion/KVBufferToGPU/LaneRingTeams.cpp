@@ -181,7 +181,7 @@ static Operation *findOpOfGroup(TeamOp team) {
 /// is whole groups.
 static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  int64_t warps = op.getWarps(), size = lower.target.warpsPerMatrixGroup;
+  int64_t warps = op.getWarps(), size = lower.target.warpsPerMatrixGroup();
   bool isGroups = op.isWholeGroups(size);
   if (Operation *inner = isGroups ? nullptr : findOpOfGroup(op)) {
     InFlightDiagnostic diag = op.emitOpError()

@@ -18,7 +18,7 @@ namespace kvbuf {
 /// What is known of the teams of a kernel with rings while it is lowered.
 struct LaneRingTeams {
   explicit LaneRingTeams(const TargetInfo &target)
-      : groupThreads(int64_t(target.warpsPerMatrixGroup) * target.waveSize) {}
+      : groupThreads(int64_t(target.warpsPerMatrixGroup()) * target.waveSize) {}
 
   // The team that multiplies.
 

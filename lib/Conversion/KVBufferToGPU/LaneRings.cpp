@@ -185,7 +185,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
   }
   if (byWarps)
     lower.rings.releasedByWarps.insert(op.getRing());
-  int64_t group = lower.target.warpsPerMatrixGroup;
+  int64_t group = lower.target.warpsPerMatrixGroup();
   int64_t releases = sumOfTakers(op, [&](TeamOp team) {
     int64_t warps = team.getWarps();
     return byWarps || !team.isWholeGroups(group) ? warps : warps / group;

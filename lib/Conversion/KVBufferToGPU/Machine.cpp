@@ -91,7 +91,7 @@ std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
     return rings ? createAMDRingMachine() : createAMDMachine();
   if (!rings)
     return createNVIDIAMachine();
-  return target.warpsPerMatrixGroup
+  return target.warpsPerMatrixGroup()
              ? createHopperMachine()
              : createBoxMachine(target.warpsPerRegisterGroup != 0);
 }

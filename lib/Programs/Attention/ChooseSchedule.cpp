@@ -12,6 +12,7 @@
 #include "VisibleBounds.h"
 #include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
 
 using namespace mlir;
@@ -96,17 +97,20 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
   ScheduleRequest request = requestOf(op);
   const ScheduleParameters &values = asked.values();
   // Who asks for no producers means the schedule that has none. So does who
-  // asks for warps that share columns, or for another path: an engine fills
-  // slots directly.
+  // asks for warps that share columns, for another path (an engine fills slots
+  // directly), or for an instruction that each warp executes for itself.
+  const MatrixInstruction *mma =
+      target.findMatrix(values.mma, elementName(op.getElementType()));
   bool alike = values.warpCols > 1 || values.kPath != Path::Direct ||
-               values.vPath != Path::Direct;
+               values.vPath != Path::Direct ||
+               (asked.names("mma_shape") && mma && !mma->isOfGroups());
   request.movingTeam =
       (!asked.names("producers") && !alike) || values.producers > 0;
   // Who asks for producers all the same is told so.
   if (StringRef why = whyNotWidened(op);
       request.movingTeam && values.producers <= 0 && !why.empty()) {
     request.movingTeam = false;
-    if (target.warpsPerMatrixGroup)
+    if (target.warpsPerMatrixGroup())
       remark::missed(op.getLoc(),
                      remark::RemarkOpts::name("roles").category(DEBUG_TYPE))
           << "no warp roles: " << why;

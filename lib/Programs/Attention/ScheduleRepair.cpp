@@ -12,6 +12,7 @@
 #include "ProblemLimits.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Target/ScheduleLimits.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -100,7 +101,7 @@ static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
   // warps, has nobody to take turns with.
   bool oneSlot = asked.names("stages") && values.stages < 2;
   if (asked.names("warps") &&
-      (choice.producers ? values.warps < 2 * target.warpsPerMatrixGroup
+      (choice.producers ? values.warps < 2 * target.warpsPerMatrixGroup()
                         : values.warps % 2))
     choice.pingPong = false;
   if (!choice.producers &&
@@ -246,11 +247,17 @@ static void repairForBlocks(AttentionOp op, const AskedSchedule &asked,
 /// Gives the schedule of warps that are all alike room for a team that moves,
 /// where somebody asks for one that the chip's table does not have: what such
 /// warps alone have is then as if nobody had said it.
-static void repairTeams(const AskedSchedule &asked, const TargetInfo &target,
-                        ScheduleParameters &choice) {
-  if (asked.values().producers <= 0 || !target.hasMovingTeams() ||
-      target.warpsPerMatrixGroup)
+static void repairTeams(AttentionOp op, const AskedSchedule &asked,
+                        const TargetInfo &target, ScheduleParameters &choice) {
+  if (asked.values().producers <= 0 || !target.hasMovingTeams())
     return;
+  // Such a team moves tiles for groups of warps, where a chip has them.
+  if (target.warpsPerMatrixGroup()) {
+    if (const MatrixInstruction *mma =
+            target.groupInstruction(elementName(op.getElementType())))
+      choice.mma = mma->shape();
+    return;
+  }
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   if (ParameterScope::SCOPE == ParameterScope::AlikeWarps &&                   \
       !asked.names(NAME))                                                      \
@@ -260,7 +267,7 @@ static void repairTeams(const AskedSchedule &asked, const TargetInfo &target,
 
 void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
                            const TargetInfo &target, ScheduleChoice &choice) {
-  repairTeams(asked, target, choice);
+  repairTeams(op, asked, target, choice);
   if (asked.names("wideners") && !asked.values().wideners)
     choice.widenerRegisters = 0;
   repairForProblem(op, choice);

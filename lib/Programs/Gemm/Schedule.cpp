@@ -32,7 +32,7 @@ static constexpr llvm::StringLiteral kParameters[] = {"BM",
 
 /// Whether products read LDS by groups of warps, which a team of warps fills.
 static bool hasMovingTeam(const TargetInfo &target) {
-  return target.warpsPerMatrixGroup != 0;
+  return target.warpsPerMatrixGroup() != 0;
 }
 
 /// The schedule of large products, and of those with few tiles of that size
@@ -47,8 +47,8 @@ static ScheduleParameters proposal(const TargetInfo &target, bool team,
   if (team) {
     list.BK = gemm::kStep;
     list.warps = list.BM / 16;
-    list.mma = {16, 8, 16};
-    list.producers = target.warpsPerMatrixGroup;
+    list.mma = target.groupInstruction("bf16")->shape();
+    list.producers = target.warpsPerMatrixGroup();
     list.producerRegisters = 24;
     list.consumerRegisters = 240;
     // H200, 4096 x 4096 x 4096: 204 us, 211 us with a block a tile.

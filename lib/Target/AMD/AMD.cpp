@@ -78,9 +78,11 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.kernelInputs = kKernelInputs;
   // A 16-byte read holds the operands of two of CDNA3's instructions.
   if (cdna4)
-    target.matrixInstructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
+    target.matrixInstructions = {{MatrixUnit::Mfma, 32, 32, 16, 8, 1},
+                                 {MatrixUnit::Mfma, 16, 16, 32, 8, 1}};
   else
-    target.matrixInstructions = {{32, 32, 8, 4, 2}, {16, 16, 16, 4, 2}};
+    target.matrixInstructions = {{MatrixUnit::Mfma, 32, 32, 8, 4, 2},
+                                 {MatrixUnit::Mfma, 16, 16, 16, 4, 2}};
   // CDNA3 ISA, "FP8 and BF8": biased by 8 and 16, without infinities; CDNA4
   // ISA: the Open Compute Project's. Instructions of 16-bit operands with as
   // many elements in a lane have the same lane maps.
@@ -89,11 +91,12 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
             : decltype(target.float8Formats){"f8E4M3FNUZ", "f8E5M2FNUZ"};
   target.widensToBF16 = true;
   target.packsHalves = true;
-  target.float8Instructions = {{32, 32, 16, 8, 1}, {16, 16, 32, 8, 1}};
+  target.float8Instructions = {{MatrixUnit::Mfma, 32, 32, 16, 8, 1},
+                               {MatrixUnit::Mfma, 16, 16, 32, 8, 1}};
   // CDNA4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": twice as fast.
   if (cdna4)
-    target.float8Instructions.append(
-        {{32, 32, 64, 32, 1}, {16, 16, 128, 32, 1}});
+    target.float8Instructions.append({{MatrixUnit::Mfma, 32, 32, 64, 32, 1},
+                                      {MatrixUnit::Mfma, 16, 16, 128, 32, 1}});
   target.copiesByWave = true;
   target.polledCounters = true;
   target.looksUpByLane = true;
@@ -176,7 +179,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                 request.headSize % 64 == 0 && request.valueHeadSize % 64 == 0 &&
                 !request.splitKeys;
   const MatrixInstruction &mma = known[scaled ? 2 : widest > 192 ? 1 : 0];
-  choice.mma = {mma.m, mma.n, mma.k};
+  choice.mma = mma.shape();
   choice.swapAB = true;
   choice.qInRegs = true;
   // Where no swizzle of one term suits a 16-row operand in rows of 64 bytes,
@@ -199,7 +202,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   };
   if (request.splitKeys) {
     const MatrixInstruction &small = known[1];
-    choice.mma = {small.m, small.n, small.k};
+    choice.mma = small.shape();
     choice.splitKeys = true;
     choice.equalShares = request.lengthsDiffer;
     choice.lookAhead = request.pageSize > 0;

@@ -80,7 +80,8 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.functionAttributes = {
       {"denormal-fp-math-f32", "preserve-sign,preserve-sign"}};
   target.loopStrengthReduction = false;
-  target.matrixInstructions = {{16, 8, 16, /*wordElements=*/2}};
+  target.matrixInstructions = {
+      {MatrixUnit::MmaSync, 16, 8, 16, /*wordElements=*/2}};
   // PTX ISA, "movmatrix": since sm_75.
   target.transposesAmongLanes = true;
   // PTX ISA, "bar": barriers 0 to 15.
@@ -91,8 +92,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.float8Formats = {"f8E4M3FN", "f8E5M2"};
     // First two side by side (`mmaSyncM16N16K32`): of V, transposed reads give
     // a lane pairs of columns.
-    target.float8Instructions = {{16, 16, 32, /*wordElements=*/4},
-                                 {16, 8, 32, /*wordElements=*/4}};
+    target.float8Instructions = {
+        {MatrixUnit::MmaSync, 16, 16, 32, /*wordElements=*/4},
+        {MatrixUnit::MmaSync, 16, 8, 32, /*wordElements=*/4}};
     target.float8SumBits = 14;
   }
   // PTX ISA, "cp.async.bulk.tensor": since sm_90; "tile::gather4" since sm_100.
@@ -115,7 +117,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.warpsPerRegisterGroup = 4;
   // PTX ISA, "wgmma": of sm_90a, not of sm_90.
   if (chip == "sm_90a") {
-    target.warpsPerMatrixGroup = 4;
+    target.matrixInstructions.push_back(
+        {MatrixUnit::Wgmma, 64, 8, 16, /*wordElements=*/2});
+    target.float8Instructions.push_back(
+        {MatrixUnit::Wgmma, 64, 8, 32, /*wordElements=*/4});
     // CUDA Programming Guide, "Thread Block Clusters": 8 are portable. A
     // swizzled tile repeats after 8 rows.
     target.maxCluster = target.clusterPartRows = 8;
@@ -315,7 +320,7 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   choice.mma = {16, 8, 16};
   if (request.multipliesBytes() && !target.float8Instructions.empty()) {
     const MatrixInstruction &mma = target.float8Instructions.front();
-    choice.mma = {mma.m, mma.n, mma.k};
+    choice.mma = mma.shape();
   }
   // Columns of an LDS block: rows of 128 bytes where the head sizes allow it.
   int64_t common = std::gcd(request.headSize, request.valueHeadSize);

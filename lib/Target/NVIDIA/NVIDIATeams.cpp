@@ -138,7 +138,7 @@ static constexpr WideningEntry kOfWidePages = {128, 128, false, false};
 bool detail::chooseWideningTeam(const TargetInfo &target,
                                 const ScheduleRequest &request,
                                 ScheduleChoice &choice) {
-  if (!target.warpsPerMatrixGroup)
+  if (!target.warpsPerMatrixGroup())
     return false;
   int64_t widest = std::max(request.headSize, request.valueHeadSize);
   const auto *entry = llvm::find_if(
@@ -166,10 +166,11 @@ bool detail::chooseWideningTeam(const TargetInfo &target,
       return false;
     }
   choice.BK = std::min<int64_t>(choice.BK, 64);
-  choice.warps = 2 * target.warpsPerMatrixGroup;
+  choice.mma = target.groupInstruction("bf16")->shape();
+  choice.warps = 2 * target.warpsPerMatrixGroup();
   choice.BM = 128;
   choice.BN = entry->BN;
-  choice.producers = choice.wideners = target.warpsPerMatrixGroup;
+  choice.producers = choice.wideners = target.warpsPerMatrixGroup();
   // Whole pages, or pages of whole tiles.
   const int64_t step = 8 * choice.wideners;
   while (choice.BN > step && !dividesPages(choice.BN))
@@ -226,12 +227,9 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
                     std::to_string(columns) + " on";
       return false;
     }
-  // Accumulators lie as columns of 8 do.
-  auto narrow = llvm::find_if(target.float8Instructions,
-                              [](const auto &mma) { return mma.n == 8; });
-  choice.mma = {narrow->m, narrow->n, narrow->k};
+  choice.mma = target.groupInstruction(target.float8Formats.front())->shape();
   choice.warps = entry->warps;
-  choice.BM = entry->warps / target.warpsPerMatrixGroup *
+  choice.BM = entry->warps / target.warpsPerMatrixGroup() *
               int64_t(target.matrixGroupRows);
   choice.BN = entry->BN;
   choice.stages = entry->stages;
@@ -250,7 +248,7 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
          choice.BN % request.pageSize && request.pageSize % choice.BN)
     choice.BN /= 2;
   choice.wideners = turners;
-  choice.producers = target.warpsPerMatrixGroup - turners;
+  choice.producers = target.warpsPerMatrixGroup() - turners;
   choice.overlapProducts = entry->overlapProducts;
   choice.qInRegs = entry->qInRegs;
   choice.stageOutput = entry->stageOutput && request.outBytes == 2;
@@ -261,7 +259,7 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
 bool detail::chooseMovingTeam(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {
-  if (!target.warpsPerMatrixGroup)
+  if (!target.warpsPerMatrixGroup())
     return false;
   for (int64_t size : {request.headSize, request.valueHeadSize})
     if (size % choice.mma[2]) {
@@ -279,6 +277,7 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
         (entry.queries != kAny && !odd &&
          (request.queries < 0 || request.queries > entry.queries)))
       continue;
+    choice.mma = target.groupInstruction("bf16")->shape();
     choice.BM = entry.BM;
     choice.BN = entry.BN;
     // Tiles of whole pages, or pages of whole tiles; rows of pages of another
@@ -288,7 +287,7 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
       choice.BN -= 16;
     choice.stages = entry.stages;
     choice.warps = entry.warps;
-    choice.producers = target.warpsPerMatrixGroup;
+    choice.producers = target.warpsPerMatrixGroup();
     choice.producerRegisters = entry.producerRegisters;
     choice.consumerRegisters = entry.consumerRegisters;
     // Producers that look up pages or copy tiles need more registers. Three

@@ -14,8 +14,8 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @predicate(%tile: !kvbuffer.tile<16x16xbf16>, %p: i1) kernel attributes {kvbuffer.schedule = #schedule} {
@@ -30,8 +30,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @carried(%tile: !kvbuffer.tile<16x16xbf16>, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
@@ -52,7 +52,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @regions(%n: index) kernel attributes {kvbuffer.schedule = #schedule} {
@@ -66,7 +66,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 #buf = #kvbuffer.kv_buffer<16x16xbf16>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -81,7 +81,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @stores(%n: index, %out: memref<?xindex>) kernel attributes {kvbuffer.schedule = #schedule} {
@@ -102,7 +102,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // A program that has divided its warps itself.
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @divided() kernel attributes {kvbuffer.schedule = #schedule} {

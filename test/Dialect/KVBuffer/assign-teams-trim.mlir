@@ -22,7 +22,7 @@
 // RUN: sed 's/producers = 4/producers = 4, overlap_products = true, tiles = static, join_tiles = true/' %s | %{pass} | FileCheck %s --check-prefix=JOINED --implicit-check-not=per_group
 // JOINED: kvbuffer.teams
 
-#schedule = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], producers = 4>
 #qbuf = #kvbuffer.kv_buffer<192x64xbf16, swizzle = [3, 0, 3]>
 #kbuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 !qo = memref<?x1x64xbf16>
@@ -118,7 +118,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
 // -----
 
 // Keys are rows of a tensor here, as a program of one's own may have them.
-#schedule = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [16, 8, 16], producers = 4>
+#schedule = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], producers = 4>
 #kbuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 !x = memref<?x?xbf16>
 !tile = !kvbuffer.tile<128x64xbf16>

@@ -5,9 +5,9 @@
 
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams,canonicalize,cse)))" | FileCheck %s
 
-#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56>
-#left = #kvbuffer.kv_buffer<q, f16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 16, BK = 64, num_threads = 256, depth = 64, stages = 2>
-#right = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56>
+#left = #kvbuffer.kv_buffer<q, f16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 16, BK = 64, num_threads = 256, depth = 64, stages = 2>
+#right = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 2>
 !x = memref<?x?xf16>
 !y = memref<?x?xf8E4M3FN>
 !a = !kvbuffer.fragment<128x64xf16, a>
@@ -15,8 +15,8 @@
 !sum = !kvbuffer.fragment<128x64xf32, acc>
 !out = !kvbuffer.tile<128x64xf32>
 // What wideners read, as many threads as they are, and what they write.
-// CHECK-DAG: #[[NARROW:.*]] = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
-// CHECK-DAG: #[[WIDE:.*]] = #kvbuffer.kv_buffer<k, f16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 2>
+// CHECK-DAG: #[[NARROW:.*]] = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+// CHECK-DAG: #[[WIDE:.*]] = #kvbuffer.kv_buffer<k, f16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 2>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     // CHECK-LABEL: gpu.func @gemm

@@ -7,7 +7,7 @@
 // RUN: sed 's/, producers = 4, producer_registers = 40, consumer_registers = 232//' %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-teams)))" | FileCheck %s --check-prefix=ALIKE --implicit-check-not=kvbuffer.team --implicit-check-not=kvbuffer.ring
 // ALIKE: kvbuffer.dram_load
 
-#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 #left = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 #right = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 !x = memref<?x?xbf16>

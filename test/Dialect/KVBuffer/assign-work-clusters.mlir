@@ -3,7 +3,7 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))" | FileCheck %s
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))" --remark-format=emitRemark --remarks-filter=kvbuf-assign-work 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = static, cluster = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = static, cluster = 2>
 module attributes {kvbuffer.target = "sm_90a"} {
 gpu.module @m {
   // Neighbours that read the same whatever else: the number is of pairs. Which place

@@ -3,8 +3,8 @@
 
 // RUN: kvbuf-opt %s --split-input-file --verify-diagnostics --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))"
 
-#loop = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = dynamic>
-#pairs = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = static, cluster = 2>
+#loop = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = dynamic>
+#pairs = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = static, cluster = 2>
 module attributes {kvbuffer.target = "sm_90a"} {
 gpu.module @m {
   // expected-error @below {{'gpu.func' op has no kvbuffer.work_item, whose items blocks take one after the other by tiles = dynamic; expected one, or tiles = grid}}

@@ -19,7 +19,7 @@
 // RUN: sed s/TILES/grid/ %s | kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work{several-items=false})))" 2>&1 >/dev/null | FileCheck %s --check-prefix=NOTHING --allow-empty
 // NOTHING-NOT: warning
 
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = TILES>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = TILES>
 #buffer = #kvbuffer.kv_buffer<64x64xbf16, stages = 2>
 module attributes {kvbuffer.target = "sm_90a"} {
 gpu.module @m {

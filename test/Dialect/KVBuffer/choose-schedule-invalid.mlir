@@ -414,7 +414,18 @@
 // REDEFINE: %{options} = chip=sm_90a schedule=swap_a_b=true,producers=4
 // REDEFINE: %{prefix} = SWAP
 // RUN: %{run}
-// SWAP: choose-schedule-invalid.mlir:[[@LINE+10]]:3: error: 'kvbuffer.attention' op swap_a_b = true does not go with warps that have roles; expected producers = 0, or swap_a_b = false
+// SWAP: choose-schedule-invalid.mlir:[[@LINE+21]]:3: error: 'kvbuffer.attention' op swap_a_b = true does not go with warps that have roles; expected producers = 0, or swap_a_b = false
+
+// Groups of warps multiply what others load.
+// REDEFINE: %{options} = chip=sm_90a schedule=mma_shape=16x8x16,producers=4
+// REDEFINE: %{prefix} = ALONE
+// RUN: %{run}
+// ALONE: error: 'kvbuffer.attention' op mma_shape = 16x8x16, by which each warp multiplies for itself, does not go with producers on sm_90a; expected mma_shape = 64x8x16
+
+// REDEFINE: %{options} = chip=sm_90a schedule=mma_shape=64x8x16,producers=0
+// REDEFINE: %{prefix} = TOGETHER
+// RUN: %{run}
+// TOGETHER: error: 'kvbuffer.attention' op mma_shape = 64x8x16, which groups of warps execute on what others load, does not go with producers = 0; expected 16x8x16
 
 // REDEFINE: %{options} = schedule=swap_a_b=true,BM=8,warps=2
 // REDEFINE: %{prefix} = SWAPROWS

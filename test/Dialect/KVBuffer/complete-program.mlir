@@ -8,6 +8,12 @@
 // REDEFINE: %{chip} = gfx950
 // RUN: %{pass} | FileCheck %s --check-prefixes=CHECK,GFX950
 
+// Where groups of warps multiply what others put into rings, by their instruction.
+// REDEFINE: %{chip} = sm_90a
+// RUN: %{pass} | FileCheck %s --check-prefixes=SM90A
+// SM90A: #[[GROUPS:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16]>
+// SM90A: #[[WARPS:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+
 // Without a chip there is nothing to choose by.
 // RUN: not kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-complete-program)))" 2>&1 | FileCheck %s --check-prefix=NONE
 // NONE: error: 'gpu.func' op leaves a choice to the chip, which its module does not name; expected 'kvbuffer.target' on it
@@ -178,6 +184,47 @@ gpu.module @m {
     kvbuffer.teams {
       kvbuffer.team @one {
         %x = kvbuffer.mma %a, %b, %c : !kvbuffer.fragment<32x64xbf16, a>, !b, !kvbuffer.fragment<32x64xf32, acc>
+      }
+    }
+    gpu.return
+  }
+
+  // SM90A-LABEL: gpu.func @groups
+  // SM90A-SAME:    kvbuffer.schedule = #[[GROUPS]]}
+  gpu.func @groups(%n: index) kernel attributes {
+      kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 64, warps = 4>} {
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#open>
+    %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#open>
+    kvbuffer.teams {
+      kvbuffer.team @multiply {
+        %s = kvbuffer.ring_wait %ring[%n] : !kvbuffer.ring<#open>
+        %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#open> -> !b
+        %a = kvbuffer.fragment_fill 1.0 : !a
+        %zero = kvbuffer.fragment_fill 0.0 : !acc
+        %x = kvbuffer.mma %a, %f, %zero {transpose_b} : !a, !b, !acc
+      }
+      kvbuffer.team @load warps(1) {
+      }
+    }
+    gpu.return
+  }
+
+  // A warp has rows of two instructions.
+  // SM90A-LABEL: gpu.func @warps
+  // SM90A-SAME:    kvbuffer.schedule = #[[WARPS]]}
+  gpu.func @warps(%n: index) kernel attributes {
+      kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, warps = 4>} {
+    %buf = kvbuffer.alloc : !kvbuffer.buffer<#open>
+    %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#open>
+    kvbuffer.teams {
+      kvbuffer.team @multiply {
+        %s = kvbuffer.ring_wait %ring[%n] : !kvbuffer.ring<#open>
+        %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !kvbuffer.staged<#open> -> !b
+        %a = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<128x64xbf16, a>
+        %zero = kvbuffer.fragment_fill 0.0 : !kvbuffer.fragment<128x64xf32, acc>
+        %x = kvbuffer.mma %a, %f, %zero {transpose_b} : !kvbuffer.fragment<128x64xbf16, a>, !b, !kvbuffer.fragment<128x64xf32, acc>
+      }
+      kvbuffer.team @load warps(1) {
       }
     }
     gpu.return

@@ -402,3 +402,38 @@ module attributes {kvbuffer.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+// What groups of warps multiply is of their instruction, for bytes, too; what a warp
+// multiplies beside them for itself is of one of as many columns.
+// CHECK-DAG: #[[S:.*]] = #kvbuffer.mma<wgmma, acc, shape = [64, 8, 16], warps = [4, 1]>
+// CHECK-DAG: #[[Q:.*]] = #kvbuffer.mma<wgmma, a, shape = [64, 8, 16], warps = [4, 1]>
+// CHECK-DAG: #[[BYTES:.*]] = #kvbuffer.mma<wgmma, acc, shape = [64, 8, 32], warps = [4, 1]>
+// CHECK-DAG: #[[OWN:.*]] = #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [4, 1]>
+#keys = #kvbuffer.kv_buffer<32x64xbf16, BK = 64, swizzle = [3, 0, 3]>
+#bytes = #kvbuffer.kv_buffer<32x64xf8E4M3FN, BK = 64, swizzle = [2, 0, 3]>
+!q = !kvbuffer.fragment<64x64xbf16, a>
+!k = !kvbuffer.fragment<32x64xbf16, b>
+!s = !kvbuffer.fragment<64x32xf32, acc>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @groups(
+    gpu.func @groups(%qs: !kvbuffer.staged<#keys>, %ks: !kvbuffer.staged<#keys>, %qb: !kvbuffer.fragment<64x64xf8E4M3FN, a>, %bs: !kvbuffer.staged<#bytes>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16]>} {
+      // CHECK: %[[QF:.*]] = kvbuffer.fragment_fill 1.000000e+00 : <64x64xbf16, a, #[[Q]]>
+      %q = kvbuffer.fragment_fill 1.0 : !q
+      // CHECK: kvbuffer.mma_start %[[QF]], {{.*}} -> <64x32xf32, #[[S]]>
+      %p = kvbuffer.mma_start %q, %ks {transpose_b} : !q, !kvbuffer.staged<#keys> -> !kvbuffer.pending<64x32xf32>
+      %s = kvbuffer.mma_wait %p {younger = 0 : i64} : !kvbuffer.pending<64x32xf32>
+      // CHECK: kvbuffer.mma_start {{.*}} -> <64x32xf32, #[[BYTES]]>
+      %b = kvbuffer.mma_start %qb, %bs {transpose_b} : !kvbuffer.fragment<64x64xf8E4M3FN, a>, !kvbuffer.staged<#bytes> -> !kvbuffer.pending<64x32xf32>
+      %t = kvbuffer.mma_wait %b {younger = 0 : i64} : !kvbuffer.pending<64x32xf32>
+      %q1 = kvbuffer.fragment_fill 1.0 : !q
+      %k1 = kvbuffer.fragment_fill 1.0 : !k
+      %zero = kvbuffer.fragment_fill 0.0 : !s
+      // CHECK: kvbuffer.mma {{.*}} <64x32xf32, acc, #[[OWN]]>
+      %u = kvbuffer.mma %q1, %k1, %zero {transpose_b} : !q, !k, !s
+      gpu.return
+    }
+  }
+}

@@ -11,7 +11,7 @@
 // REMARK: integer-maxima.mlir:{{.*}} remark: [Passed] maxima
 // REMARK-NOT: remark
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
 !k = !kvbuffer.staged<#kbuf>
 !q = !kvbuffer.fragment<64x64xbf16, a>
 !p = !kvbuffer.fragment<64x32xbf16, a>

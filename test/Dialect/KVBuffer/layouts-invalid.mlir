@@ -1,7 +1,22 @@
 // RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected a matrix unit: mma_sync or mfma}}
+// expected-error @below {{expected a matrix unit: mma_sync, wgmma or mfma}}
 func.func private @f() attributes {a = #kvbuffer.mma<wmma, acc, shape = [16, 16, 16], warps = [1, 1]>}
+
+// -----
+
+// expected-error @below {{wgmma has no instruction of shape 16x8x16}}
+func.func private @f() attributes {a = #kvbuffer.mma<wgmma, acc, shape = [16, 8, 16], warps = [4, 1]>}
+
+// -----
+
+// expected-error @below {{groups of 4 warps have the rows of wgmma; expected warps = [n, 1] with a multiple of 4, without swapped}}
+func.func private @f() attributes {a = #kvbuffer.mma<wgmma, acc, shape = [64, 8, 16], warps = [2, 1]>}
+
+// -----
+
+// expected-error @below {{groups of 4 warps have the rows of wgmma; expected warps = [n, 1] with a multiple of 4, without swapped}}
+func.func private @f() attributes {a = #kvbuffer.mma<wgmma, acc, shape = [64, 8, 16], warps = [4, 2]>}
 
 // -----
 

@@ -4,10 +4,10 @@
 
 // RUN: kvbuf-opt %s | kvbuf-opt | FileCheck %s
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 128, BK = 64, num_threads = 256, depth = 128, kv_num_heads = 16, stages = 2>
-#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 16, BK = 64, num_threads = 256, depth = 128, kv_num_heads = 16, stages = 1>
-#schedule = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, overlap_products = true>
-#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 128, BK = 64, num_threads = 256, depth = 128, kv_num_heads = 16, stages = 2>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 128, BK = 64, num_threads = 256, depth = 128, kv_num_heads = 16, stages = 2>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 16, BK = 64, num_threads = 256, depth = 128, kv_num_heads = 16, stages = 1>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = 240, overlap_products = true>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 128, BK = 64, num_threads = 256, depth = 128, kv_num_heads = 16, stages = 2>
 !qo = memref<?x?x16x128xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<dense, bf16, heads = 16, head_size = 128>
 

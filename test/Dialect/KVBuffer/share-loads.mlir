@@ -4,10 +4,10 @@
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" | FileCheck %s
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-share-loads)))" --remark-format=emitRemark --remarks-filter=kvbuf-share-loads 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
-#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
-#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 64, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
-#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
-#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = dynamic, cluster = 2>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [1, 0, 3], BN = 64, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 1>
+#vbuf = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [1, 0, 3], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = dynamic, cluster = 2>
 #left = #kvbuffer.kv_buffer<64x16xbf16>
 #right = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>

@@ -34,7 +34,7 @@ NAN = {"bf16": 0x7FC0, "f16": 0x7E00}
 CHIPS = {
     "sm_90a": dict(
         tile=(128, 256, 64), schedule="BK = 64, stages = 4, warps = 8, mma_shape = "
-        "[16, 8, 16], producers = 4, producer_registers = 24, consumer_registers = "
+        "[64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = "
         "240", buffer="stages = 4, BK = 64, swizzle = [3, 0, 3]"),
     # Small tiles, which take less time to compile.
     "small": dict(tile=(64, 64, 64), schedule="stages = 2", buffer="open"),

@@ -8,8 +8,8 @@
 
 // ALIKE: #[[LARGE:.+]] = #kvbuffer.schedule<BM = 128, BN = 128, stages = 3>
 // ALIKE: #[[SMALL:.+]] = #kvbuffer.schedule<BM = 64, BN = 64, stages = 3>
-// TEAM: #[[LARGE:.+]] = #kvbuffer.schedule<BM = 128, BN = 256, BK = 64, stages = 4, warps = 8, mma_shape = [16, 8, 16]{{.*}}producers = 4, producer_registers = 24, consumer_registers = 240{{.*}}tiles = static
-// TEAM: #[[SMALL:.+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 4, warps = 4, mma_shape = [16, 8, 16]{{.*}}producers = 4
+// TEAM: #[[LARGE:.+]] = #kvbuffer.schedule<BM = 128, BN = 256, BK = 64, stages = 4, warps = 8, mma_shape = [64, 8, 16]{{.*}}producers = 4, producer_registers = 24, consumer_registers = 240{{.*}}tiles = static
+// TEAM: #[[SMALL:.+]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 4, warps = 4, mma_shape = [64, 8, 16]{{.*}}producers = 4
 // ALONE-NOT: producers
 // ALONE: #kvbuffer.schedule<BM = 128, BN = 128, stages = 3>
 // ASKED: #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 4, warps = 4

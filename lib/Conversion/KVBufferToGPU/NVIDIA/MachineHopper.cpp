@@ -163,10 +163,10 @@ LogicalResult HopperMachine::emitMmaStart(LaneLowering &lower, MmaStartOp op,
       op.getTransposeB() ? bStaged.getCols() : bStaged.getRows();
   FragmentType fragment = result.getFragment();
   int64_t warpRows = lower.layouts.of(fragment).warpRows(fragment);
-  if (warpRows * lower.target.warpsPerMatrixGroup != kGroupRows)
+  if (warpRows * lower.target.warpsPerMatrixGroup() != kGroupRows)
     return op.emitOpError()
            << "has " << warpRows << " rows a warp, wgmma multiplies "
-           << kGroupRows / lower.target.warpsPerMatrixGroup;
+           << kGroupRows / lower.target.warpsPerMatrixGroup();
   if (n > kMaxColumns || n % 8)
     return op.emitOpError() << "has " << n
                             << " columns; one wgmma has a multiple of 8, at "
@@ -295,7 +295,7 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
   Value tensor = tensorOf(store.getTile());
   auto team = op->getParentOfType<TeamOp>();
   if (!store.getVia() || !tensor ||
-      (team && !team.isWholeGroups(lower.target.warpsPerMatrixGroup)))
+      (team && !team.isWholeGroups(lower.target.warpsPerMatrixGroup())))
     return {};
   KVBufferAttr params = store.getVia().getType().getParams();
   return {TensorMapRequest{tensor, tileEdges(store.getTile()).rowDimension,

@@ -30,7 +30,7 @@ instruction(MatrixUnit unit, ArrayRef<int64_t> shape, int64_t group) {
     return std::nullopt;
   // A group of some is laid out as one instruction where lanes have a word of
   // an operand each, and not several.
-  if (unit == MatrixUnit::MmaSync && group > 1)
+  if (unit != MatrixUnit::Mfma && group > 1)
     return std::nullopt;
   return matrixLayouts(unit, shape[0], shape[1], shape[2] * group);
 }
@@ -77,6 +77,12 @@ MmaLayoutAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << shape[1] << "x" << shape[2]
                        << (group > 1 ? " in groups of " + Twine(group)
                                      : Twine());
+  if (int64_t together = warpsTogether(unit);
+      together > 1 && (warpRows % together || warpCols > 1 || swapped))
+    return emitError() << "groups of " << together << " warps have the rows of "
+                       << matrixUnitName(unit)
+                       << "; expected warps = [n, 1] with a multiple of "
+                       << together << ", without swapped";
   if (transposeB && operand != Role::B)
     return emitError() << "transpose_b is of operand b, got operand "
                        << stringifyRole(operand);

@@ -175,8 +175,8 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
       return signalPassFailure();
     }
     // Where each warp multiplies by itself, all walk over the same keys.
-    int64_t groups = target->warpsPerMatrixGroup
-                         ? schedule.getWarps() / target->warpsPerMatrixGroup
+    int64_t groups = target->warpsPerMatrixGroup()
+                         ? schedule.getWarps() / target->warpsPerMatrixGroup()
                          : 1;
 
     // Buffers and channels live as long as the block.

@@ -66,6 +66,18 @@ Value slotOf(OpBuilder &b, Value fragment) {
                               load.getRow(), load.getCol());
 }
 
+/// Whether a schedule names an instruction that groups of warps execute, for
+/// elements of any type.
+bool multipliesByGroups(const TargetInfo &target, ScheduleAttr schedule) {
+  ArrayRef<int64_t> shape = schedule.getMmaShape();
+  return llvm::any_of(llvm::concat<const MatrixInstruction>(
+                          target.matrixInstructions, target.float8Instructions),
+                      [&](const MatrixInstruction &mma) {
+                        return mma.isOfGroups() &&
+                               ArrayRef<int64_t>(mma.shape()) == shape;
+                      });
+}
+
 bool isZero(Value acc) {
   auto fill = acc.getDefiningOp<FragmentFillOp>();
   return fill && fill.getValue().isZero();
@@ -193,16 +205,18 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-    // Warps that are no whole groups multiply by themselves.
+    if (!schedule)
+      return;
+    // Warps that are no whole groups multiply by themselves, and all do where
+    // the schedule names such an instruction.
     std::optional<TargetInfo> target = targetOf(kernel);
     SmallVector<TeamOp> found;
     kernel.walk([&](TeamOp op) {
       if (op.readsRings() &&
-          (!target || op.isWholeGroups(target->warpsPerMatrixGroup)))
+          (!target || (multipliesByGroups(*target, schedule) &&
+                       op.isWholeGroups(target->warpsPerMatrixGroup()))))
         found.push_back(op);
     });
-    if (!schedule)
-      return;
     for (TeamOp team : found) {
       SmallVector<std::pair<MmaOp, MmaStartOp>> products;
       team.getBody().walk([&](MmaOp op) {

@@ -137,8 +137,8 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
   for (Type type : products.elements)
     if (failed(verifyElements(products.first, type, target)))
       return failure();
-  ArrayRef<MatrixInstruction> known =
-      target.matrixInstructionsFor(products.element());
+  SmallVector<MatrixInstruction> known =
+      target.warpInstructions(products.element());
   for (const MatrixInstruction &mma : known)
     for (bool swapped : {false, true}) {
       if (!target.feedsItself(mma, swapped))
@@ -358,6 +358,18 @@ static KVBufferAttr withStages(KVBufferAttr params, int64_t stages) {
       params.getWarpSize(), params.getOrder(), params.getOpen());
 }
 
+/// Whether a team is whole groups of warps that have the rows of an instruction
+/// of groups and read what others put into rings: kvbuf-async-products makes
+/// them multiply together.
+static bool multipliesByGroups(TeamOp team, const Schedule &schedule,
+                               const MatrixInstruction &ofGroups) {
+  int64_t warps = team.getWarps();
+  int64_t BM = team.getBM() ? int64_t(team.getBM()) : schedule.BM;
+  return team.readsRings() &&
+         team.isWholeGroups(warpsTogether(ofGroups.unit)) &&
+         BM == warps * ofGroups.rowsOfWarp();
+}
+
 namespace {
 struct CompleteProgramPass
     : kvbuf::impl::CompleteProgramBase<CompleteProgramPass> {
@@ -404,7 +416,7 @@ struct CompleteProgramPass
           chooseInstruction(kernel, attr.getStructure(), products, target);
       if (failed(choice))
         return failure();
-      schedule.mma = {choice->mma->m, choice->mma->n, choice->mma->k};
+      schedule.mma = choice->mma->shape();
       schedule.swapAB = choice->swapped;
       schedule.warps = choice->warps;
       schedule.warpCols = choice->warpCols;
@@ -420,8 +432,9 @@ struct CompleteProgramPass
     if (!mma)
       return kernel.emitOpError()
              << "has mma_shape = "
-             << TargetInfo::shapesOf(MatrixInstruction{
-                    schedule.mma[0], schedule.mma[1], schedule.mma[2]})
+             << TargetInfo::shapesOf(
+                    MatrixInstruction{MatrixUnit::MmaSync, schedule.mma[0],
+                                      schedule.mma[1], schedule.mma[2]})
              << "; " << target.chip << " has "
              << TargetInfo::shapesOf(
                     target.matrixInstructionsFor(products.element()));
@@ -449,6 +462,13 @@ struct CompleteProgramPass
       if (!int64_t(team.getWarps()))
         team.setWarps(schedule.warps);
     });
+    const MatrixInstruction *ofGroups =
+        target.groupInstruction(products.element());
+    if (attr.isOpen() && ofGroups && !schedule.swapAB &&
+        llvm::any_of(products.teams, [&](TeamOp team) {
+          return multipliesByGroups(team, Schedule::of(schedule), *ofGroups);
+        }))
+      schedule.mma = ofGroups->shape();
     kernel->setAttr(KVBufferDialect::kScheduleAttr,
                     ScheduleAttr::get(&getContext(), Schedule::of(schedule)));
     return success();

@@ -239,9 +239,10 @@ void Distribution::spreadFills() {
 void Distribution::splitFills() {
   kernel.walk([&](MmaOp op) {
     auto fill = op.getAcc().getDefiningOp<FragmentFillOp>();
-    const MatrixInstruction *mma = target.instructionFor(
-        scheduleOf(op, schedule).getMmaShape(),
-        elementName(op.getA().getType().getElementType()));
+    const MatrixInstruction *mma =
+        target.instructionFor(scheduleOf(op, schedule).getMmaShape(),
+                              elementName(op.getA().getType().getElementType()),
+                              /*byGroups=*/false);
     bool areBytes =
         op.getB().getType().getElementType().getIntOrFloatBitWidth() == 8;
     if (!fill || fill->hasOneUse() || !mma)
@@ -362,8 +363,14 @@ Distribution::defaultLayout(Operation *op, Type element, int64_t group) {
     return failure();
   ScheduleAttr schedule = scheduleOf(op, this->schedule);
   std::string name = elementName(element);
+  bool byGroups = isa<MmaStartOp>(op);
   const MatrixInstruction *mma =
-      target.instructionFor(schedule.getMmaShape(), name);
+      target.instructionFor(schedule.getMmaShape(), name, byGroups);
+  if (!mma && byGroups && !target.groupInstruction(name))
+    return op->emitOpError()
+           << "is for chips whose matrix unit reads operands from LDS by "
+              "itself, which that of "
+           << target.chip << " does not";
   if (!mma)
     return op->emitOpError()
            << "multiplies elements of " << name
@@ -372,10 +379,9 @@ Distribution::defaultLayout(Operation *op, Type element, int64_t group) {
            << schedule.getMmaK() << "; for " << name << " " << target.chip
            << " has "
            << TargetInfo::shapesOf(target.matrixInstructionsFor(name));
-  return MmaLayoutAttr::get(kernel.getContext(), target.matrixUnit(), Role::Acc,
-                            {mma->m, mma->n, mma->k},
-                            group ? group : mma->group, schedule.getWarpRows(),
-                            schedule.getWarpCols(),
+  return MmaLayoutAttr::get(kernel.getContext(), mma->unit, Role::Acc,
+                            mma->shape(), group ? group : mma->group,
+                            schedule.getWarpRows(), schedule.getWarpCols(),
                             /*transposeB=*/false, schedule.getSwapAB(),
                             /*order=*/{}, /*columns=*/{});
 }
@@ -394,7 +400,8 @@ void Distribution::groupProducts() {
   for (Product &product : products) {
     const MatrixInstruction *mma =
         target.instructionFor(scheduleOf(product.op, schedule).getMmaShape(),
-                              elementName(product.element));
+                              elementName(product.element),
+                              /*byGroups=*/isa<MmaStartOp>(product.op));
     if (!mma)
       continue;
     product.group = mma->group;
@@ -738,6 +745,8 @@ LogicalResult Distribution::assignPartials() {
 static MmaLayoutAttr turnedPut(const TargetInfo &target, FragmentType type,
                                int64_t warps) {
   for (const MatrixInstruction &mma : target.float8Instructions) {
+    if (mma.isOfGroups())
+      continue;
     MmaLayouts layouts = target.layouts(mma);
     std::optional<LinearLayout> order = contractionOrder(layouts.a, layouts.c);
     // Reads are of pairs of columns.
@@ -746,11 +755,10 @@ static MmaLayoutAttr turnedPut(const TargetInfo &target, FragmentType type,
     if (!order || columns.empty() || type.getCols() % warps ||
         !llvm::isPowerOf2_64(own) || own % mma.n || type.getRows() % mma.k)
       continue;
-    return MmaLayoutAttr::get(type.getContext(), target.matrixUnit(), Role::B,
-                              {mma.m, mma.n, mma.k}, /*group=*/1,
-                              /*warpRows=*/1, /*warpCols=*/warps,
-                              /*transposeB=*/false, /*swapped=*/false,
-                              bitsOf(*order), columns);
+    return MmaLayoutAttr::get(
+        type.getContext(), mma.unit, Role::B, mma.shape(), /*group=*/1,
+        /*warpRows=*/1, /*warpCols=*/warps,
+        /*transposeB=*/false, /*swapped=*/false, bitsOf(*order), columns);
   }
   return {};
 }

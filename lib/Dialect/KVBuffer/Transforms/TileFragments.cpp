@@ -53,7 +53,8 @@ int64_t stepOf(MmaOp product, ScheduleAttr schedule,
   const MatrixInstruction *mma =
       target ? target->instructionFor(
                    schedule.getMmaShape(),
-                   elementName(product.getA().getType().getElementType()))
+                   elementName(product.getA().getType().getElementType()),
+                   /*byGroups=*/false)
              : nullptr;
   if (!mma)
     return schedule.getMmaK();

@@ -22,7 +22,8 @@ def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [
   let description = [{
     A fragment is a grid of atoms, each one operand of one matrix instruction
     (`unit`, of `shape` M, N, K; `group` of them along K where one read of LDS
-    feeds several). `operand` says which: `a`, `b` or `acc`. With `swapped` the
+    feeds several; of `wgmma`, which four warps execute, one warp's rows of it).
+    `operand` says which: `a`, `b` or `acc`. With `swapped` the
     instruction computes the transposed product: a and b change places and the
     accumulators are the transposed result. With `transpose_b` the rows of the
     fragment are columns of the product.
@@ -43,6 +44,7 @@ def KVBuffer_MmaLayoutAttr : KVBuffer_Attr<"MmaLayout", "mma", [
 
     ```mlir
     #kvbuffer.mma<mma_sync, acc, shape = [16, 8, 16], warps = [4, 1]>
+    #kvbuffer.mma<wgmma, acc, shape = [64, 8, 16], warps = [8, 1]>
     #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [8, 1], swapped = true, order = [1, 2, 8, 4]>
     ```
   }];
