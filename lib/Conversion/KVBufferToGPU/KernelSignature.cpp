@@ -7,220 +7,31 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelSignature.h"
-#include "ArgumentUses.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ArgumentUses.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-/// Puts numbers for the sizes that types fix into the shapes of all tensors, so
-/// that tensors of another size do not match.
-static void fixShapes(MutableArrayRef<Attribute> tensors,
-                      const llvm::StringMap<int64_t> &fixedSizes) {
-  for (Attribute &entry : tensors) {
-    auto tensor = cast<TensorAttr>(entry);
-    entry = tensor.withShape(
-        llvm::map_to_vector(tensor.getShape(), [&](Attribute size) {
-          return kvbuf::fixSizes(size, fixedSizes);
-        }));
-  }
-}
+KernelSignature::KernelSignature(Lanes &lanes)
+    : lanes(lanes),
+      params(lanes.kernel,
+             {/*byLanes=*/false, lanes.alignment,
+              lanes.machine.dramSpace(lanes.b.getContext()),
+              lanes.schedule.getBN(), [&](int64_t rows, int64_t bytes) {
+                return lanes.machine.maxRowStride(rows, bytes);
+              }}) {}
 
 Value KernelSignature::launchSize(StringRef name) {
-  auto fixed = fixedSizes.find(name);
-  return fixed == fixedSizes.end() ? launchSizes[name]
-                                   : lanes.index(fixed->second);
-}
-
-//===----------------------------------------------------------------------===//
-// Arguments
-//===----------------------------------------------------------------------===//
-
-/// What parameters are made for.
-struct KernelSignature::Argument {
-  unsigned number;
-  Value value;
-  /// Null for memrefs.
-  CacheLayout cache;
-  /// The argument itself, or the cache's elements.
-  KernelTensor tensor;
-  TensorAccess access;
-};
-
-void KernelSignature::addParameter(const Argument &argument, Type type,
-                                   ArgumentAttr description, Assign assign) {
-  parameterTypes.push_back(type);
-  parameters.push_back(description);
-  slots.push_back({argument.value, std::move(assign)});
-}
-
-void KernelSignature::addPointer(const Argument &argument, Type element,
-                                 const Twine &tensor, Assign assign,
-                                 std::optional<int64_t> alignment) {
-  addParameter(argument,
-               MemRefType::get({}, element, MemRefLayoutAttrInterface(),
-                               lanes.machine.dramSpace(lanes.b.getContext())),
-               ArgumentAttr::pointer(lanes.b.getStringAttr(tensor), alignment),
-               std::move(assign));
-}
-
-void KernelSignature::addStride(const Argument &argument, const Twine &tensor,
-                                int64_t dim, int64_t limit, Assign assign) {
-  addParameter(argument, lanes.b.getIndexType(),
-               ArgumentAttr::stride(lanes.b.getStringAttr(tensor), dim, limit),
-               std::move(assign));
-}
-
-LogicalResult KernelSignature::fixSizes(const Argument &argument) {
-  for (auto [size, entry] :
-       llvm::zip_equal(argument.tensor.sizes, argument.tensor.shape)) {
-    auto name = dyn_cast<StringAttr>(entry);
-    if (!name)
-      continue;
-    auto [it, isFirst] = fixedSizes.try_emplace(name, size);
-    if (ShapedType::isDynamic(it->second))
-      it->second = size;
-    if (!ShapedType::isDynamic(size) && it->second != size)
-      return lanes.kernel.emitOpError()
-             << "argument " << argument.number << " fixes " << name.getValue()
-             << " at " << size << ", an argument before it at " << it->second;
-  }
-  return success();
-}
-
-void KernelSignature::describeStrides(const Argument &argument) {
-  ArrayRef<int64_t> dims = argument.tensor.sizes;
-  bool isScratch = argument.access == TensorAccess::Workspace ||
-                   argument.access == TensorAccess::Counter;
-  bool ofCache = argument.cache || llvm::any_of(argument.value.getUsers(),
-                                                llvm::IsaPred<MakeCacheOp>);
-  // Rows of a cache are the third dimension from the right.
-  int64_t rank = dims.size();
-  bool groups = hasGroups(argument.value);
-  for (int64_t d = 0; d + 1 < rank; ++d) {
-    // With groups of heads the rows of a tile run along these, too.
-    int64_t along = groups && d == rank - 2 ? rank - 3 : d;
-    int64_t rows = !ofCache        ? loadedRows(argument.value, along)
-                   : d == rank - 3 ? lanes.schedule.getBN()
-                                   : 0;
-    int64_t bytes = argument.tensor.element.getIntOrFloatBitWidth() / 8;
-    // Memory that the runtime provides is dense: what types fix is a number.
-    ArrayRef<int64_t> inner = dims.drop_front(d + 1);
-    std::optional<int64_t> known;
-    if (isScratch && !ShapedType::isDynamicShape(inner))
-      known = ShapedType::getNumElements(inner);
-    addStride(argument, argument.tensor.name, d,
-              rows ? lanes.machine.maxRowStride(rows, bytes) : 0,
-              [this, known](TensorArg &t, Value v) {
-                t.strides.push_back(known ? lanes.index(*known) : v);
-              });
-  }
-}
-
-LogicalResult KernelSignature::describeSizes(const Argument &argument) {
-  ArrayRef<int64_t> dims = argument.tensor.sizes;
-  int64_t rank = dims.size();
-  llvm::BitVector needed(rank);
-  // Where the data's size is that of the sequences.
-  if (argument.cache && argument.cache.getRows().endWithData())
-    needed.set(argument.cache.getLeadingDims().size() - 1);
-  for (const auto &sizes :
-       {sizesOfMade(argument.value), sizesOfTokens(argument.value)})
-    for (unsigned d : sizes)
-      if (ShapedType::isDynamic(dims[d]))
-        needed.set(d);
-  for (Operation *user : argument.value.getUsers())
-    if (auto dim = dyn_cast<memref::DimOp>(user))
-      if (std::optional<int64_t> d = dim.getConstantIndex();
-          d && *d < rank && ShapedType::isDynamic(dims[*d]))
-        needed.set(*d);
-  for (unsigned d : needed.set_bits()) {
-    auto name = dyn_cast<StringAttr>(argument.tensor.shape[d]);
-    if (!name)
-      return lanes.kernel.emitOpError()
-             << "asks for size " << d << " of argument " << argument.number
-             << ", which has no name in its '" << KVBufferDialect::kShapeAttr
-             << "'";
-    addParameter(argument, lanes.b.getI32Type(), ArgumentAttr::sizeOf(name),
-                 [d](TensorArg &t, Value v) {
-                   t.sizes.resize(std::max<size_t>(t.sizes.size(), d + 1));
-                   t.sizes[d] = v;
-                 });
-  }
-  return success();
-}
-
-void KernelSignature::describeIndices(const Argument &argument, size_t number,
-                                      const KernelTensor &tensor) {
-  tensorList.push_back(tensor.describe(TensorAccess::Read));
-  addPointer(argument, tensor.element, tensor.name,
-             [number](TensorArg &t, Value v) {
-               t.indices.resize(std::max(t.indices.size(), number + 1));
-               t.indices[number].data = v;
-             });
-  for (size_t d = 0; d + 1 < tensor.sizes.size(); ++d)
-    addStride(argument, tensor.name, d, /*limit=*/0,
-              [number](TensorArg &t, Value v) {
-                t.indices[number].strides.push_back(v);
-              });
-}
-
-void KernelSignature::describeScales(const Argument &argument,
-                                     const KernelTensor &tensor) {
-  tensorList.push_back(tensor.describe(storesScales(argument.value)
-                                           ? TensorAccess::ReadWrite
-                                           : TensorAccess::Read));
-  addPointer(argument, tensor.element, tensor.name,
-             [](TensorArg &t, Value v) { t.scales = v; });
-  for (size_t d = 0; d + 1 < tensor.sizes.size(); ++d)
-    addStride(argument, tensor.name, d, /*limit=*/0,
-              [](TensorArg &t, Value v) { t.scaleStrides.push_back(v); });
-}
-
-LogicalResult KernelSignature::describe(unsigned number) {
-  gpu::GPUFuncOp kernel = lanes.kernel;
-  Argument argument{number, kernel.getArgument(number),
-                    dyn_cast<CacheLayout>(kernel.getArgument(number).getType()),
-                    KernelTensor(),
-                    *symbolizeTensorAccess(accessOf(kernel, number))};
-  KernelTensor &tensor = argument.tensor;
-  KernelCache cache;
-  if (argument.cache) {
-    cache = tensorsOf(kernel, number, argument.cache);
-    tensor = cache.data;
-  } else {
-    auto memref = cast<MemRefType>(argument.value.getType());
-    FailureOr<SmallVector<Attribute>> shape = shapeOf(kernel, number);
-    if (failed(shape))
-      return failure();
-    tensor.name = nameOf(kernel, number).str();
-    tensor.element = memref.getElementType();
-    llvm::append_range(tensor.sizes, memref.getShape());
-    tensor.shape = *shape;
-  }
-  if (failed(fixSizes(argument)))
-    return failure();
-  tensorList.push_back(
-      tensor.describe(argument.access, holdsCacheRows(argument.value)));
-  addPointer(
-      argument, tensor.element, tensor.name,
-      [](TensorArg &t, Value v) { t.data = v; },
-      ownAlignment(argument.value, lanes.alignment));
-  describeStrides(argument);
-  if (failed(describeSizes(argument)))
-    return failure();
-  for (auto [n, table] : llvm::enumerate(cache.indices))
-    describeIndices(argument, n, table);
-  if (cache.scales)
-    describeScales(argument, *cache.scales);
-  return success();
+  auto fixed = params.getFixedSizes().find(name);
+  return fixed == params.getFixedSizes().end() ? launchSizes[name]
+                                               : lanes.index(fixed->second);
 }
 
 //===----------------------------------------------------------------------===//
@@ -233,7 +44,7 @@ LogicalResult KernelSignature::checkSizes() {
   llvm::StringSet<> sizeNames;
   AttrTypeWalker names;
   names.addWalk([&](StringAttr name) { sizeNames.insert(name.getValue()); });
-  for (Attribute one : tensorList)
+  for (Attribute one : params.getTensors())
     for (Attribute size : cast<TensorAttr>(one).getShape())
       names.walk(size);
   // And what callers say besides.
@@ -241,7 +52,8 @@ LogicalResult KernelSignature::checkSizes() {
     for (NamedAttribute size : sizes)
       sizeNames.insert(size.getName());
   WalkResult unknown = kernel.walk([&](LaunchSizeOp op) -> WalkResult {
-    if (sizeNames.contains(op.getName()) || fixedSizes.contains(op.getName()))
+    if (sizeNames.contains(op.getName()) ||
+        params.getFixedSizes().contains(op.getName()))
       return WalkResult::advance();
     return op.emitOpError() << "asks for '" << op.getName()
                             << "', which neither an argument's shape nor '"
@@ -270,7 +82,7 @@ static SmallVector<Operation *> opsInOrder(gpu::GPUFuncOp kernel,
 
 void KernelSignature::needSize(StringRef name) {
   // Sizes that the types fix are no parameters.
-  if (!name.empty() && !fixedSizes.contains(name) &&
+  if (!name.empty() && !params.getFixedSizes().contains(name) &&
       !llvm::is_contained(launchNames, name))
     launchNames.push_back(name);
 }
@@ -305,20 +117,17 @@ void KernelSignature::collectNeeds() {
 void KernelSignature::describeNeeds() {
   ImplicitLocOpBuilder &b = lanes.b;
   MLIRContext *context = b.getContext();
-  auto add = [&](Type type, ArgumentAttr description) {
-    parameterTypes.push_back(type);
-    parameters.push_back(description);
-  };
   for (auto &[request, value] : tensorMaps)
-    add(lanes.boxes().tensorMapType(context), describeTensorMap(request));
+    params.add(lanes.boxes().tensorMapType(context),
+               describeTensorMap(request));
   for (StringRef name : launchNames)
-    add(b.getI32Type(), ArgumentAttr::sizeOf(b.getStringAttr(name)));
+    params.addSize(b.getStringAttr(name));
   for (auto &[expression, value] : launchValues)
-    add(b.getI32Type(),
-        ArgumentAttr::sizeOf(kvbuf::fixSizes(expression, fixedSizes)));
+    params.add(b.getI32Type(), ArgumentAttr::sizeOf(fixSizes(
+                                   expression, params.getFixedSizes())));
   if (counts)
-    add(MemRefType::get({}, b.getI32Type()),
-        ArgumentAttr::launchCounter(context));
+    params.add(MemRefType::get({}, b.getI32Type()),
+               ArgumentAttr::launchCounter(context));
 }
 
 //===----------------------------------------------------------------------===//
@@ -329,7 +138,7 @@ void KernelSignature::createFunction(ArrayRef<int32_t> block) {
   ImplicitLocOpBuilder &b = lanes.b;
   gpu::GPUFuncOp kernel = lanes.kernel;
   lowered = gpu::GPUFuncOp::create(b, kernel.getName(),
-                                   b.getFunctionType(parameterTypes, {}));
+                                   b.getFunctionType(params.getTypes(), {}));
   for (NamedAttribute attr : kernel->getAttrs())
     if (attr.getName() != "function_type" && attr.getName() != "arg_attrs" &&
         attr.getName() != KVBufferDialect::kPhaseAttr)
@@ -351,23 +160,61 @@ void KernelSignature::createFunction(ArrayRef<int32_t> block) {
   b.setInsertionPointToStart(&lowered.getBody().front());
 }
 
-void KernelSignature::bindParameters() {
-  // Those of arguments, then what describeNeeds adds.
-  auto next = lowered.getArguments().begin() + slots.size();
+/// Where a stride of a tensor goes.
+static Values &stridesOf(TensorArg &known, const ArgumentTensor &tensor,
+                         size_t index) {
+  return tensor.part == ArgumentTensor::Scales  ? known.scaleStrides
+         : tensor.part == ArgumentTensor::Index ? known.indices[index].strides
+                                                : known.strides;
+}
+
+void KernelSignature::bindTensor(TensorArg &known, const ArgumentTensor &tensor,
+                                 size_t index) {
+  for (const TensorParameter &parameter : tensor.parameters) {
+    Value value = lowered.getArgument(parameter.number);
+    switch (parameter.role) {
+    case TensorParameter::Address:
+      if (tensor.part == ArgumentTensor::Index)
+        known.indices.push_back({value, {}});
+      else
+        (tensor.part == ArgumentTensor::Scales ? known.scales : known.data) =
+            value;
+      break;
+    case TensorParameter::Stride: {
+      // Memory that the runtime provides is dense: what types fix is a number.
+      ArrayRef<int64_t> inner =
+          ArrayRef(tensor.sizes).drop_front(parameter.dim + 1);
+      bool isScratch = tensor.access == TensorAccess::Workspace ||
+                       tensor.access == TensorAccess::Counter;
+      if (isScratch && !ShapedType::isDynamicShape(inner))
+        value = lanes.index(ShapedType::getNumElements(inner));
+      stridesOf(known, tensor, index).push_back(value);
+      break;
+    }
+    case TensorParameter::Size:
+      // Sizes come as i32 and are indices in the program.
+      known.sizes.resize(
+          std::max<size_t>(known.sizes.size(), parameter.dim + 1));
+      known.sizes[parameter.dim] = lanes.toIndex(value);
+      break;
+    }
+  }
+}
+
+void KernelSignature::bindParameters(unsigned next) {
   for (auto &map : tensorMaps)
-    map.second = *next++;
+    map.second = lowered.getArgument(next++);
   for (StringRef name : launchNames)
-    launchSizes[name] = lanes.toIndex(*next++);
+    launchSizes[name] = lanes.toIndex(lowered.getArgument(next++));
   for (auto &entry : launchValues)
-    entry.second = lanes.toIndex(*next++);
+    entry.second = lanes.toIndex(lowered.getArgument(next++));
   if (counts)
     counter = lowered.getArguments().back();
-  for (auto [slot, value] : llvm::zip_equal(
-           slots, lowered.getArguments().take_front(slots.size()))) {
-    // Sizes come as i32 and are indices in the program.
-    Value v =
-        value.getType().isInteger(32) ? lanes.toIndex(value) : Value(value);
-    slot.assign(tensors[slot.argument], v);
+  for (const KernelArgument &argument : arguments) {
+    TensorArg &known = tensors[argument.value];
+    for (auto [i, tensor] : llvm::enumerate(argument.tensors))
+      // Indices come after the data.
+      bindTensor(known, tensor, i - 1);
   }
 }
 
@@ -382,26 +229,21 @@ LogicalResult KernelSignature::expand() {
            << "has known_block_size = " << known << ", but its schedule is for "
            << block.front() << " threads; expected "
            << lanes.b.getDenseI32ArrayAttr(block);
-  llvm::StringSet<> names;
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-    if (failed(checkArgument(kernel, i, names)))
+  if (failed(params.check()))
+    return failure();
+  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
+    FailureOr<KernelArgument> argument = params.add(i);
+    if (failed(argument))
       return failure();
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-    if (failed(describe(i)))
-      return failure();
-  for (auto it = fixedSizes.begin(), e = fixedSizes.end(); it != e;) {
-    auto next = std::next(it);
-    if (ShapedType::isDynamic(it->second))
-      fixedSizes.erase(it);
-    it = next;
+    arguments.push_back(std::move(*argument));
   }
-  fixShapes(tensorList, fixedSizes);
+  unsigned next = params.getTypes().size();
   if (failed(checkSizes()))
     return failure();
   collectNeeds();
   describeNeeds();
   createFunction(block);
-  bindParameters();
+  bindParameters(next);
   return success();
 }
 
@@ -491,10 +333,10 @@ Value KernelSignature::tensorMap(const TensorMapRequest &request) const {
 void KernelSignature::finish() {
   gpu::GPUFuncOp kernel = lanes.kernel;
   int64_t block[] = {lanes.blockThreads(), 1, 1};
-  describeLaunch(
-      lowered,
-      {lanes.alignment, parameters, tensorList, block, lanes.lds.bytes()},
-      fixedSizes);
+  describeLaunch(lowered,
+                 {lanes.alignment, params.getDescriptions(),
+                  params.getTensors(), block, lanes.lds.bytes()},
+                 params.getFixedSizes());
   if (ArrayRef<Attribute> buffers = lanes.lds.described(); !buffers.empty())
     lowered->setAttr(kLdsAttr, lanes.b.getArrayAttr(buffers));
   kernel.erase();

@@ -22,7 +22,7 @@ namespace kvbuf {
 /// manifest.
 class KernelSignature {
 public:
-  explicit KernelSignature(Lanes &lanes) : lanes(lanes) {}
+  explicit KernelSignature(Lanes &lanes);
 
   /// Makes the function that takes the kernel's place, with its parameters, and
   /// sets the insertion point into it; errors at the kernel and its ops.
@@ -52,34 +52,6 @@ public:
   mlir::Value tileCounter() const { return counter; }
 
 private:
-  struct Argument;
-  /// Puts a parameter's value into what is known of its argument.
-  using Assign = std::function<void(TensorArg &, mlir::Value)>;
-
-  /// A parameter of an argument, with its entry in the manifest.
-  void addParameter(const Argument &argument, mlir::Type type,
-                    ArgumentAttr description, Assign assign);
-  /// `alignment`: bytes that the address and the strides have to be multiples
-  /// of in place of the kernel's.
-  void addPointer(const Argument &argument, mlir::Type element,
-                  const llvm::Twine &tensor, Assign assign,
-                  std::optional<int64_t> alignment = {});
-  /// `limit`: the largest stride that the kernel takes, 0 for any.
-  void addStride(const Argument &argument, const llvm::Twine &tensor,
-                 int64_t dim, int64_t limit, Assign assign);
-  /// The parameters and tensors that an argument becomes: its address and
-  /// strides, the sizes that the program asks for and those that dense caches
-  /// need, and of a cache its tables, lengths, offsets and scales.
-  mlir::LogicalResult describe(unsigned number);
-  void describeStrides(const Argument &argument);
-  mlir::LogicalResult describeSizes(const Argument &argument);
-  void describeIndices(const Argument &argument, size_t number,
-                       const KernelTensor &tensor);
-  void describeScales(const Argument &argument, const KernelTensor &tensor);
-  /// Notes the sizes that an argument's type fixes: they are numbers wherever
-  /// they are asked for.
-  mlir::LogicalResult fixSizes(const Argument &argument);
-
   /// Whether every size that the program asks for has a name.
   mlir::LogicalResult checkSizes();
   /// After the tensors: what copy engines, shared counters and ops need.
@@ -89,30 +61,26 @@ private:
 
   /// Makes the function, without a body but for its end.
   void createFunction(llvm::ArrayRef<int32_t> block);
-  /// Puts the parameters' values where the program finds them.
-  void bindParameters();
+  /// Puts the parameters' values where the program finds them; those that
+  /// describeNeeds adds begin at `next`.
+  void bindParameters(unsigned next);
+  /// The same of a tensor of an argument, the cache's index `index` if it is
+  /// one.
+  void bindTensor(TensorArg &known, const ArgumentTensor &tensor, size_t index);
 
   /// A tensor map's entry among the manifest's arguments.
   ArgumentAttr describeTensorMap(const TensorMapRequest &request);
 
   Lanes &lanes;
   mlir::gpu::GPUFuncOp lowered;
-  llvm::SmallVector<mlir::Type> parameterTypes;
-  /// The manifest's arguments and tensors.
-  llvm::SmallVector<mlir::Attribute> parameters, tensorList;
-  /// The parameters of arguments, the first of all.
-  struct Slot {
-    mlir::Value argument;
-    Assign assign;
-  };
-  llvm::SmallVector<Slot> slots;
+  /// The parameters of arguments, then what else the program needs.
+  KernelParameters params;
+  llvm::SmallVector<KernelArgument, 0> arguments;
   /// Sizes of the launch that ops ask for by name, and whether one takes tiles
   /// from a counter.
   llvm::SmallVector<llvm::StringRef> launchNames;
   bool counts = false;
   llvm::DenseMap<mlir::Value, TensorArg> tensors;
-  /// Sizes of the manifest that the tensors' types fix.
-  llvm::StringMap<int64_t> fixedSizes;
   /// Sizes of the launch, values of expressions over them, and tensor maps
   /// among the parameters.
   llvm::StringMap<mlir::Value> launchSizes;

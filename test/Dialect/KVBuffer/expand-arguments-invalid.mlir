@@ -37,7 +37,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{argument 0 is 'x' of type 'f32'; expected a cache or a memref}}
+  // expected-error @below {{argument 0 is "x" of type 'f32'; expected a cache or a strided memref of rank 1 or more}}
   gpu.func @kernel(%x: f32 {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
     gpu.return
   }
@@ -46,7 +46,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{tensor 'x' has elements 'f64'; expected bf16, f16, f32, 8-bit floats, i8, i32 or i64}}
+  // expected-error @below {{argument 0 is "x" with elements 'f64'; expected bf16, f16, f32, an 8-bit float, i8, i32 or i64}}
   gpu.func @kernel(%x: memref<?xf64> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
     gpu.return
   }
@@ -55,7 +55,7 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{tensor 'x' is 'memref<?xf32, strided<[2]>>'; expected a strided memref of rank 1 or more without an offset, the elements of its last dimension side by side}}
+  // expected-error @below {{argument 0 is "x" of type 'memref<?xf32, strided<[2]>>'; expected elements of the last dimension side by side, a stride of 1}}
   gpu.func @kernel(%x: memref<?xf32, strided<[2]>> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
     gpu.return
   }
@@ -94,6 +94,24 @@ gpu.module @m {
 gpu.module @m {
   // expected-error @below {{argument 0 is a cache and a workspace, which the launch provides; expected a memref}}
   gpu.func @kernel(%x: !dense {kvbuffer.name = "x", kvbuffer.access = "workspace"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error @below {{argument 0 is "x" of type 'memref<?xf32, strided<[1], offset: 4>>'; expected no offset: the address is that of the first element}}
+  gpu.func @kernel(%x: memref<?xf32, strided<[1], offset: 4>> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error @below {{argument 1 fixes n at 8, an argument before it at 4}}
+  gpu.func @kernel(%x: memref<4xf32> {kvbuffer.name = "x", kvbuffer.shape = ["n"]}, %y: memref<8xf32> {kvbuffer.name = "y", kvbuffer.shape = ["n"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>, known_block_size = array<i32: 64, 1, 1>, kvbuffer.grid = [1, 1, 1]} {
     gpu.return
   }
 }

@@ -13,11 +13,8 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
-#include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_EXPANDARGUMENTS
@@ -38,62 +35,35 @@ static bool isKnown(Type type) {
 
 namespace {
 
-/// Whether and how a value is accessed, by the ops that do.
-struct Access {
-  bool reads = false, writes = false;
-
-  StringRef name() const {
-    return !writes ? "read" : reads ? "read_write" : "write";
-  }
-};
-
 /// Rebuilds one kernel with parameters in the place of its arguments.
 class Expansion {
 public:
   explicit Expansion(gpu::GPUFuncOp kernel)
-      : kernel(kernel), b(kernel.getLoc(), kernel) {}
+      : kernel(kernel), b(kernel.getLoc(), kernel),
+        params(kernel, {/*byLanes=*/true, /*alignment=*/2,
+                        gpu::AddressSpaceAttr::get(
+                            kernel.getContext(), gpu::AddressSpace::Global)}) {}
 
   LogicalResult run();
 
 private:
-  /// A parameter, and what it becomes at the beginning of the kernel.
-  Value parameter(Type type, ArgumentAttr description) {
-    descriptions.push_back(description);
-    return lowered.getBody().front().addArgument(type, b.getLoc());
-  }
-
+  /// The value of a parameter, which becomes the function's.
+  Value parameter(unsigned number);
   /// The value of a size as the manifest writes them: a name, a number or an
   /// expression.
   Value size(Attribute expression);
-  /// A tensor of the kernel: parameters for its address, strides and sizes, and
-  /// an entry in the manifest. A memref of type `type`; `holdsRows`: of a
-  /// cache.
-  FailureOr<Value> tensor(StringRef name, MemRefType type,
-                          ArrayRef<Attribute> shape, StringRef access,
-                          int64_t alignment = 1, bool holdsRows = false);
-  FailureOr<Value> memrefArgument(unsigned i, StringRef name, MemRefType type);
-  FailureOr<Value> cacheArgument(unsigned i, StringRef name,
-                                 CacheLayout layout);
+  /// The memref that lanes index, of what the parameters of a tensor say.
+  Value memref(const ArgumentTensor &tensor);
+  /// What takes the place of an argument: a memref, or a cache made of memrefs.
+  FailureOr<Value> expand(unsigned i);
   /// Makes parameters of the tensor maps that the kernel makes of argument `i`,
   /// a cache with this name.
   LogicalResult tensorMaps(unsigned i, StringRef name, CacheLayout layout);
-  /// What the kernel does with argument `i`: as it says, or by its uses.
-  Access accessOf(unsigned i, bool scales = false);
-  /// "workspace" or "counter" where the launch provides argument `i`; else
-  /// empty.
-  StringRef scratchOf(unsigned i) {
-    auto access =
-        kernel.getArgAttrOfType<StringAttr>(i, KVBufferDialect::kAccessAttr);
-    bool isScratch = access && (access == "workspace" || access == "counter");
-    return isScratch ? access.getValue() : StringRef();
-  }
-  /// The largest alignment that an access to argument `i` states, bytes.
-  int64_t alignmentOf(unsigned i);
   LogicalResult check();
 
   gpu::GPUFuncOp kernel, lowered;
   ImplicitLocOpBuilder b;
-  SmallVector<Attribute> descriptions, tensors;
+  KernelParameters params;
   llvm::MapVector<StringAttr, Value> sizes;
 };
 
@@ -109,182 +79,86 @@ LogicalResult Expansion::check() {
            << "has no '" << KVBufferDialect::kGridAttr
            << "', the blocks of a launch in each dimension; its arguments "
               "cannot become parameters without it";
-  llvm::StringSet<> names;
-  for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)
-    if (failed(checkArgumentName(kernel, i, names)))
-      return failure();
-  return success();
+  return params.check();
 }
 
-Access Expansion::accessOf(unsigned i, bool scales) {
-  if (auto access = kernel.getArgAttrOfType<StringAttr>(
-          i, KVBufferDialect::kAccessAttr)) {
-    StringRef word = access.getValue();
-    return {word != "write", word != "read"};
-  }
-  Access access;
-  for (OpOperand &use : kernel.getArgument(i).getUses()) {
-    Operation *op = use.getOwner();
-    if (isa<memref::DimOp>(op))
-      continue;
-    // What a cache's rows are found by is read in any case.
-    if (isa<CacheStoreOp, StoreScaleOp>(op)) {
-      if (isa<StoreScaleOp>(op) == scales)
-        access.reads = access.writes = true;
-      continue;
-    }
-    if (isa<memref::LoadOp, vector::LoadOp, vector::TransferReadOp>(op)) {
-      access.reads = true;
-    } else if (isa<memref::StoreOp, vector::StoreOp>(op)) {
-      access.writes = true;
-    } else if (op->hasTrait<LaneLevel>()) {
-      access.reads = true;
-      // Whoever has a view may write to it.
-      access.writes |= isa<BlockPagedPtrOp>(op) && !scales;
-      access.writes |= isa<ScalesBlockPagedPtrOp, ScalesRawPtrOp>(op) && scales;
-    } else {
-      access.reads = access.writes = true;
-    }
-  }
-  return access;
+Value Expansion::parameter(unsigned number) {
+  Block &entry = lowered.getBody().front();
+  for (Type type : params.getTypes().drop_front(entry.getNumArguments()))
+    entry.addArgument(type, b.getLoc());
+  return entry.getArgument(number);
 }
 
 Value Expansion::size(Attribute expression) {
   return emitSizeExpression(b, b.getLoc(), expression, [&](StringAttr name) {
     auto [it, isNew] = sizes.try_emplace(name, Value());
-    if (isNew) {
-      Value word = parameter(b.getI32Type(), ArgumentAttr::sizeOf(name));
-      it->second = arith::IndexCastOp::create(b, b.getIndexType(), word);
-    }
+    if (!isNew)
+      return it->second;
+    if (std::optional<unsigned> number = params.addSize(name))
+      it->second =
+          arith::IndexCastOp::create(b, b.getIndexType(), parameter(*number));
+    else
+      it->second = arith::ConstantIndexOp::create(
+          b, params.getFixedSizes().lookup(name.getValue()));
     return it->second;
   });
 }
 
-FailureOr<Value> Expansion::tensor(StringRef name, MemRefType type,
-                                   ArrayRef<Attribute> shape, StringRef access,
-                                   int64_t alignment, bool holdsRows) {
-  Type element = type.getElementType();
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (!isKnown(element))
-    return kernel.emitOpError()
-           << "tensor '" << name << "' has elements " << element
-           << "; expected bf16, f16, f32, 8-bit floats, i8, i32 or i64";
-  if (failed(type.getStridesAndOffset(strides, offset)) || strides.empty() ||
-      strides.back() != 1 || offset != 0)
-    return kernel.emitOpError()
-           << "tensor '" << name << "' is " << type
-           << "; expected a strided memref of rank 1 or more without an "
-              "offset, the elements of its last dimension side by side";
-  tensors.push_back(TensorAttr::get(b.getContext(), b.getStringAttr(name),
-                                    element, shape,
-                                    *symbolizeTensorAccess(access), holdsRows));
-  Attribute space = type.getMemorySpace();
-  auto global =
-      gpu::AddressSpaceAttr::get(b.getContext(), gpu::AddressSpace::Global);
-  StringAttr tensor = b.getStringAttr(name);
-  std::optional<int64_t> own;
-  // What the kernel says for tensors that say nothing is of 16-bit elements.
-  unsigned bits = element.getIntOrFloatBitWidth();
-  if (alignment > bits / 8 || (isa<FloatType>(element) && bits == 8))
-    own = alignment;
-  Value base = parameter(
-      MemRefType::get({}, element, MemRefLayoutAttrInterface(), global),
-      ArgumentAttr::pointer(tensor, own));
-  auto plain = MemRefType::get({}, element, MemRefLayoutAttrInterface(), space);
-  if (space != global)
+Value Expansion::memref(const ArgumentTensor &tensor) {
+  MemRefType type = tensor.type;
+  SmallVector<Value> stated(type.getRank());
+  Value base;
+  for (const TensorParameter &one : tensor.parameters)
+    (one.role == TensorParameter::Address ? base : stated[one.dim]) =
+        parameter(one.number);
+  auto plain =
+      MemRefType::get({}, type.getElementType(), MemRefLayoutAttrInterface(),
+                      type.getMemorySpace());
+  if (base.getType() != plain)
     base = memref::MemorySpaceCastOp::create(b, plain, base);
   SmallVector<OpFoldResult> extents, steps;
-  for (auto [extent, entry] : llvm::zip_equal(type.getShape(), shape))
+  for (auto [extent, entry] : llvm::zip_equal(type.getShape(), tensor.shape))
     extents.push_back(ShapedType::isDynamic(extent) ? OpFoldResult(size(entry))
                                                     : b.getIndexAttr(extent));
-  // Of types that fix strides the caller's tensors are to have them.
-  bool contiguous = type.getLayout().isIdentity();
-  for (auto [d, stride] : llvm::enumerate(strides)) {
+  auto valueOf = [&](OpFoldResult extent) {
+    return getValueOrCreateConstantIndexOp(b, b.getLoc(), extent);
+  };
+  for (auto [d, stride] : llvm::enumerate(type.getStridesAndOffset().first)) {
     if (!ShapedType::isDynamic(stride)) {
       steps.push_back(b.getIndexAttr(stride));
-    } else if (contiguous) {
-      Value step =
-          getValueOrCreateConstantIndexOp(b, b.getLoc(), extents[d + 1]);
-      for (OpFoldResult extent : llvm::drop_begin(extents, d + 2))
-        step = arith::MulIOp::create(
-            b, step, getValueOrCreateConstantIndexOp(b, b.getLoc(), extent));
-      steps.push_back(step);
+    } else if (stated[d]) {
+      steps.push_back(stated[d]);
     } else {
-      steps.push_back(
-          parameter(b.getIndexType(), ArgumentAttr::stride(tensor, d)));
+      Value step = valueOf(extents[d + 1]);
+      for (OpFoldResult extent : llvm::drop_begin(extents, d + 2))
+        step = arith::MulIOp::create(b, step, valueOf(extent));
+      steps.push_back(step);
     }
   }
-  return Value(memref::ReinterpretCastOp::create(
-      b, type, base, OpFoldResult(b.getIndexAttr(0)), extents, steps));
+  return memref::ReinterpretCastOp::create(
+      b, type, base, OpFoldResult(b.getIndexAttr(0)), extents, steps);
 }
 
-FailureOr<Value> Expansion::memrefArgument(unsigned i, StringRef name,
-                                           MemRefType type) {
-  FailureOr<SmallVector<Attribute>> shape = shapeOf(kernel, i);
-  if (failed(shape))
+FailureOr<Value> Expansion::expand(unsigned i) {
+  FailureOr<KernelArgument> argument = params.add(i);
+  if (failed(argument))
     return failure();
-  for (auto [extent, entry] : llvm::zip_equal(type.getShape(), *shape))
-    if (!ShapedType::isDynamic(extent))
-      entry = b.getI64IntegerAttr(extent);
-  StringRef access = scratchOf(i);
-  if (access == "counter" && !type.getElementType().isInteger(32))
-    return kernel.emitOpError() << "argument " << i << " is a counter of type "
-                                << type << "; expected elements i32";
-  return tensor(name, type, *shape,
-                access.empty() ? accessOf(i).name() : access, alignmentOf(i),
-                holdsCacheRows(kernel.getArgument(i)));
-}
-
-/// A memref of these sizes with strides of its own.
-static MemRefType stridedType(ArrayRef<int64_t> sizes, Type element) {
-  SmallVector<int64_t> strides(sizes.size(), ShapedType::kDynamic);
-  strides.back() = 1;
-  return MemRefType::get(
-      sizes, element, StridedLayoutAttr::get(element.getContext(), 0, strides));
-}
-
-FailureOr<Value> Expansion::cacheArgument(unsigned i, StringRef name,
-                                          CacheLayout layout) {
-  if (StringRef access = scratchOf(i); !access.empty())
-    return kernel.emitOpError()
-           << "argument " << i << " is a cache and a " << access
-           << ", which the launch provides; expected a memref";
-  KernelCache cache = tensorsOf(kernel, i, layout);
-  auto add = [&](const KernelTensor &part, StringRef access,
-                 int64_t alignment = 1, bool holdsRows = false) {
-    return tensor(part.name, stridedType(part.sizes, part.element), part.shape,
-                  access, alignment, holdsRows);
-  };
-  // Of another dialect's cache no runtime knows what its tensors mean.
-  FailureOr<Value> data = add(cache.data, accessOf(i).name(), alignmentOf(i),
-                              /*holdsRows=*/isa<CacheType>(layout));
-  if (failed(data))
+  SmallVector<Value> memrefs;
+  for (const ArgumentTensor &tensor : argument->tensors)
+    memrefs.push_back(memref(tensor));
+  if (!argument->cache)
+    return memrefs.front();
+  if (failed(tensorMaps(i, nameOf(kernel, i), argument->cache)))
     return failure();
-  SmallVector<Value> indices;
-  for (const KernelTensor &table : cache.indices) {
-    FailureOr<Value> value = add(table, "read");
-    if (failed(value))
-      return failure();
-    indices.push_back(*value);
-  }
-  Value scales;
-  if (cache.scales) {
-    Access access = accessOf(i, /*scales=*/true);
-    access.reads = true;
-    FailureOr<Value> value = add(*cache.scales, access.name());
-    if (failed(value))
-      return failure();
-    scales = *value;
-  }
-  if (failed(tensorMaps(i, name, layout)))
-    return failure();
-  Value maxPrompt;
-  if (llvm::any_of(kernel.getArgument(i).getUsers(),
+  Value maxPrompt, scales;
+  if (llvm::any_of(argument->value.getUsers(),
                    llvm::IsaPred<MaxPromptLengthOp>))
     maxPrompt = size(b.getStringAttr("max_prompt_length"));
-  return Value(MakeCacheOp::create(b, layout, *data, indices, scales, maxPrompt,
-                                   /*max_context=*/Value()));
+  if (argument->tensors.back().part == ArgumentTensor::Scales)
+    scales = memrefs.pop_back_val();
+  return Value(MakeCacheOp::create(b, argument->cache, memrefs.front(),
+                                   ArrayRef(memrefs).drop_front(), scales,
+                                   maxPrompt, /*max_context=*/Value()));
 }
 
 LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
@@ -340,28 +214,11 @@ LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
         /*size=*/Attribute(), details.getDictionary(b.getContext()));
     Value &map = known[description];
     if (!map)
-      map = parameter(op->getResult(0).getType(), description);
+      map = parameter(params.add(op->getResult(0).getType(), description));
     op->getResult(0).replaceAllUsesWith(map);
     op->erase();
   }
   return success();
-}
-
-/// The alignment that an access states; 1: none.
-static int64_t statedAlignment(Operation *op) {
-  auto alignment = op->getAttrOfType<IntegerAttr>("alignment");
-  return alignment &&
-                 isa<CacheLoadOp, CacheStoreOp, LoadQuantizedOp, memref::LoadOp,
-                     memref::StoreOp, vector::LoadOp, vector::StoreOp>(op)
-             ? std::min<int64_t>(alignment.getInt(), 16)
-             : 1;
-}
-
-int64_t Expansion::alignmentOf(unsigned i) {
-  int64_t bytes = 1;
-  for (Operation *user : kernel.getArgument(i).getUsers())
-    bytes = std::max(bytes, statedAlignment(user));
-  return bytes;
 }
 
 LogicalResult Expansion::run() {
@@ -376,19 +233,7 @@ LogicalResult Expansion::run() {
   b.setInsertionPointToStart(&lowered.getBody().front());
   SmallVector<Value> values;
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i) {
-    StringRef name =
-        kernel.getArgAttrOfType<StringAttr>(i, KVBufferDialect::kNameAttr)
-            .getValue();
-    Type type = kernel.getArgument(i).getType();
-    FailureOr<Value> value = failure();
-    if (auto memref = dyn_cast<MemRefType>(type))
-      value = memrefArgument(i, name, memref);
-    else if (auto layout = dyn_cast<CacheLayout>(type))
-      value = cacheArgument(i, name, layout);
-    else
-      return kernel.emitOpError()
-             << "argument " << i << " is '" << name << "' of type " << type
-             << "; expected a cache or a memref";
+    FailureOr<Value> value = expand(i);
     if (failed(value)) {
       lowered.erase();
       return failure();
@@ -416,8 +261,10 @@ LogicalResult Expansion::run() {
       std::next(kernel.getBody().begin()), kernel.getBody().end());
   SmallVector<int64_t> block(kernel.getKnownBlockSizeAttr().asArrayRef());
   // Each tensor says for itself what it has to keep to.
-  describeLaunch(lowered, {/*alignment=*/2, descriptions, tensors, block},
-                 /*fixedSizes=*/{});
+  describeLaunch(
+      lowered,
+      {/*alignment=*/2, params.getDescriptions(), params.getTensors(), block},
+      params.getFixedSizes());
   kernel.erase();
   return success();
 }

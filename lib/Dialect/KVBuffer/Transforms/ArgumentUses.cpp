@@ -6,73 +6,96 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ArgumentUses.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ArgumentUses.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <numeric>
 
 using namespace mlir;
 using namespace kvbuf;
 
-LogicalResult kvbuf::checkArgument(gpu::GPUFuncOp kernel, unsigned argument,
-                                   llvm::StringSet<> &names) {
-  if (failed(checkArgumentName(kernel, argument, names)))
-    return failure();
-  Attribute name = kernel.getArgAttr(argument, KVBufferDialect::kNameAttr);
-  Type type = kernel.getArgument(argument).getType();
-  if (isa<CacheLayout>(type))
-    return success();
-  auto memref = dyn_cast<MemRefType>(type);
-  SmallVector<int64_t> strides;
-  int64_t offset;
-  if (!memref || memref.getRank() == 0 ||
-      failed(memref.getStridesAndOffset(strides, offset)))
-    return kernel.emitOpError()
-           << "argument " << argument << " is " << name << " of type " << type
-           << "; expected a cache or a strided memref of rank 1 or more";
-  if (strides.back() != 1)
-    return kernel.emitOpError()
-           << "argument " << argument << " is " << name << " of type " << type
-           << "; expected elements of the last dimension side by side, a "
-              "stride of 1";
-  Type element = memref.getElementType();
-  if (!element.isBF16() && !element.isF16() && !element.isF32() &&
-      !element.isSignlessInteger(32) && !element.isSignlessInteger(64) &&
-      !isa<Float8E4M3FNType, Float8E5M2Type, Float8E4M3FNUZType,
-           Float8E5M2FNUZType>(element))
-    return kernel.emitOpError()
-           << "argument " << argument << " is " << name << " with elements "
-           << element
-           << "; expected bf16, f16, f32, an 8-bit float, i32 or i64";
-  return success();
+namespace {
+/// What is done with a tensor.
+struct Accesses {
+  bool reads = false, writes = false;
+
+  void operator|=(Accesses other) {
+    reads |= other.reads;
+    writes |= other.writes;
+  }
+};
+} // namespace
+
+constexpr Accesses kReads{true, false}, kWrites{false, true}, kBoth{true, true};
+
+/// What the readers and writers of a tile do with the tensor that it is of.
+static Accesses accessesOfTile(DramTileOp tile) {
+  Accesses accesses;
+  for (Operation *user : tile->getUsers())
+    accesses |= isa<FragmentStoreOp>(user)                          ? kWrites
+                : isa<DramLoadOp, RingLoadOp, TileFragmentOp>(user) ? kReads
+                                                                    : kBoth;
+  return accesses;
 }
 
-StringRef kvbuf::accessOf(gpu::GPUFuncOp kernel, unsigned argument) {
-  if (auto access = kernel.getArgAttrOfType<StringAttr>(
-          argument, KVBufferDialect::kAccessAttr))
-    return access.getValue();
-  bool reads = false, writes = false;
-  for (Operation *user : kernel.getArgument(argument).getUsers()) {
-    if (isa<memref::LoadOp, CacheTileOp, CacheNumKeysOp, CacheScaleOp,
-            FindTileOp, NumberTilesOp, MakeCacheOp>(user)) {
-      reads = true;
-    } else if (isa<RowStoreOp>(user)) {
-      writes = true;
-    } else if (auto tile = dyn_cast<DramTileOp>(user);
-               tile && tile.getNumbers() == kernel.getArgument(argument)) {
-      reads = true;
-    } else if (tile) {
-      for (Operation *use : tile->getUsers()) {
-        bool isStore = isa<FragmentStoreOp>(use);
-        bool isLoad = isa<DramLoadOp, RingLoadOp, TileFragmentOp>(use);
-        writes |= !isLoad;
-        reads |= !isStore;
-      }
-    } else if (!isa<memref::DimOp>(user)) {
-      reads = writes = true;
-    }
+static Accesses accessesOf(Value value, bool scales);
+
+/// What an op does with a tensor, or with the data or the scales of a cache.
+static Accesses accessesBy(OpOperand &use, bool scales) {
+  Operation *op = use.getOwner();
+  if (isa<memref::DimOp>(op))
+    return {};
+  if (isa<memref::LoadOp, vector::LoadOp, vector::TransferReadOp, CacheTileOp,
+          CacheNumKeysOp, CacheScaleOp, FindTileOp, NumberTilesOp>(op))
+    return kReads;
+  if (isa<memref::StoreOp, vector::StoreOp, RowStoreOp>(op))
+    return kWrites;
+  if (auto tile = dyn_cast<DramTileOp>(op))
+    return tile.getNumbers() == use.get() ? kReads : accessesOfTile(tile);
+  if (auto make = dyn_cast<MakeCacheOp>(op)) {
+    // What rows are found by is read.
+    Accesses accesses = kReads;
+    if (use.get() == make.getData())
+      accesses |= accessesOf(make.getCache(), /*scales=*/false);
+    if (use.get() == make.getScales())
+      accesses |= accessesOf(make.getCache(), /*scales=*/true);
+    return accesses;
   }
-  return !writes ? "read" : reads ? "read_write" : "write";
+  // Tokens have scales of their own; those of a head or a tensor stay.
+  if (auto append = dyn_cast<AppendTokensOp>(op)) {
+    auto cache = dyn_cast<CacheLayout>(use.get().getType());
+    return scales && cache && cache.getGranularity() <= 0 ? kReads : kBoth;
+  }
+  if (isa<CacheStoreOp>(op))
+    return scales ? Accesses() : kBoth;
+  if (isa<StoreScaleOp>(op))
+    return scales ? kBoth : Accesses();
+  // Whoever has a view may write to it.
+  if (isa<BlockPagedPtrOp>(op))
+    return scales ? kReads : kBoth;
+  if (isa<ScalesBlockPagedPtrOp, ScalesRawPtrOp>(op))
+    return scales ? kBoth : kReads;
+  return op->hasTrait<LaneLevel>() ? kReads : kBoth;
+}
+
+static Accesses accessesOf(Value value, bool scales) {
+  Accesses accesses;
+  for (OpOperand &use : value.getUses())
+    accesses |= accessesBy(use, scales);
+  return accesses;
+}
+
+TensorAccess kvbuf::accessOf(gpu::GPUFuncOp kernel, unsigned argument,
+                             bool scales) {
+  auto stated = kernel.getArgAttrOfType<StringAttr>(
+      argument, KVBufferDialect::kAccessAttr);
+  if (stated && (!scales || stated == "read"))
+    return *symbolizeTensorAccess(stated.getValue());
+  Accesses accesses = accessesOf(kernel.getArgument(argument), scales);
+  return !accesses.writes           ? TensorAccess::Read
+         : accesses.reads || scales ? TensorAccess::ReadWrite
+                                    : TensorAccess::Write;
 }
 
 int64_t kvbuf::loadedRows(Value tensor, int64_t dimension) {
@@ -154,9 +177,14 @@ std::optional<int64_t> kvbuf::ownAlignment(Value argument, int64_t alignment) {
   return std::nullopt;
 }
 
-bool kvbuf::storesScales(Value cache) {
-  return cast<CacheLayout>(cache.getType()).getGranularity() > 0 &&
-         llvm::any_of(cache.getUsers(), llvm::IsaPred<AppendTokensOp>);
+int64_t kvbuf::statedAlignment(Value argument) {
+  int64_t bytes = 1;
+  for (Operation *user : argument.getUsers())
+    if (isa<CacheLoadOp, CacheStoreOp, LoadQuantizedOp, memref::LoadOp,
+            memref::StoreOp, vector::LoadOp, vector::StoreOp>(user))
+      if (auto alignment = user->getAttrOfType<IntegerAttr>("alignment"))
+        bytes = std::max(bytes, std::min<int64_t>(alignment.getInt(), 16));
+  return bytes;
 }
 
 SmallVector<StringRef> kvbuf::sizesNeededBy(Operation *op) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
-#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
+#ifndef KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_ARGUMENTUSES_H
+#define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_ARGUMENTUSES_H
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/KernelArguments.h"
 #include "llvm/ADT/StringSet.h"
@@ -15,13 +15,10 @@
 
 namespace kvbuf {
 
-/// Checks that an argument has a name of its own and a type that parameters can
-/// stand for.
-mlir::LogicalResult checkArgument(mlir::gpu::GPUFuncOp kernel,
-                                  unsigned argument, llvm::StringSet<> &names);
-
-/// What a kernel does with an argument, by its attribute or by its uses.
-llvm::StringRef accessOf(mlir::gpu::GPUFuncOp kernel, unsigned argument);
+/// What a kernel does with an argument, or with the scales of a cache, by its
+/// attribute or by its uses.
+TensorAccess accessOf(mlir::gpu::GPUFuncOp kernel, unsigned argument,
+                      bool scales = false);
 
 /// The rows of the tallest tile that is loaded from a tensor with its rows
 /// along a dimension; 0: none is.
@@ -45,8 +42,9 @@ llvm::SmallVector<unsigned> sizesOfTokens(mlir::Value argument);
 /// stored into: `alignment`, which it asks of those.
 std::optional<int64_t> ownAlignment(mlir::Value argument, int64_t alignment);
 
-/// Whether the kernel stores scales of a cache among its arguments.
-bool storesScales(mlir::Value cache);
+/// The largest alignment that a lane's access to an argument states, at most 16
+/// bytes; 1: none does.
+int64_t statedAlignment(mlir::Value argument);
 
 /// The sizes of the launch that an op asks for, by their names in the manifest:
 /// the room of a cache, the rows of ragged queries; of a cache whose type alone
@@ -55,4 +53,4 @@ llvm::SmallVector<llvm::StringRef> sizesNeededBy(mlir::Operation *op);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_ARGUMENTUSES_H
+#endif // KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_ARGUMENTUSES_H
