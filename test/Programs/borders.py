@@ -58,7 +58,7 @@ BORDERS = [
     ("our type of caches", r"\bCacheType\b",
      [T + "IR", I + "Dialect/KVBuffer/IR", "lib/Programs", "lib/Conversion/RaiseAttention",
       T + "Transforms/LowerAppend.cpp"],
-     [T + "Transforms/ExpandArguments.cpp"]),
+     [T + "Transforms/KernelArguments.cpp"]),
     # What a driver calls a chip, and what a tool takes where nobody names one.
     ("a chip", r'"(sm_\d|gfx\d)',
      ["lib/Target", I + "Target", "lib/Runtime/HipDriver.cpp", "tools/kvbuf-emulate"],
