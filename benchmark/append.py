@@ -21,32 +21,29 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import common  # noqa: E402
+from problem import text  # noqa: E402
 
 BATCH, TOKENS, CACHED, HEADS, SIZE, PAGE = 64, 64, 1000, 8, 128, 64
 SCALE = 0.01
-#: What a cache holds: its type, bytes of an element, the relative rounding, and
-#: the magnitude below which the error is that of this magnitude.
+#: What a cache holds: its elements and what a scale is of, bytes of an element, the
+#: relative rounding, and the magnitude below which the error is that of this
+#: magnitude.
 KINDS = {
-    "bf16": ("bf16", 2, 2 ** -8, 0.1),
-    "e4m3": ("f8E4M3FN, scale = f32, granularity = tensor", 1, 2 ** -4, 0.02),
+    "bf16": (("bf16", ""), 2, 2 ** -8, 0.1),
+    "e4m3": (("f8E4M3FN", "tensor"), 1, 2 ** -4, 0.02),
 }
 
 
 def program(kind):
-    element, *scales = KINDS[kind][0].split(", ")
-    cache = ", ".join([f"!kvbuffer.cache<paged, {element}", f"heads = {HEADS}",
-                       f"head_size = {SIZE}", f"page_size = {PAGE}", *scales]) + ">"
-    table = f"memref<?x{SIZE // 2}xf32>"
-    return f"""
-!new = memref<?x?x{HEADS}x{SIZE}xbf16, strided<[?, ?, ?, 1]>>
-!cache = {cache}
-func.func @append(%k: !new, %v: !new, %k_cache: !cache, %v_cache: !cache,
-                  %cos: {table}, %sin: {table}) {{
-  kvbuffer.cache_append k(%k : !new) to(%k_cache : !cache) v(%v : !new)
-      to(%v_cache : !cache) rope(%cos, %sin : {table}, {table})
-  return
-}}
-"""
+    element, granularity = KINDS[kind][0]
+    cache = text.cache_type("paged", element, HEADS, SIZE, PAGE, granularity)
+    new = text.rows_type("?x?", HEADS, SIZE, "bf16")
+    angles = f"memref<?x{SIZE // 2}xf32>"
+    arguments = [(name, type, "") for name, type in (
+        ("k", new), ("v", new), ("k_cache", cache), ("v_cache", cache),
+        ("cos", angles), ("sin", angles))]
+    return text.function("append", arguments, text.append_op(
+        {part: (part, new, part + "_cache", cache) for part in ("k", "v")}, angles))
 
 
 def build(folder, target, compiler):

@@ -10,7 +10,15 @@
 Options, with their defaults: those of the manifest's "problem".
 """
 
+import importlib.util
+import pathlib
 import sys
+
+#: The package's writer, without the package: it needs no library.
+_FILE = pathlib.Path(__file__).resolve().parent.parent / "python/kvbuf/_module_text.py"
+_SPEC = importlib.util.spec_from_file_location("kvbuf_module_text", _FILE)
+text = importlib.util.module_from_spec(_SPEC)
+_SPEC.loader.exec_module(text)
 
 #: The options of a problem and their defaults. `scale=None`: 1/sqrt(head_size);
 #: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads;
@@ -42,79 +50,28 @@ def problem(**options):
         raise ValueError(f"no such option: {', '.join(sorted(unknown))}; "
                          f"expected {', '.join(DEFAULTS)}")
     o = DEFAULTS | options
-    heads, kv_heads = o["heads"], o["kv_heads"] or o["heads"]
-    ragged = o["query"] == "ragged"
+    heads, ragged = o["heads"], o["query"] == "ragged"
     rows = "?" if ragged else f"?x{o['seq_q'] or '?'}"
-    strides = "?, ?, 1" if ragged else "?, ?, ?, 1"
-    page = f", page_size = {o['page_size']}" if o["page_size"] else ""
-    sizes = {"k": o["head_size"], "v": o["v_head_size"] or o["head_size"]}
-    query, out = (f"memref<{rows}x{heads}x{size}x{dtype}, strided<[{strides}]>>"
-                  for size, dtype in ((sizes["k"], o["dtype"]),
-                                      (sizes["v"], o["o_dtype"] or o["dtype"])))
-    scaled = {"k": o["granularity"],
-              "v": o["v_granularity"] or o["granularity"]}
-    caches = {}
-    for name in "k", "v":
-        row = "".join(f", {part} = {o[f'{name}_{part}']}"
-                      for part in ("cache_depth", "head_dim_offset")
-                      if o[f"{name}_{part}"])
-        scale = (f", scale = f32, granularity = {scaled[name]}"
-                 if scaled[name] else "")
-        caches[name] = (
-            f"!kvbuffer.cache<{o['cache']}, {o['kv_dtype'] or o['dtype']}, "
-            f"heads = {kv_heads}, head_size = {sizes[name]}{page}{row}"
-            f"{scale}>")
-    if o["latent"]:
-        caches["v"] = caches["k"]
-    alike = caches["k"] == caches["v"]
-    aliases = ({"!kv": caches["k"]} if alike
-               else {"!k": caches["k"], "!v": caches["v"]})
-    if out != query:
-        aliases["!o"] = out
-
-    operands = {"q": "!q", "k": "!kv" if alike else "!k",
-                "v": "!kv" if alike else "!v",
-                "out": "!q" if out == query else "!o"}
-    if ragged:
-        operands["offsets"] = f"memref<?x{o['index'] or 'i32'}>"
-    if o["lse"]:
-        operands["lse"] = (f"memref<{heads}x?xf32>" if ragged else
-                           f"memref<?x{heads}x{o['seq_q'] or '?'}xf32>")
-    if o["sink"]:
-        operands["sink"] = "memref<?xf32>"
-
-    attributes = []
-    mask = []
-    if o["causal"]:
-        mask.append("causal = true")
-    for side in "left", "right":
-        if o["window_" + side] >= 0:
-            mask.append(f"{side} = {o['window_' + side]}")
-    if mask:
-        attributes.append(f"mask = #kvbuffer.mask<{', '.join(mask)}>")
-    for number in "scale", "softcap":
-        if o[number] or (number == "scale" and o[number] is not None):
-            attributes.append(f"{number} = {o[number]:.9e} : f32")
-    if o["batch_invariant"]:
-        attributes.append("batch_invariant")
-    if o["lengths"]:
-        attributes.append(f'kvbuffer.lengths = "{o["lengths"]}"')
-    if o["schedule"]:
-        attributes.append(f"schedule = #kvbuffer.schedule<{o['schedule']}>")
-
-    index = f" {{kvbuffer.index = {o['index']}}}" if o["index"] else ""
-    arguments = ", ".join(f"%{n}: {t}" + (index if n in ("k", "v") else "")
-                          for n, t in operands.items()
-                          if n != "v" or not o["latent"])
-    uses = " ".join(f"{n}(%{'k' if n == 'v' and o['latent'] else n})"
-                    for n in operands)
-    types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
-                      for n, t in operands.items())
-    lines = "".join(f"{name} = {type}\n" for name, type in aliases.items())
-    return (f"!q = {query}\n{lines}\n"
-            f"func.func @{o['name']}({arguments}) {{\n"
-            f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
-            f"    : {types}\n  return\n}}\n")
+    values = o["v_head_size"] or o["head_size"]
+    caches = {
+        name: text.cache_type(
+            o["cache"], o["kv_dtype"] or o["dtype"], o["kv_heads"] or heads, size,
+            o["page_size"], scaled, cache_depth=o[name + "_cache_depth"],
+            head_dim_offset=o[name + "_head_dim_offset"])
+        for name, size, scaled in (
+            ("k", o["head_size"], o["granularity"]),
+            ("v", values, o["v_granularity"] or o["granularity"]))}
+    lse = (f"memref<{heads}x?xf32>" if ragged else
+           f"memref<?x{heads}x{o['seq_q'] or '?'}xf32>")
+    said = {name: o[name] for name in (
+        "causal", "window_left", "window_right", "scale", "softcap",
+        "batch_invariant", "lengths", "schedule")}
+    return text.attention_module(
+        o["name"], query=text.rows_type(rows, heads, o["head_size"], o["dtype"]),
+        out=text.rows_type(rows, heads, values, o["o_dtype"] or o["dtype"]),
+        caches=caches, said=text.attributes(**said), ragged=ragged,
+        index=o["index"] or "i32", wide=bool(o["index"]),
+        lse=lse if o["lse"] else "", sink=o["sink"], latent=o["latent"])
 
 
 def parse(arguments):

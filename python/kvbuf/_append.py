@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from . import _kernels
+from . import _kernels, _module_text
 from ._attention import descaled, require_type
 from ._problem import _FLOAT8
 
@@ -36,28 +36,23 @@ class AppendProblem:
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are k_new, v_new, k, v,
         cos and sin (with rope), and those that belong to the caches."""
-        wide = " {kvbuffer.index = i64}" if self.index == "i64" else ""
-        arguments, text = [], []
+        wide = "kvbuffer.index = i64" if self.index == "i64" else ""
+        arguments, parts = [], {}
         for n in "k", "v":
             size, of = getattr(self, n + "_size"), getattr(self, n + "_scale")
-            page = f", page_size = {self.page_size}" if self.page_size else ""
-            group = size if of == "token" else of
-            scale = f", scale = f32, granularity = {group}" if of else ""
-            kind = _FLOAT8.get(getattr(self, n + "_dtype"), self.dtype)
-            cache = (f"!kvbuffer.cache<{self.cache}, {kind}, heads = {self.heads}, "
-                     f"head_size = {size}{page}{scale}>")
-            new = (f"memref<?x?x{self.heads}x{size}x{self.dtype}, "
-                   "strided<[?, ?, ?, 1]>>")
-            arguments += [f"%{n}: {new}", f"%{n}c: {cache}{wide}"]
-            text.append(f"{n}(%{n} : {new}) to(%{n}c : {cache})")
+            cache = _module_text.cache_type(
+                self.cache, _FLOAT8.get(getattr(self, n + "_dtype"), self.dtype),
+                self.heads, size, self.page_size, size if of == "token" else of)
+            new = _module_text.rows_type("?x?", self.heads, size, self.dtype)
+            arguments += [(n, new, ""), (n + "c", cache, wide)]
+            parts[n] = n, new, n + "c", cache
+        angles = ""
         if self.rope:
             angles = f"memref<?x{self.rope}x{self.angles}, strided<[?, 1]>>"
-            arguments += [f"%cos: {angles}", f"%sin: {angles}"]
-            text.append(f"rope(%cos, %sin : {angles}, {angles})")
-        if self.rope and self.interleaved:
-            text.append("{interleaved}")
-        return (f"func.func @append({', '.join(arguments)}) {{\n"
-                f"  kvbuffer.cache_append {' '.join(text)}\n  return\n}}\n")
+            arguments += [("cos", angles, ""), ("sin", angles, "")]
+        return _module_text.function(
+            "append", arguments, _module_text.append_op(parts, angles,
+                                                        self.interleaved))
 
 
 def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,

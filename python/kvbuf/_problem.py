@@ -9,6 +9,7 @@ import dataclasses
 import math
 import re
 
+from . import _module_text
 
 #: The 8-bit floats, by their names in MLIR.
 _FLOAT8 = {"e4m3": "f8E4M3FN", "e5m2": "f8E5M2", "e4m3fnuz": "f8E4M3FNUZ",
@@ -200,93 +201,57 @@ class Problem:
         k_lengths, v_lengths, k_scales, v_scales, sink, alibi, bias, keep and
         lse."""
         ragged = self.query == "ragged"
-        rows, strides = (("?", "?, ?, 1") if ragged else
-                         (f"?x{self.seq_q or '?'}", "?, ?, ?, 1"))
-        page = f", page_size = {self.page_size}" if self.page_size else ""
-        query, out = (f"memref<{rows}x{self.heads}x{size}x{_FLOAT8.get(dtype, dtype)}, "
-                      f"strided<[{strides}]>>" for size, dtype in (
-                          (self.head_size, self.dtype),
-                          (self.value_size, self.o_dtype or self.dtype)))
+        rows = "?" if ragged else f"?x{self.seq_q or '?'}"
+        query, out = (_module_text.rows_type(rows, self.heads, size,
+                                             _FLOAT8.get(dtype, dtype))
+                      for size, dtype in ((self.head_size, self.dtype),
+                                          (self.value_size,
+                                           self.o_dtype or self.dtype)))
         caches = {}
         for name, size in ("k", self.head_size), ("v", self.value_size):
-            kind = _FLOAT8.get(getattr(self, f"{name}_dtype"), self.dtype)
             of = getattr(self, f"{name}_scale")
-            group = size if of == "token" else of
-            scale = f", scale = f32, granularity = {group}" if of else ""
-            caches[name] = (f"!kvbuffer.cache<{self.cache}, {kind}, heads = "
-                            f"{self.kv_heads}, head_size = "
-                            f"{size}{page}{scale}>")
-        operands = {"q": "!q", "k": "!kv", "v": "!vv",
-                    "out": "!q" if out == query else "!o"}
-        if self.latent:
-            caches["v"] = caches["k"]
-        if caches["k"] == caches["v"]:
-            operands["v"] = "!kv"
-        if ragged:
-            operands["offsets"] = f"memref<?x{self.index}>"
-        if self.lse:
-            operands["lse"] = (f"memref<{self.heads}x?xf32>" if ragged
-                               else f"memref<?x{self.heads}x?xf32>")
-        if self.sink:
-            operands["sink"] = "memref<?xf32>"
-        mask = ["causal = true"] if self.causal else []
-        for side in "left", "right":
-            if (window := getattr(self, "window_" + side)) >= 0:
-                mask.append(f"{side} = {window}")
-        attributes = [f"mask = #kvbuffer.mask<{', '.join(mask)}>"] * bool(mask)
-        if self.scale is not None:
-            attributes.append(f"scale = {self.scale:.9e} : f32")
-        if self.softcap:
-            attributes.append(f"softcap = {self.softcap:.9e} : f32")
+            caches[name] = _module_text.cache_type(
+                self.cache, _FLOAT8.get(getattr(self, f"{name}_dtype"), self.dtype),
+                self.kv_heads, size, self.page_size, size if of == "token" else of)
+        lse = (f"memref<{self.heads}x?xf32>" if ragged
+               else f"memref<?x{self.heads}x?xf32>")
+        blocks = ""
         if self.block_mask:
             tall, wide = self.block_mask.split()[0].split("x")
             captures = len(self.captures.split(","))
             lists = range(captures - self._lists(), captures)
-            attributes.append(f"block_mask = #kvbuffer.block_mask<rows = {tall}, keys "
-                              f"= {wide}, lists = [{', '.join(map(str, lists))}]>")
-        if self.batch_invariant:
-            attributes.append("batch_invariant")
-        if self.has_lengths:
-            attributes.append(f'kvbuffer.lengths = "{self.lengths}"')
-        wide = (" {kvbuffer.index = i64}"
-                if self.index == "i64" and self.cache != "dense" else "")
+            blocks = (f"rows = {tall}, keys = {wide}, lists = "
+                      f"[{', '.join(map(str, lists))}]")
+        said = _module_text.attributes(
+            causal=self.causal, window_left=self.window_left,
+            window_right=self.window_right, scale=self.scale, softcap=self.softcap,
+            block_mask=blocks, batch_invariant=self.batch_invariant,
+            lengths=self.lengths if self.has_lengths else "")
         captures, regions = self._own_scores()
-        append = self._append(operands)
-        arguments = ", ".join(
-            [f"%{n}: {t}" + wide * (n in ("k", "v")) for n, t in operands.items()
-             if n != "v" or not self.latent]
-            + [f"%{n}: {t} {{{names}}}" for n, (t, names) in captures.items()])
-        for n in "k_new", "v_new", "cos", "sin":
-            operands.pop(n, None)
-        uses = " ".join(f"{n}(%{'k' if n == 'v' and self.latent else n})"
-                        for n in operands)
-        types = ", ".join(t if n in ("q", "k", "v", "out") else f"{n} {t}"
-                          for n, t in operands.items())
-        values = ("" if operands["v"] == "!kv" else f"!vv = {caches['v']}\n")
-        values += f"!o = {out}\n" * (out != query)
-        return (f"!q = {query}\n!kv = {caches['k']}\n{values}"
-                f"func.func @attention({arguments}) {{\n{append}"
-                f"  kvbuffer.attention {uses} {{{', '.join(attributes)}}}\n"
-                f"    : {types}{regions}\n  return\n}}\n")
+        return _module_text.attention_module(
+            "attention", query=query, out=out, caches=caches, said=said,
+            ragged=ragged, index=self.index,
+            wide=self.index == "i64" and self.cache != "dense",
+            lse=lse if self.lse else "", sink=self.sink, latent=self.latent,
+            before=self._append if self.append else None,
+            captures=[(n, t, names) for n, (t, names) in captures.items()],
+            regions=regions)
 
     def _append(self, operands):
-        """The text of the append before the attention; its tensors join
-        ``operands``."""
-        if not self.append:
-            return ""
-        text = []
-        for n, size in ("k", self.head_size), ("v", self.value_size):
-            new = (f"memref<?x{self.seq_q}x{self.kv_heads}x{size}x{self.dtype}, "
-                   "strided<[?, ?, ?, 1]>>")
-            operands[n + "_new"] = new
-            text.append(f"{n}(%{n}_new : {new}) to(%{n} : {operands[n]})")
+        """The text of the append before the attention, whose operands have these
+        types, and the arguments that it needs."""
+        parts = {n: (n + "_new", _module_text.rows_type(f"?x{self.seq_q}",
+                                                        self.kv_heads, size,
+                                                        self.dtype),
+                     n, operands[n])
+                 for n, size in (("k", self.head_size), ("v", self.value_size))}
+        more = [(new, type, "") for new, type, _, _ in parts.values()]
+        angles = ""
         if self.rope:
             angles = f"memref<?x{self.rope}x{self.angles}, strided<[?, 1]>>"
-            operands["cos"] = operands["sin"] = angles
-            text.append(f"rope(%cos, %sin : {angles}, {angles})")
-        if self.append == "interleaved":
-            text.append("{interleaved}")
-        return f"  kvbuffer.cache_append {' '.join(text)}\n"
+            more += [("cos", angles, ""), ("sin", angles, "")]
+        return _module_text.append_op(parts, angles,
+                                      self.append == "interleaved"), more
 
     def _own_scores(self):
         """Captured tensors, as name: (type, attributes), and the text after the

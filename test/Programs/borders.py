@@ -81,6 +81,12 @@ def code(path):
     return re.sub(r"examples/\w+", "", text)
 
 
+#: Who writes problems as text, in Python.
+WRITES = r"kvbuffer\.(attention|cache_append) [^`]*[({]|!kvbuffer\.cache<"
+WRITER = "python/kvbuf/_module_text.py"
+#: Regions of its own.
+OTHERS = {"benchmark/scores.py"}
+
 sources = {}
 for folder in "lib", "include/kvbuffer", "tools":
     for path in sorted((ROOT / folder).rglob("*")):
@@ -99,4 +105,12 @@ for name, pattern, homes, known in BORDERS:
     for path in sorted(set(known) - set(named)):
         print(f"{path} is in the list of {name} for nothing")
         found = True
+for folder in "python", "benchmark":
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        name = str(path.relative_to(ROOT))
+        writes = re.search(WRITES, path.read_text())
+        if bool(writes) != (name == WRITER or name in OTHERS):
+            print(f"{name} writes problems as text: expected {WRITER}" if writes
+                  else f"{name} is in the list of writers for nothing")
+            found = True
 sys.exit(found)
