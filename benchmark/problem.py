@@ -20,6 +20,19 @@ _SPEC = importlib.util.spec_from_file_location("kvbuf_module_text", _FILE)
 text = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(text)
 
+#: Packed rows that engines have, by their bytes (docs/latent.md).
+ROWS = {
+    "656": "bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, "
+           "scale = f32, granularity = 128, scale_at = 512>, "
+           "<count = 64, element = bf16, at = 528>]",
+    "528": "bytes = 528, parts = [<count = 512, element = f8E4M3FN, at = 0, "
+           "scale = f8E8M0FNU, granularity = 32, scale_at = 512>]",
+    "584": "bytes = 576, parts = [<count = 448, element = f8E4M3FN, at = 0, "
+           "scale = f8E8M0FNU, granularity = 64, scale_at = 576>, "
+           "<count = 64, element = bf16, at = 448>], tail = 8, rows = 64, "
+           "stride = 37440",
+}
+
 #: The options of a problem and their defaults. `scale=None`: 1/sqrt(head_size);
 #: `window_*=-1`: no limit; `softcap=0`: none; `kv_heads=0`: as many as heads;
 #: `*_cache_depth=0`: rows of head_size elements; `index=i64`: the type of
@@ -30,7 +43,8 @@ _SPEC.loader.exec_module(text)
 #: `v_granularity`: that of V, where it is not K's;
 #: `v_head_size=0`: that of V and O is `head_size`; `o_dtype=f32`: elements of O
 #: that are not of `dtype`; `latent=true`: V is the first `v_head_size` columns
-#: of K's rows, in one cache with them.
+#: of K's rows, in one cache with them; `row=656`: rows are packed into so many
+#: bytes, as `ROWS` says, or as it is written there.
 DEFAULTS = {
     "name": "kernel", "dtype": "bf16", "heads": 2, "kv_heads": 0,
     "head_size": 64, "query": "dense", "cache": "dense", "page_size": 0,
@@ -40,6 +54,7 @@ DEFAULTS = {
     "sink": False, "lse": False, "scale": None, "batch_invariant": False,
     "schedule": "", "seq_q": 0, "kv_dtype": "", "granularity": "",
     "v_granularity": "", "v_head_size": 0, "o_dtype": "", "latent": False,
+    "row": "",
 }
 
 
@@ -57,7 +72,8 @@ def problem(**options):
         name: text.cache_type(
             o["cache"], o["kv_dtype"] or o["dtype"], o["kv_heads"] or heads, size,
             o["page_size"], scaled, cache_depth=o[name + "_cache_depth"],
-            head_dim_offset=o[name + "_head_dim_offset"])
+            head_dim_offset=o[name + "_head_dim_offset"],
+            row=f"<{ROWS.get(o['row'], o['row'])}>" if o["row"] else "")
         for name, size, scaled in (
             ("k", o["head_size"], o["granularity"]),
             ("v", values, o["v_granularity"] or o["granularity"]))}

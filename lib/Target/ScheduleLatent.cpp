@@ -123,7 +123,8 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
               --choice.stages;
               break;
             }
-            choice.lookAhead = request.pageSize > 0 && stages > 1;
+            choice.lookAhead =
+                request.pageSize > 0 && stages > 1 && !request.packed;
             return choice;
           }
   // Who checks says what does not fit.

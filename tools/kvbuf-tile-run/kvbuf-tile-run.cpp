@@ -127,6 +127,33 @@ struct Reported {};
 int status = 0;
 } // namespace
 
+/// How rows are packed, as a problem states it.
+static rt::PackedRow packedRow(DictionaryAttr dict) {
+  auto number = [](DictionaryAttr from, StringRef name) {
+    auto attr = from.getAs<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  rt::PackedRow row{number(dict, "bytes"),
+                    number(dict, "tail"),
+                    number(dict, "rows"),
+                    number(dict, "stride"),
+                    {}};
+  for (auto part :
+       dict.getAs<ArrayAttr>("parts").getAsRange<DictionaryAttr>()) {
+    rt::PackedPart &own = row.parts.emplace_back();
+    own.count = number(part, "count");
+    own.at = number(part, "at");
+    own.element =
+        rt::parseDType(part.getAs<StringAttr>("element").getValue().str());
+    own.granularity = number(part, "granularity");
+    own.scaleAt = number(part, "scale_at");
+    auto scale = part.getAs<StringAttr>("scale");
+    if (scale && scale.getValue() != "f8E8M0FNU")
+      own.scale = rt::parseDType(scale.getValue().str());
+  }
+  return row;
+}
+
 /// The problem that a kernel's attribute describes.
 static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
   auto dict =
@@ -191,6 +218,8 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
   }
   auto latent = dict.getAs<BoolAttr>("latent");
   p.latent = latent && latent.getValue();
+  if (auto row = dict.getAs<DictionaryAttr>("k_row"))
+    p.packed = packedRow(row);
   if (p.latent) {
     p.v = p.k;
     p.vQuantized = p.kQuantized;

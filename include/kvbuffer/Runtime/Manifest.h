@@ -244,6 +244,24 @@ struct QuantizedSpec {
   std::optional<int64_t> granularity;
 };
 
+/// Neighbouring elements of one type in a row that is packed into bytes; places
+/// are bytes of the row and, behind them, of its tail.
+struct PackedPart {
+  int64_t count = 0, at = 0;
+  DType element = DType::F8E4M3FN;
+  /// The type of scales: f32, bf16, f16, or absent for powers of two (E8M0);
+  /// how many elements each stands for, 0 without scales; where they are.
+  std::optional<DType> scale;
+  int64_t granularity = 0, scaleAt = 0;
+};
+
+/// How a head is packed into `bytes`; `tail` bytes more lie behind the `rows`
+/// rows of each `stride` bytes.
+struct PackedRow {
+  int64_t bytes = 0, tail = 0, rows = 0, stride = 0;
+  std::vector<PackedPart> parts;
+};
+
 struct Manifest;
 struct TensorArg;
 struct WorkloadOptions;
@@ -307,6 +325,8 @@ struct AttentionProblem : ProblemSpec {
   /// Absent where the elements are of `dtype`, which has 16 bits then: 8-bit
   /// elements are always described here.
   std::optional<QuantizedSpec> kQuantized, vQuantized;
+  /// How rows of the cache are packed, which is of bytes then.
+  std::optional<PackedRow> packed;
   /// A type of 16 bits that has all of the queries' elements, and all 8-bit
   /// floats: `dtype` where it has 16 itself.
   DType wideDtype() const { return isFloat8(dtype) ? DType::BF16 : dtype; }

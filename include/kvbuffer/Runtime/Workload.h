@@ -68,6 +68,9 @@ public:
   /// `d` on; 1 without scales.
   double kScale(int64_t b, int64_t j, int64_t h, int64_t d) const;
   double vScale(int64_t b, int64_t j, int64_t h, int64_t d) const;
+  /// The elements of a row that is packed, times their scales.
+  void packedRow(int64_t b, int64_t j, int64_t h,
+                 std::vector<double> &row) const;
   /// The log-sum-exp that the kernel wrote.
   float lse(int64_t b, int64_t i, int64_t h) const;
 
@@ -103,6 +106,8 @@ private:
   /// The integers of the tensor with that part, from its file.
   std::vector<int64_t> readFile(const std::string &role) const;
   void fillScales(const CacheTensors &cache, uint64_t stream);
+  /// Packs a row of elements into bytes.
+  void pack(uint8_t *to, const std::vector<float> &row) const;
   /// Where head `h` of token `j` begins in a tensor of a cache's shape: its
   /// data, or scales of groups of elements.
   int64_t cachePlace(const CacheTensors &cache, const HostTensor &tensor,

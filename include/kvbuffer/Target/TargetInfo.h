@@ -102,6 +102,9 @@ struct ScheduleRequest {
   bool multipliesBytes() const { return queryBytes == 1; }
   /// Whether values are the first columns of keys, in one slot with them.
   bool latent = false;
+  /// Whether a row of the cache is packed of parts of several types, which are
+  /// widened on their way into slots.
+  bool packed = false;
   /// Where lists say which blocks of keys a block of queries sees: the rows of
   /// the latter, which tiles of queries divide; else 0.
   int64_t blockRows = 0;

@@ -10,6 +10,7 @@
 #include "CachePlaces.h"
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
+#include "PackedRows.h"
 #include "Pages.h"
 #include "Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
@@ -278,7 +279,7 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
       tile.base = mul(b, head, s[2]);
       tile.firstKey = start;
       tile.pageStride = s[0];
-      if (looksUpByLane(lower, small)) {
+      if (!packedRowOf(op.getTile()) && looksUpByLane(lower, small)) {
         tile.pages = pagesOfRows(lower, op, tile, tableBase);
         return success();
       }

@@ -9,6 +9,7 @@
 #include "LaneMovement.h"
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
+#include "PackedRows.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -228,6 +229,9 @@ TileValues kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
   TileValues source = TileValues::unpack(tile.getType(), lanes.get(tile));
   if (source.batch)
     source.places = lanes.placesOf(tile);
+  // Of packed rows whoever widens them counts columns.
+  if (packedRowOf(tile))
+    return source;
   if (int64_t first = params.getHeadDimOffset() + block * params.getBK())
     source.base = add(b, source.base, lanes.index(first));
   return source;

@@ -331,7 +331,7 @@ Value AttentionBuilder::makeCache(Value data, CacheKind kind, Value table,
       type.getDimSize(3),
       /*pageSize=*/kind == CacheKind::Paged ? type.getDimSize(1) : 0,
       /*cacheDepth=*/type.getDimSize(3), /*headDimOffset=*/0,
-      /*scaleType=*/Type(), /*granularity=*/0);
+      /*scaleType=*/Type(), /*granularity=*/0, /*row=*/RowAttr());
   return MakeCacheOp::create(b, cache, data, ValueRange{table, lengths},
                              /*scales=*/Value(), /*max_prompt=*/Value(),
                              /*max_context=*/Value());

@@ -11,6 +11,7 @@
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
+#include <cstring>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -218,7 +219,7 @@ Cache::Cache(CacheLayout layout) : layout(layout), rows(layout.getRows()) {
     block = std::make_unique<Block>();
     CacheParts parts;
     parts.data = block->addArgument(
-        memref(layout.getLeadingDims(), layout.getElementType(),
+        memref(layout.getLeadingDims(), layout.getStoredType(),
                {layout.getHeads(), layout.getCacheDepth()}),
         loc);
     for (const CacheTensor &tensor : layout.getIndexTensors())
@@ -378,9 +379,67 @@ LogicalResult tile::lookUpRows(Tile &tile, TileReport &report, RowFn rowByPlace,
   return success();
 }
 
+/// The number that `bytes` are an element of this type of.
+static float numberAt(Type type, const uint8_t *bytes) {
+  if (isa<Float8E8M0FNUType>(type))
+    return *bytes == 255 ? NAN : std::ldexp(1.0f, *bytes - 127);
+  if (type.getIntOrFloatBitWidth() == 8)
+    return decodeFloat8(type, *bytes);
+  if (type.isF32()) {
+    float number;
+    std::memcpy(&number, bytes, sizeof(number));
+    return number;
+  }
+  uint16_t word;
+  std::memcpy(&word, bytes, sizeof(word));
+  return type.isBF16() ? decodeBF16(word)
+                       : float(llvm::bit_cast<_Float16>(word));
+}
+
+/// Element `col` of a packed row that begins at byte `line`, widened.
+static float packedElement(CacheType cache, const uint8_t *data, int64_t line,
+                           int64_t col) {
+  RowAttr row = cache.getRow();
+  auto bytesAt = [&](int64_t at) {
+    if (at < row.getBytes())
+      return data + line + at;
+    int64_t stride = row.getTailStride(), inBlock = line % stride;
+    return data + line - inBlock + row.getTailRows() * row.getBytes() +
+           inBlock / row.getBytes() * row.getTail() + at - row.getBytes();
+  };
+  for (RowPartAttr part : row.getParts()) {
+    if (col >= part.getCount()) {
+      col -= part.getCount();
+      continue;
+    }
+    Type type = part.getElement(), scale = part.getScale();
+    int64_t width = type.getIntOrFloatBitWidth() / 8;
+    float x = numberAt(type, bytesAt(part.getAt() + col * width));
+    if (scale) {
+      int64_t scaleWidth = scale.getIntOrFloatBitWidth() / 8;
+      x *= numberAt(scale, bytesAt(part.getScaleAt() +
+                                   col / part.getGranularity() * scaleWidth));
+    }
+    return roundTo(cache.getElementType(), x);
+  }
+  llvm_unreachable("parts have all elements");
+}
+
 void tile::loadTile(const Tile &tile, Matrix &target, int64_t firstCol,
                     int64_t cols) {
   std::fill(target.data.begin(), target.data.end(), 0.0f);
+  auto cache =
+      tile.cache ? dyn_cast<CacheType>(tile.cache->layout) : CacheType();
+  if (cache && cache.getRow()) {
+    auto *data = static_cast<const uint8_t *>(tile.tensor->data);
+    for (int64_t r = 0; r < tile.type.getRows(); ++r)
+      if (tile.rows[r] != Tile::kInvalid)
+        for (int64_t c = 0; c < std::min(cols, tile.validCols() - firstCol);
+             ++c)
+          target.at(r, c) =
+              packedElement(cache, data, tile.rows[r], firstCol + c);
+    return;
+  }
   for (int64_t r = 0; r < tile.type.getRows(); ++r)
     if (tile.rows[r] != Tile::kInvalid)
       for (int64_t c = 0; c < std::min(cols, tile.validCols() - firstCol); ++c)

@@ -131,7 +131,7 @@ const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheLayout layout,
   SmallVector<int64_t> leading = sizesOf(layout.getLeadingDims()),
                        shape = leading;
   shape.append({layout.getHeads(), layout.getCacheDepth()});
-  cache->data = add(name, layout.getElementType(), shape);
+  cache->data = add(name, layout.getStoredType(), shape);
   for (const CacheTensor &tensor : layout.getIndexTensors())
     cache->indices.push_back(
         add(name + "." + tensor.name, word, sizesOf(tensor.dims)));

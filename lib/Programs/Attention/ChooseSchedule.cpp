@@ -70,6 +70,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   request.lengthsDiffer = !op.getK().getType().getRows().endWithData();
   request.latent = op.isLatent();
+  request.packed = static_cast<bool>(op.getK().getType().getRow());
   if (BlockMaskAttr blocks = op.getBlockMaskAttr())
     request.blockRows = blocks.getRows();
   return request;
@@ -122,7 +123,7 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
   // Latent attention has no other kernels, however many rows there are.
   if (op.isLatent()) {
     // The teams' program has no loop over rows that the launch does not know.
-    request.movingTeam &= !op.isRagged();
+    request.movingTeam &= !op.isRagged() && whyNotPackedByTeams(op).empty();
     request.lengthsDiffer &= !op.getBatchInvariant();
     request.foldedRows =
         request.sharing * std::max<int64_t>(request.queries, 1);

@@ -55,7 +55,7 @@ Value DecodeProgram::stageTile(Value cache, TypedValue<BufferType> buffer,
   KeyRangeOp range = tiles.range;
   auto tile = CacheTileOp::create(
       b,
-      TileType::get(b.getContext(), schedule.getBN(), type.getCacheDepth(),
+      TileType::get(b.getContext(), schedule.getBN(), type.getTileCols(),
                     type.getElementType(), smallPageOf(op)),
       cache, batch, kvHead, key, range.getLo(), tiles.keys, /*pred=*/Value());
   Value token =

@@ -140,7 +140,7 @@ void DecodeProgram::makeChannels(Roles &roles) {
   auto partOf = [&](int64_t first, int64_t cols, int64_t slots,
                     ArrayRef<StringRef> to) {
     RolePart part{first, cols,
-                  makeRing(schedule.getBN(), cols, cache.getCacheDepth(),
+                  makeRing(schedule.getBN(), cols, cache.getTileCols(),
                            cache.getHeadDimOffset() + first, slots, kLoad, to)};
     part.before = roles.queriesBySlots && first < sizes.queries;
     roles.parts.push_back(part);
@@ -373,7 +373,7 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   CacheType cache = op.getK().getType();
   KeyRangeOp range = own.tiles.range;
   auto type = TileType::get(b.getContext(), schedule.getBN(),
-                            cache.getCacheDepth(), element, smallPageOf(op));
+                            cache.getTileCols(), element, smallPageOf(op));
   Value keyTile = CacheTileOp::create(b, type, operand(op.getK()), batch,
                                       kvHead, keyOf(own, i), range.getLo(),
                                       own.tiles.keys, /*pred=*/Value());
@@ -466,7 +466,8 @@ void DecodeProgram::buildRoles() {
   roles.sizes =
       LatentRoles::of(schedule.getStructure(), operandsOf(op), target);
   roles.queriesBySlots =
-      LatentRoles::copiesBoxes(op.getK().getType().getPageSize());
+      LatentRoles::copiesBoxes(op.getK().getType().getPageSize()) &&
+      !op.getK().getType().getRow();
   bool equalShares = schedule.getSplitKeys()->equalShares;
   RolePiece split;
   if (equalShares)

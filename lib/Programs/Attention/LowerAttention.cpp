@@ -71,6 +71,35 @@ SmallVector<NamedOperand> kvbuf::namedOperands(AttentionOp op) {
 
 namespace {
 
+/// How rows are packed, as the manifest states it.
+DictionaryAttr describeRow(RowAttr row, Builder &b) {
+  NamedAttrList list;
+  auto number = [&](NamedAttrList &to, StringRef name, int64_t value) {
+    to.append(name, b.getI64IntegerAttr(value));
+  };
+  number(list, "bytes", row.getBytes());
+  if (row.getTail()) {
+    number(list, "tail", row.getTail());
+    number(list, "rows", row.getTailRows());
+    number(list, "stride", row.getTailStride());
+  }
+  SmallVector<Attribute> parts;
+  for (RowPartAttr part : row.getParts()) {
+    NamedAttrList one;
+    number(one, "count", part.getCount());
+    one.append("element", b.getStringAttr(elementName(part.getElement())));
+    number(one, "at", part.getAt());
+    if (Type scale = part.getScale()) {
+      one.append("scale", b.getStringAttr(elementName(scale)));
+      number(one, "granularity", part.getGranularity());
+      number(one, "scale_at", part.getScaleAt());
+    }
+    parts.push_back(one.getDictionary(b.getContext()));
+  }
+  list.append("parts", b.getArrayAttr(parts));
+  return list.getDictionary(b.getContext());
+}
+
 /// The problem, as the manifest states it.
 DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
                                Builder &b) {
@@ -115,6 +144,14 @@ DictionaryAttr describeProblem(AttentionOp op, CacheAppendOp append,
     if (type.getHeadDimOffset())
       add((name + "_head_dim_offset").str(),
           b.getI64IntegerAttr(type.getHeadDimOffset()));
+    if (type.getRow()) {
+      // Both are one cache.
+      if (name == "k")
+        add("k_row", describeRow(type.getRow(), b));
+      add((name + "_dtype").str(),
+          b.getStringAttr(elementName(type.getStoredType())));
+      continue;
+    }
     if (type.getElementType() != op.getElementType())
       add((name + "_dtype").str(),
           b.getStringAttr(elementName(type.getElementType())));

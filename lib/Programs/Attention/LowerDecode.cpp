@@ -325,8 +325,11 @@ Value DecodeProgram::pauseInTiles() {
   if (!op.isLatent())
     caches.push_back(op.getV().getType());
   for (CacheType cache : caches)
-    bytes += schedule.getBN() * cache.getCacheDepth() *
-             cache.getElementType().getIntOrFloatBitWidth() / 8;
+    bytes += schedule.getBN() *
+             (cache.getRow()
+                  ? cache.getRow().getBytes()
+                  : cache.getCacheDepth() *
+                        cache.getElementType().getIntOrFloatBitWidth() / 8);
   int64_t tiles = llvm::bit_floor(
       uint64_t(std::max(bytes, warps * target.pauseBytes) / bytes));
   // Teams that begin a sequence have nothing to multiply for about 10 us (H200:

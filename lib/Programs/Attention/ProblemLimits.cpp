@@ -120,6 +120,64 @@ LogicalResult kvbuf::checkLatent(AttentionOp op, ScheduleAttr schedule) {
             "products read; expected split_keys = true";
 }
 
+StringRef kvbuf::whyNotPackedByTeams(AttentionOp op) {
+  RowAttr row = op.getK().getType().getRow();
+  if (!row)
+    return "";
+  // A warp fills slots of either half of the values, or of what is behind them,
+  // and widens pieces of 128 columns, each with one scale.
+  constexpr int64_t piece = 128, block = 64;
+  int64_t half = op.getValueHeadSize() / 2, end = op.getHeadSize();
+  for (auto [from, upto] :
+       {std::pair(int64_t(0), half), {half, 2 * half}, {2 * half, end}}) {
+    int64_t begin = 0;
+    RowPartAttr part;
+    for (RowPartAttr some : row.getParts()) {
+      part = some;
+      if (from < begin + some.getCount())
+        break;
+      begin += some.getCount();
+    }
+    if (from >= upto || upto > begin + part.getCount())
+      return "teams have slots of columns that are parts of a row, each of one "
+             "of its types";
+    bool widens = part.getScale() && part.getScale().isF32() &&
+                  part.getElement().getIntOrFloatBitWidth() == 8 &&
+                  part.getGranularity() % piece == 0 &&
+                  (from - begin) % piece == 0 && (upto - from) % piece == 0 &&
+                  part.getAt() % 16 == 0 && part.getScaleAt() < row.getBytes();
+    bool copies = !part.getScale() && (upto - from) % block == 0 &&
+                  part.getElement() == op.getElementType();
+    if (!widens && !copies)
+      return "teams widen pieces of 128 elements, each with an f32 scale that "
+             "lies in the row, and copy elements of q's type";
+  }
+  return "";
+}
+
+/// Checks what a schedule may ask of rows that lanes widen on their way.
+static LogicalResult checkPacked(AttentionOp op, ScheduleAttr s) {
+  CacheType cache = op.getK().getType();
+  if (!cache.getRow())
+    return success();
+  StringRef name, expected;
+  const auto *loads = std::get_if<LoadsAhead>(&s.getAhead());
+  StringRef why = s.getMovingTeam() ? whyNotPackedByTeams(op) : "";
+  if (!why.empty())
+    return op.emitOpError()
+           << "has packed rows, and " << why << "; expected producers = 0";
+  if (s.getKeys() != Movement(WholeTiles{}))
+    name = "k_path", expected = "k_path = direct and full_kv = true";
+  else if (loads && loads->pages)
+    name = "look_ahead", expected = "look_ahead = false";
+  else
+    return success();
+  return op.emitOpError()
+         << "has packed rows, which all lanes of a block widen "
+            "on their way into slots; expected "
+         << expected << ", not another " << name;
+}
+
 /// Checks what a schedule that splits keys has to have room for.
 static LogicalResult checkSplitKeys(AttentionOp op, ScheduleAttr s) {
   if (failed(checkLatent(op, s)))
@@ -350,7 +408,8 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
   ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
   if (std::optional<std::string> why = limits.whyNotOnChip(&operands))
     return op.emitOpError() << *why;
-  if (failed(checkSplitKeys(op, schedule)) ||
+  if (failed(checkPacked(op, schedule)) ||
+      failed(checkSplitKeys(op, schedule)) ||
       failed(checkBlocks(op, schedule)) || failed(checkKinds(op, schedule)) ||
       failed(checkCluster(op, schedule, target)))
     return failure();

@@ -55,6 +55,10 @@ llvm::StringRef whyNotWidened(AttentionOp op);
 llvm::LogicalResult checkFits(AttentionOp op, ScheduleAttr schedule,
                               const TargetInfo &target, bool isDefault);
 
+/// Why teams do not move the rows of a latent attention's cache, whose packing
+/// their warps would undo; empty where they do, or nothing is packed.
+llvm::StringRef whyNotPackedByTeams(AttentionOp op);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_PROBLEMLIMITS_H

@@ -55,9 +55,13 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                       : which == Operand::V ? schedule.getValues()
                                             : WholeTiles{};
   bool strips = std::holds_alternative<Strips>(movement);
+  // Lanes widen packed rows on their way, wherever they come from.
+  bool packed =
+      which == Operand::K && static_cast<bool>(op.getK().getType().getRow());
   int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op, rows);
   // Rows of pages that a copy would straddle go through registers, strips too.
-  Policy policy = throughRegisters(movement) ||
+  Policy policy = packed ? Policy::DoubleBuffered
+                  : throughRegisters(movement) ||
                           !target.canCopyDirectly(rows, rowBytes, smallPage)
                       ? Policy::RegisterStaged
                   : strips ? Policy::Streaming
@@ -77,7 +81,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   int64_t rowDepth = headSize, offset = 0, chunk = headSize;
   if (!rowsOfWarps) {
     CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
-    rowDepth = cache.getCacheDepth();
+    rowDepth = cache.getTileCols();
     offset = cache.getHeadDimOffset();
   }
   if (which == Operand::K && schedule.getRegChunkDepth())
@@ -370,7 +374,7 @@ Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
 
 Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
   auto type = cast<CacheType>(cache.getType());
-  auto tile = TileType::get(b.getContext(), rows, type.getCacheDepth(),
+  auto tile = TileType::get(b.getContext(), rows, type.getTileCols(),
                             type.getElementType(), smallPageOf(op, rows));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
                              /*pred=*/Value());

@@ -60,6 +60,68 @@ std::optional<QuantizedSpec> parseQuantized(const Reader &r,
   return spec;
 }
 
+PackedPart parsePart(const Reader &r) {
+  PackedPart part;
+  part.count = r.natural("count");
+  part.at = r.natural("at");
+  part.element = parseDType(r.string("element"));
+  if (part.element == DType::F32 || sizeOf(part.element) > 2)
+    throw Error("manifest: " + r.at("element") + " is '" +
+                nameOf(part.element) +
+                "'; expected bf16, f16 or an 8-bit float");
+  if (!r.has("scale"))
+    return part;
+  std::string scale = r.string("scale");
+  if (scale != "f8E8M0FNU")
+    part.scale = parseDType(scale);
+  part.granularity = r.natural("granularity");
+  part.scaleAt = r.natural("scale_at");
+  if (part.granularity < 1 || part.count < 1)
+    throw Error("manifest: " + r.path + " has scales of no elements");
+  return part;
+}
+
+/// How rows of the cache are packed; the elements of all parts are a head's.
+std::optional<PackedRow> parsePacked(const Reader &r, int64_t headSize) {
+  if (!r.has("k_row"))
+    return std::nullopt;
+  Reader row(r.get("k_row"), r.at("k_row"));
+  PackedRow packed;
+  packed.bytes = row.natural("bytes");
+  packed.tail = row.natural("tail", 0);
+  packed.rows = row.natural("rows", 0);
+  packed.stride = row.natural("stride", 0);
+  int64_t elements = 0;
+  const nlohmann::json &parts = row.get("parts");
+  if (!parts.is_array())
+    throw Error("manifest: " + row.at("parts") + " is not a list");
+  for (const auto &part : parts) {
+    packed.parts.push_back(parsePart(Reader(part, row.at("parts"))));
+    const PackedPart &last = packed.parts.back();
+    elements += last.count;
+    int64_t end =
+        last.at + last.count * static_cast<int64_t>(sizeOf(last.element));
+    if (last.granularity)
+      end = std::max(
+          end,
+          last.scaleAt +
+              (last.count + last.granularity - 1) / last.granularity *
+                  (last.scale ? static_cast<int64_t>(sizeOf(*last.scale)) : 1));
+    if (end > packed.bytes + packed.tail)
+      throw Error("manifest: " + row.path + " has a part that ends at byte " +
+                  std::to_string(end) + " of " +
+                  std::to_string(packed.bytes + packed.tail));
+  }
+  if (elements != headSize || packed.bytes < 1 ||
+      (packed.tail &&
+       (packed.rows < 1 ||
+        packed.stride < packed.rows * (packed.bytes + packed.tail))))
+    throw Error("manifest: " + row.path + " has parts of " +
+                std::to_string(elements) + " elements; expected head_size = " +
+                std::to_string(headSize) + ", and room for tails");
+  return packed;
+}
+
 AttentionProblem parseFields(const Reader &r) {
   AttentionProblem p;
   parseRoles(
@@ -103,6 +165,10 @@ AttentionProblem parseFields(const Reader &r) {
                 ", as values are a part of keys");
   p.k = parseRow(r, "k", p.headSize);
   p.v = p.latent ? p.k : parseRow(r, "v", p.valueHeadSize);
+  p.packed = parsePacked(r, p.headSize);
+  if (p.packed && !p.latent)
+    throw Error("manifest: " + r.at("k_row") +
+                " packs rows; expected latent = true");
   p.kQuantized = parseQuantized(r, "k", p.dtype, p.headSize);
   p.vQuantized = p.latent ? p.kQuantized
                           : parseQuantized(r, "v", p.dtype, p.valueHeadSize);

@@ -167,6 +167,12 @@ void Reference::compute(const RowId &row, RowResult &result) {
   const float cap32 = static_cast<float>(p.softcap);
   double m64 = -std::numeric_limits<double>::infinity();
   float m32 = -std::numeric_limits<float>::infinity();
+  auto cap = [&](double &a, float &b) {
+    if (p.softcap <= 0)
+      return;
+    a = p.softcap * std::tanh(a / p.softcap);
+    b = cap32 * std::tanh(b / cap32);
+  };
   // Elements that have a scale together.
   auto groupOf = [&](const std::optional<QuantizedSpec> &quantized,
                      int64_t all) {
@@ -177,8 +183,31 @@ void Reference::compute(const RowId &row, RowResult &result) {
                 vGroup = groupOf(p.vQuantized, columns);
   s64.resize(result.keys);
   s32.resize(result.keys);
+  // Packed rows: exactly, and as kernels widen them. The log-sum-exp, which has
+  // a limit and no baseline, is that of the latter.
+  std::vector<double> packed, widened;
+  auto rounded = [&](double x) { return roundTo(wide, static_cast<float>(x)); };
   for (int64_t j = first; j < last; ++j) {
     Dots dots{0, 0};
+    if (p.packed) {
+      w.packedRow(row.b, j, kvHead, packed);
+      double ofWidened = 0;
+      for (int64_t d = 0; d < n; ++d) {
+        dots.s64 += q64[d] * packed[d];
+        dots.s32 += q32[d] * rounded(packed[d]);
+        ofWidened += q64[d] * rounded(packed[d]);
+      }
+      s64[j - first] = dots.s64 * p.scale;
+      s32[j - first] = dots.s32 * scale32;
+      cap(s64[j - first], s32[j - first]);
+      ofWidened *= p.scale;
+      float unused = 0;
+      cap(ofWidened, unused);
+      widened.push_back(ofWidened);
+      m64 = std::max(m64, s64[j - first]);
+      m32 = std::max(m32, s32[j - first]);
+      continue;
+    }
     const uint16_t *k = w.kRow(row.b, j, kvHead, row16);
     for (int64_t d = 0; d < n; d += kGroup) {
       Dots part = dotOf(wide, q64.data() + d, q32.data() + d, k + d,
@@ -189,10 +218,7 @@ void Reference::compute(const RowId &row, RowResult &result) {
     }
     double a = dots.s64 * p.scale;
     float b = dots.s32 * scale32;
-    if (p.softcap > 0) {
-      a = p.softcap * std::tanh(a / p.softcap);
-      b = cap32 * std::tanh(b / cap32);
-    }
+    cap(a, b);
     s64[j - first] = a;
     s32[j - first] = b;
     m64 = std::max(m64, a);
@@ -217,6 +243,14 @@ void Reference::compute(const RowId &row, RowResult &result) {
     l64 += p64;
     l32 += p32; // the sum is of the unrounded weights
     p32 = roundWeight(p.dtype, p32);
+    if (p.packed) {
+      w.packedRow(row.b, j, kvHead, packed);
+      for (int64_t d = 0; d < columns; ++d) {
+        result.reference[d] += p64 * packed[d];
+        result.baseline[d] += p32 * rounded(packed[d]);
+      }
+      continue;
+    }
     const uint16_t *v = w.vRow(row.b, j, kvHead, row16);
     for (int64_t d = 0; d < columns; d += vGroup) {
       double own = w.vScale(row.b, j, kvHead, d);
@@ -232,6 +266,11 @@ void Reference::compute(const RowId &row, RowResult &result) {
       result.reference[d] = std::clamp(
           result.reference[d], -largest8(p.outDtype), largest8(p.outDtype));
     result.baseline[d] = roundOutput(p.outDtype, result.baseline[d] / l32);
+  }
+  if (p.packed) {
+    l64 = p.sink ? std::exp(sink - m64) : 0;
+    for (double s : widened)
+      l64 += std::exp(s - m64);
   }
   result.lse = m64 + std::log(l64);
 }

@@ -115,6 +115,9 @@ Workload::Workload(const Manifest &manifest, const WorkloadOptions &options)
   applyFixedSizes();
   applyUserSizes();
   chooseLengths();
+  if (problem().packed && problem().packed->tail)
+    throw Error("rows have tails behind those of their page, which this tool "
+                "draws none of; expected rows that lie together");
   completeSizes();
   allocate();
   locate();
@@ -522,7 +525,9 @@ double Workload::minimalBytes() const {
     if (p.latent && cache == &v)
       continue;
     int64_t size = cache == &k ? p.headSize : p.valueHeadSize;
-    cacheBytes += static_cast<double>(size * sizeOf(cache->data->dtype));
+    cacheBytes += p.packed
+                      ? static_cast<double>(p.packed->bytes)
+                      : static_cast<double>(size * sizeOf(cache->data->dtype));
     if (cache->scales && *cache->quantized->granularity > 0)
       cacheBytes += static_cast<double>(cache->scales->shape.back() *
                                         sizeOf(cache->scales->dtype));

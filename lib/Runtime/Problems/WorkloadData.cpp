@@ -282,6 +282,92 @@ void Workload::fillScales(const CacheTensors &cache, uint64_t stream) {
     });
 }
 
+/// The bits of a scale of a packed row, and its value.
+static double storeScale(const PackedPart &part, uint8_t *to, double scale) {
+  if (!part.scale) {
+    // The next power of two.
+    int exponent =
+        std::clamp(static_cast<int>(std::ceil(std::log2(scale))), -127, 127);
+    *to = static_cast<uint8_t>(exponent + 127);
+    return std::ldexp(1.0, exponent);
+  }
+  auto number = static_cast<float>(scale);
+  if (*part.scale == DType::F32) {
+    std::memcpy(to, &number, sizeof(number));
+    return number;
+  }
+  uint16_t word = encode16(*part.scale, number);
+  std::memcpy(to, &word, sizeof(word));
+  return decode16(*part.scale, word);
+}
+
+/// The same, read.
+static double loadScale(const PackedPart &part, const uint8_t *from) {
+  if (!part.scale)
+    return *from == 255 ? std::numeric_limits<double>::quiet_NaN()
+                        : std::ldexp(1.0, *from - 127);
+  if (*part.scale == DType::F32) {
+    float number;
+    std::memcpy(&number, from, sizeof(number));
+    return number;
+  }
+  uint16_t word;
+  std::memcpy(&word, from, sizeof(word));
+  return decode16(*part.scale, word);
+}
+
+/// Where group `g` of a part has its scale, behind the row's first byte.
+static int64_t scaleByte(const PackedPart &part, int64_t g) {
+  return part.scaleAt +
+         g * (part.scale ? static_cast<int64_t>(sizeOf(*part.scale)) : 1);
+}
+
+void Workload::pack(uint8_t *to, const std::vector<float> &row) const {
+  int64_t first = 0;
+  for (const PackedPart &part : problem().packed->parts) {
+    int64_t group = part.granularity ? part.granularity : part.count;
+    for (int64_t from = 0; from < part.count; from += group) {
+      int64_t upto = std::min(from + group, part.count);
+      double scale = 1, largest = 0;
+      for (int64_t d = from; d < upto; ++d)
+        largest = std::max<double>(largest, std::abs(row[first + d]));
+      if (part.granularity)
+        scale = storeScale(part, to + scaleByte(part, from / group),
+                           std::max(largest, 1e-6) / largest8(part.element));
+      for (int64_t d = from; d < upto; ++d) {
+        double x = row[first + d] / scale;
+        if (isFloat8(part.element)) {
+          to[part.at + d] = encode8(part.element, x);
+          continue;
+        }
+        uint16_t word = encode16(part.element, static_cast<float>(x));
+        std::memcpy(to + part.at + 2 * d, &word, sizeof(word));
+      }
+    }
+    first += part.count;
+  }
+}
+
+void Workload::packedRow(int64_t b, int64_t j, int64_t h,
+                         std::vector<double> &row) const {
+  row.clear();
+  const uint8_t *from = k.data->as<uint8_t>() + cachePlace(k, *k.data, b, j, h);
+  for (const PackedPart &part : problem().packed->parts)
+    for (int64_t d = 0; d < part.count; ++d) {
+      double x;
+      if (isFloat8(part.element)) {
+        x = decode8(part.element, from[part.at + d]);
+      } else {
+        uint16_t word;
+        std::memcpy(&word, from + part.at + 2 * d, sizeof(word));
+        x = decode16(part.element, word);
+      }
+      if (part.granularity)
+        x *= loadScale(part, from + scaleByte(part, d / part.granularity));
+      row.push_back(x);
+    }
+}
+
 void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
   const AttentionProblem &p = problem();
   RowWriter writer(p, options.init, options.seed);
@@ -312,6 +398,13 @@ void Workload::fillCache(const CacheTensors &cache, uint64_t stream) {
             for (int64_t h = 0; h < p.kvHeads; ++h) {
               uint64_t number = static_cast<uint64_t>(rowsBefore + rows[i]);
               int64_t at = cachePlace(cache, *cache.data, b, rows[i], h);
+              if (p.packed) {
+                std::vector<float> row(p.headSize);
+                writer.draw(stream, number, h, p.kvHeads, rows[i],
+                            [&](int64_t d, float x) { row[d] = x; });
+                pack(cache.data->as<uint8_t>() + at, row);
+                continue;
+              }
               if (!cache.quantized) {
                 writer.write(*cache.data, at, stream, number, h, p.kvHeads,
                              rows[i]);

@@ -272,12 +272,12 @@ func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cac
 
 // -----
 
-// expected-error @below {{unknown parameter 'depth', expected page_size, cache_depth, head_dim_offset, scale or granularity, each at most once}}
+// expected-error @below {{unknown parameter 'depth', expected page_size, cache_depth, head_dim_offset, scale, granularity or row, each at most once}}
 func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, depth = 576>)
 
 // -----
 
-// expected-error @below {{repeated parameter 'cache_depth', expected page_size, cache_depth, head_dim_offset, scale or granularity, each at most once}}
+// expected-error @below {{repeated parameter 'cache_depth', expected page_size, cache_depth, head_dim_offset, scale, granularity or row, each at most once}}
 func.func private @f(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 64, cache_depth = 64>)
 
 // -----

@@ -25,6 +25,15 @@
 // RUN: not kvbuf-opt %t/append.mlir --kvbuf-to-tile=chip=sm_80 2>&1 | FileCheck %s --check-prefix=APPEND
 // APPEND: append.mlir:6:3: error: 'kvbuffer.cache_append' op cannot be a part of the attention after it: its values are a part of its keys, of which no kernel stores tokens that it reads; expected a kernel of its own for the append, before
 
+// Packed rows are widened by all lanes of a block, or by a team's warps.
+// RUN: sed 's/page_size = 64/&, row = <bytes = 576, parts = [<count = 576, element = f8E4M3FN, at = 0>]>/' %t/latent.mlir > %t/packed.mlir
+// RUN: not kvbuf-opt %t/packed.mlir --kvbuf-to-tile="chip=sm_80 schedule=k_path=registers" 2>&1 | FileCheck %s --check-prefix=PACKED
+// PACKED: packed.mlir:5:3: error: 'kvbuffer.attention' op has packed rows, which all lanes of a block widen on their way into slots; expected k_path = direct and full_kv = true, not another k_path
+// RUN: not kvbuf-opt %t/packed.mlir --kvbuf-to-tile="chip=sm_80 schedule=look_ahead=true" 2>&1 | FileCheck %s --check-prefix=AHEAD
+// AHEAD: packed.mlir:5:3: error: 'kvbuffer.attention' op has packed rows, which all lanes of a block widen on their way into slots; expected look_ahead = false, not another look_ahead
+// RUN: kvbuf-opt %t/packed.mlir --kvbuf-to-tile=chip=sm_90a | FileCheck %s --check-prefix=ALIKE
+// ALIKE-NOT: kvbuffer.team
+
 //--- latent.mlir
 !q = memref<?x1x16x576xbf16>
 !o = memref<?x1x16x512xbf16>

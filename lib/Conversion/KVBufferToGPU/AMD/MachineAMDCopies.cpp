@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockSource.h"
+#include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Staging.h"
 #include "MachineAMD.h"
 #include "RowSource.h"
@@ -205,7 +206,13 @@ void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
 
 Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
                             Value slot) {
-  return emitTileLoad(lower, op, tile, slot);
+  if (!packedRowOf(op.getTile()))
+    return emitTileLoad(lower, op, tile, slot);
+  emitPackedLoad(lower, op.getTile(), tile,
+                 op.getBuffer().getType().getParams(), slot,
+                 op.getPred() ? lower.single(op.getPred()) : Value(),
+                 {lower.thread, lower.threads()});
+  return {};
 }
 
 Values AMDMachine::emitTileLoad(Lanes &lower, const TileLoad &load,

@@ -167,6 +167,11 @@ private:
                       const TileValues &tile, const TileCoordinates &at,
                       mlir::Value slot, mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
+  /// One warp fills a slot with columns of packed rows, and arrives.
+  void emitPackedRows(LaneLowering &lower, RingLoadOp op,
+                      const TileValues &tile, mlir::Value slot,
+                      mlir::Value full, mlir::Value empty,
+                      mlir::Value emptyParity);
   /// Nothing where copies by lanes are faster.
   std::optional<PageBoxes> pageBoxes(Lanes &lower, RingLoadOp op);
   /// Asks for the boxes of a tile whose rows are all there, once its slot is

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KVBufferToGPU/CachePlaces.h"
+#include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
 #include "kvbuffer/Target/PageParts.h"
@@ -200,7 +201,8 @@ void RowCopies::copy(Value slot, int64_t first, int64_t count,
 }
 
 int64_t BoxMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
-  if (boxRows(lower, op) || hasPlaces(op.getTile()))
+  if (boxRows(lower, op) || hasPlaces(op.getTile()) ||
+      packedRowOf(op.getTile()))
     return 1;
   // One warp takes too long for a tile of 128 rows of 256 bytes (H200,
   // docs/tuning.md).
@@ -216,7 +218,7 @@ std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   int64_t page = op.getTile().getType().getPageSize();
   // Boxes of an odd number of rows, and of single rows, begin at any row.
   if (!lower.target.boxesPages(page) || boxRows(lower, op) ||
-      hasPlaces(op.getTile()) ||
+      hasPlaces(op.getTile()) || packedRowOf(op.getTile()) ||
       rowBytes(op.getRing().getType().getParams()) % kBoxAlignment)
     return std::nullopt;
   int64_t rows = op.getRing().getType().getParams().getBN();

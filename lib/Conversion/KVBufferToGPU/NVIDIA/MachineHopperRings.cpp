@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KVBufferToGPU/CachePlaces.h"
+#include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -87,6 +88,8 @@ ClusterParts hopper::clusterParts(Lanes &lower, RingLoadOp op) {
 }
 
 int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
+  if (packedRowOf(op.getTile()))
+    return 0;
   int64_t rows =
       op.getRing().getType().getParams().getBN() / clusterParts(lower, op).rows;
   int64_t page = op.getTile().getType().getPageSize();
@@ -106,7 +109,8 @@ int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
 Movers BoxMachine::moversOf(Lanes &lower, RingLoadOp op) {
   // The lanes of a warp look up a page each, or copy.
   bool paged = op.getTile().getType().getPageSize();
-  return paged || needsCopies(op) ? Movers::Warp : Movers::Lane;
+  return paged || needsCopies(op) || packedRowOf(op.getTile()) ? Movers::Warp
+                                                               : Movers::Lane;
 }
 
 int64_t BoxMachine::cutRows(Lanes &lower, RingLoadOp op) {
@@ -546,6 +550,10 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     TileValues rows = tile;
     if (!at.rowsBefore)
       rows.lo = lower.i32(0);
+    if (packedRowOf(op.getTile())) {
+      emitPackedRows(lower, op, rows, slot, full, empty, emptyParity);
+      return success();
+    }
     emitSmallPages(lower, op, rows, at, slot, full, empty, emptyParity);
     return success();
   }

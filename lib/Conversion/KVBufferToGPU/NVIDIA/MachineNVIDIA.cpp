@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineNVIDIA.h"
+#include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Pages.h"
 #include "KVBufferToGPU/Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
@@ -585,8 +586,13 @@ Values NVIDIAMachine::emitLoad(Lanes &lower, DramLoadOp op,
                                const TileValues &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   Values values;
-  if (goesThroughRegisters(lower.target,
-                           op.getBuffer().getType().getParams())) {
+  if (packedRowOf(op.getTile())) {
+    emitPackedLoad(lower, op.getTile(), tile,
+                   op.getBuffer().getType().getParams(), slot,
+                   op.getPred() ? lower.single(op.getPred()) : Value(),
+                   {lower.thread, lower.threads()});
+  } else if (goesThroughRegisters(lower.target,
+                                  op.getBuffer().getType().getParams())) {
     values = emitStagedLoads(lower, op, tile);
     if (!hasAsyncCopies)
       return values;

@@ -266,6 +266,108 @@ BlockMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 //===----------------------------------------------------------------------===//
+// RowAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowPartAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t count, Type element, int64_t at,
+                                  Type scale, int64_t granularity,
+                                  int64_t scaleAt) {
+  // Lanes widen so many elements at a time.
+  constexpr int64_t unit = 8;
+  auto isFloat8 = [](Type type) {
+    return isa<Float8E4M3FNType, Float8E5M2Type, Float8E4M3FNUZType,
+               Float8E5M2FNUZType>(type);
+  };
+  if (!isFloat8(element) && !isa<BFloat16Type, Float16Type>(element))
+    return emitError() << "expected a part of bf16, f16 or an 8-bit float, got "
+                       << element;
+  if (count < unit || count % unit || count > kMostElements)
+    return emitError() << "expected a part of a multiple of " << unit
+                       << " elements, got " << count;
+  int64_t step = unit * element.getIntOrFloatBitWidth() / 8;
+  if (at < 0 || at % step || at > kMostElements)
+    return emitError() << "expected a part of " << element
+                       << " at a multiple of " << step << " bytes, got " << at;
+  if (!scale) {
+    if (granularity || scaleAt)
+      return emitError() << "granularity and scale_at belong to parts with "
+                            "scales; expected scale = f32 besides";
+    return success();
+  }
+  if (!isa<Float32Type, BFloat16Type, Float16Type, Float8E8M0FNUType>(scale))
+    return emitError() << "expected scales of f32, bf16, f16 or f8E8M0FNU, got "
+                       << scale;
+  if (granularity < unit || granularity % unit)
+    return emitError() << "expected scales of groups of a multiple of " << unit
+                       << " elements, got granularity = " << granularity;
+  int64_t bytes = scale.getIntOrFloatBitWidth() / 8;
+  if (scaleAt < 0 || scaleAt % bytes || scaleAt > kMostElements)
+    return emitError() << "expected scales of " << scale << " at a multiple of "
+                       << bytes << " bytes, got " << scaleAt;
+  return success();
+}
+
+/// Bytes of a part's elements, and of its scales.
+static int64_t elementBytes(RowPartAttr part) {
+  return part.getCount() * part.getElement().getIntOrFloatBitWidth() / 8;
+}
+static int64_t scaleBytes(RowPartAttr part) {
+  if (!part.getScale())
+    return 0;
+  return llvm::divideCeil(part.getCount(), part.getGranularity()) *
+         part.getScale().getIntOrFloatBitWidth() / 8;
+}
+
+LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t bytes, ArrayRef<RowPartAttr> parts,
+                              int64_t tail, int64_t rows, int64_t stride) {
+  if (bytes < 1 || bytes > kMostElements || bytes % 16)
+    return emitError() << "expected a row of a multiple of 16 bytes, got "
+                       << bytes;
+  if (parts.empty() || parts.front().getElement().getIntOrFloatBitWidth() != 8)
+    return emitError() << "expected parts, the first of an 8-bit float, which "
+                          "the tensor's elements are of";
+  if (tail < 0 ||
+      (tail && (rows < 1 || stride % bytes || stride < rows * (bytes + tail))))
+    return emitError() << "expected tails of at least a byte, behind rows of "
+                          "which each stride, a multiple of "
+                       << bytes
+                       << " bytes, has room for both; got tail = " << tail
+                       << ", rows = " << rows << ", stride = " << stride;
+  // Bytes that are taken, in the order of their begin.
+  SmallVector<std::pair<int64_t, int64_t>> taken;
+  for (RowPartAttr part : parts) {
+    taken.push_back({part.getAt(), part.getAt() + elementBytes(part)});
+    if (int64_t own = scaleBytes(part))
+      taken.push_back({part.getScaleAt(), part.getScaleAt() + own});
+  }
+  llvm::sort(taken);
+  int64_t end = 0;
+  for (auto [from, upto] : taken) {
+    if (from < end || upto > bytes + tail || (from < bytes && upto > bytes))
+      return emitError() << "bytes " << from << " to " << upto
+                         << " of a row are taken twice, or do not lie in its "
+                         << bytes << " bytes or the " << tail << " of its tail";
+    end = upto;
+  }
+  return success();
+}
+
+int64_t RowAttr::getElements() const {
+  int64_t count = 0;
+  for (RowPartAttr part : getParts())
+    count += part.getCount();
+  return count;
+}
+
+int64_t RowAttr::getReach() const {
+  return getBytes() + getTailRows() * getTail();
+}
+
+Type RowAttr::getStoredType() const { return getParts().front().getElement(); }
+
+//===----------------------------------------------------------------------===//
 // ScheduleAttr
 //===----------------------------------------------------------------------===//
 

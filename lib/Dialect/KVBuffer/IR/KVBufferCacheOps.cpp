@@ -89,9 +89,8 @@ LogicalResult MakeCacheOp::verify() {
   auto data = cast<ShapedType>(getData().getType());
   SmallVector<int64_t> shape = sizesOf(layout.getLeadingDims());
   shape.append({layout.getHeads(), layout.getCacheDepth()});
-  if (!hasShape(data, shape) ||
-      data.getElementType() != layout.getElementType())
-    return emitOpError() << "expected data of " << layout.getElementType()
+  if (!hasShape(data, shape) || data.getElementType() != layout.getStoredType())
+    return emitOpError() << "expected data of " << layout.getStoredType()
                          << " and shape " << shapeText(shape) << " for "
                          << getCache().getType() << ", got " << data;
   if (!hasContiguousRows(data))
@@ -172,9 +171,22 @@ template <typename Op> static LogicalResult verifyAlignment(Op op) {
   return success();
 }
 
+/// Lanes do not read or write single elements of packed rows.
+static LogicalResult refusePacked(Operation *op, CacheLayout layout) {
+  auto cache = dyn_cast<CacheType>(layout);
+  if (!cache || !cache.getRow())
+    return success();
+  return op->emitOpError() << "is of a cache with packed rows, which only "
+                              "kvbuffer.attention reads; expected one of "
+                              "elements, got "
+                           << Type(cache);
+}
+
 /// A vector of a static number of elements, which one head has.
 static LogicalResult verifyWidth(Operation *op, Type vector,
                                  CacheLayout layout) {
+  if (failed(refusePacked(op, layout)))
+    return failure();
   auto type = cast<VectorType>(vector);
   if (type.isScalable())
     return op->emitOpError()
@@ -262,6 +274,8 @@ LogicalResult StoreScaleOp::verify() {
 /// A view of a tile: rows at a stride of the cache's, elements side by side.
 static LogicalResult verifyTileView(Operation *op, Type type, Type element,
                                     int64_t mostCols, CacheLayout layout) {
+  if (failed(refusePacked(op, layout)))
+    return failure();
   auto view = cast<MemRefType>(type);
   SmallVector<int64_t> strides;
   int64_t offset = 0;
@@ -328,6 +342,8 @@ static LogicalResult verifyAppend(Operation *op, StringRef name, Value tokens,
            << " to be a cache, or a tensor [batch, rows, heads, head_size] of "
               "floats with static heads and head_size, got "
            << cache.getType();
+  if (failed(refusePacked(op, layout)))
+    return failure();
   int64_t rank = isRagged ? 3 : 4;
   if (type.getRank() != rank)
     return op->emitOpError()

@@ -40,7 +40,7 @@ CacheType kvbuf::denseCacheOf(Type type) {
                         tensor.getElementType(), tensor.getDimSize(2), headSize,
                         /*pageSize=*/0, /*cacheDepth=*/headSize,
                         /*headDimOffset=*/0, /*scaleType=*/Type(),
-                        /*granularity=*/0);
+                        /*granularity=*/0, /*row=*/RowAttr());
 }
 
 CacheLayout kvbuf::cacheLayoutOf(Type type) {
@@ -241,6 +241,9 @@ LogicalResult AttentionOp::verify() {
                 "be multiples of 8 elements (16 bytes), got "
              << cache.getCacheDepth() << " and " << cache.getHeadDimOffset()
              << " of " << name;
+  if ((k.getRow() || v.getRow()) && !isLatent())
+    return emitOpError() << "has packed rows; expected one cache that is k and "
+                            "v (latent attention)";
   if (getLse()) {
     auto lse = cast<ShapedType>(getLse().getType());
     if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)

@@ -251,6 +251,7 @@ Type CacheType::parse(AsmParser &parser) {
     return {};
   std::optional<int64_t> pageSize, cacheDepth, headDimOffset, granularity;
   Type scaleType;
+  RowAttr row;
   while (succeeded(parser.parseOptionalComma())) {
     loc = parser.getCurrentLocation();
     if (parser.parseKeyword(&keyword))
@@ -262,17 +263,25 @@ Type CacheType::parse(AsmParser &parser) {
             .Case("head_dim_offset", &headDimOffset)
             .Case("granularity", &granularity)
             .Default(nullptr);
-    bool isScale = keyword == "scale";
-    if ((!value && !isScale) || (value && *value) || (isScale && scaleType)) {
+    bool isScale = keyword == "scale", isRow = keyword == "row";
+    if ((!value && !isScale && !isRow) || (value && *value) ||
+        (isScale && scaleType) || (isRow && row)) {
       parser.emitError(loc)
-          << (value || isScale ? "repeated" : "unknown") << " parameter '"
-          << keyword
-          << "', expected page_size, cache_depth, head_dim_offset, scale or "
-             "granularity, each at most once";
+          << (value || isScale || isRow ? "repeated" : "unknown")
+          << " parameter '" << keyword
+          << "', expected page_size, cache_depth, head_dim_offset, scale, "
+             "granularity or row, each at most once";
       return {};
     }
     if (parser.parseEqual())
       return {};
+    if (isRow) {
+      FailureOr<RowAttr> parsed = FieldParser<RowAttr>::parse(parser);
+      if (failed(parsed))
+        return {};
+      row = *parsed;
+      continue;
+    }
     if (isScale) {
       if (parser.parseType(scaleType))
         return {};
@@ -307,8 +316,10 @@ Type CacheType::parse(AsmParser &parser) {
     return {};
   return parser.getChecked<CacheType>(
       parser.getContext(), *kind, elementType, heads, headSize,
-      pageSize.value_or(0), cacheDepth.value_or(headSize),
-      headDimOffset.value_or(0), scaleType, granularity.value_or(kPerTensor));
+      pageSize.value_or(0),
+      cacheDepth.value_or(row ? row.getReach() : headSize),
+      headDimOffset.value_or(0), scaleType, granularity.value_or(kPerTensor),
+      row);
 }
 
 void CacheType::print(AsmPrinter &printer) const {
@@ -316,7 +327,7 @@ void CacheType::print(AsmPrinter &printer) const {
           << ", heads = " << getHeads() << ", head_size = " << getHeadSize();
   if (getPageSize())
     printer << ", page_size = " << getPageSize();
-  if (getCacheDepth() != getHeadSize())
+  if (getCacheDepth() != (getRow() ? getRow().getReach() : getHeadSize()))
     printer << ", cache_depth = " << getCacheDepth();
   if (getHeadDimOffset())
     printer << ", head_dim_offset = " << getHeadDimOffset();
@@ -329,14 +340,36 @@ void CacheType::print(AsmPrinter &printer) const {
     else
       printer << getGranularity();
   }
+  if (getRow()) {
+    printer << ", row = ";
+    printer.printStrippedAttrOrType(getRow());
+  }
   printer << '>';
+}
+
+/// Checks a cache whose rows are packed.
+static LogicalResult verifyPacked(function_ref<InFlightDiagnostic()> emitError,
+                                  Type elementType, int64_t headSize,
+                                  int64_t cacheDepth, int64_t headDimOffset,
+                                  Type scaleType, RowAttr row) {
+  if (!isa<BFloat16Type, Float16Type>(elementType))
+    return emitError() << "packed rows are widened to bf16 or f16, got "
+                       << elementType;
+  if (row.getElements() != headSize)
+    return emitError() << "expected a row whose parts have head_size = "
+                       << headSize << " elements, got " << row.getElements();
+  if (cacheDepth != row.getReach() || headDimOffset || scaleType)
+    return emitError() << "a row says where its bytes and scales are; expected "
+                          "no cache_depth, head_dim_offset and scale besides";
+  return success();
 }
 
 LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                                 CacheKind kind, Type elementType, int64_t heads,
                                 int64_t headSize, int64_t pageSize,
                                 int64_t cacheDepth, int64_t headDimOffset,
-                                Type scaleType, int64_t granularity) {
+                                Type scaleType, int64_t granularity,
+                                RowAttr row) {
   if (heads <= 0 || headSize <= 0)
     return emitError() << "a cache needs at least one head and one element per "
                           "head, got heads = "
@@ -349,6 +382,9 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (kind != CacheKind::Paged && pageSize != 0)
     return emitError() << "page_size belongs to paged caches, not to "
                        << stringifyCacheKind(kind) << " ones";
+  if (row)
+    return verifyPacked(emitError, elementType, headSize, cacheDepth,
+                        headDimOffset, scaleType, row);
   if (headDimOffset < 0 || headDimOffset > cacheDepth - headSize)
     return emitError() << "columns " << headDimOffset << " to "
                        << headDimOffset + headSize

@@ -103,7 +103,7 @@ KernelCache kvbuf::tensorsOf(gpu::GPUFuncOp kernel, unsigned argument,
   };
   KernelCache cache;
   cache.data.name = name;
-  cache.data.element = layout.getElementType();
+  cache.data.element = layout.getStoredType();
   add(cache.data, layout.getLeadingDims());
   addNumber(cache.data, layout.getHeads());
   addNumber(cache.data, layout.getCacheDepth());

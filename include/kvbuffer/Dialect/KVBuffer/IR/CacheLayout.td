@@ -25,8 +25,12 @@ def KVBuffer_CacheLayout : TypeInterface<"CacheLayout"> {
     they read from tables, lengths and offsets nobody has checked.
   }];
   let methods = [
-    InterfaceMethod<"The type of the elements as they are stored.",
+    InterfaceMethod<"The type of the elements that are read and written.",
       "::mlir::Type", "getElementType">,
+    InterfaceMethod<[{The type of the elements of the data in memory, where another
+      one: of bytes that elements are packed into.}],
+      "::mlir::Type", "getStoredType", (ins), [{}],
+      [{ return $_type.getElementType(); }]>,
     InterfaceMethod<"KV heads.", "int64_t", "getHeads">,
     InterfaceMethod<"Elements of a head.", "int64_t", "getHeadSize">,
     InterfaceMethod<"Elements of a row's head in memory.",

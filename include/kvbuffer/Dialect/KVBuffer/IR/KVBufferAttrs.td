@@ -199,6 +199,69 @@ def KVBuffer_BlockMaskAttr : KVBuffer_Attr<"BlockMask", "block_mask"> {
   let genVerifyDecl = 1;
 }
 
+def KVBuffer_RowPartAttr : KVBuffer_Attr<"RowPart", "row_part"> {
+  let summary = "Neighbouring elements of one type in a packed row";
+  let description = [{
+    `count` elements of type `element`, from byte `at` of the row on. With `scale`
+    each `granularity` of them stand for themselves times a number of that type
+    (f32, bf16, f16, or f8E8M0FNU, a power of two), the first of which is at byte
+    `scale_at`. Bytes are those of the row, and after them those of its tail.
+
+    Examples:
+
+    ```mlir
+    #kvbuffer.row_part<count = 64, element = bf16, at = 528>
+    #kvbuffer.row_part<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$count, "::mlir::Type":$element, "int64_t":$at,
+    OptionalParameter<"::mlir::Type">:$scale,
+    DefaultValuedParameter<"int64_t", "0">:$granularity,
+    DefaultValuedParameter<"int64_t", "0">:$scale_at);
+  let assemblyFormat = [{
+    `<` struct($count, $element, $at, $scale, $granularity, $scale_at) `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def KVBuffer_RowAttr : KVBuffer_Attr<"Row", "row"> {
+  let summary = "How the elements of a token's head are packed into bytes";
+  let description = [{
+    `bytes` in which the `parts` lie, in the order of the head's elements. With
+    `tail` a row has so many bytes more, which lie apart: in each `stride` bytes
+    from the tensor's begin on, `rows` rows lie side by side, and then their tails
+    do.
+
+    Examples:
+
+    ```mlir
+    #kvbuffer.row<bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>
+    #kvbuffer.row<bytes = 576, parts = [<count = 448, element = f8E4M3FN, at = 0, scale = f8E8M0FNU, granularity = 64, scale_at = 576>, <count = 64, element = bf16, at = 448>], tail = 8, rows = 64, stride = 37440>
+    ```
+  }];
+  let parameters = (ins
+    "int64_t":$bytes, ArrayRefParameter<"::kvbuf::RowPartAttr">:$parts,
+    DefaultValuedParameter<"int64_t", "0">:$tail,
+    DefaultValuedParameter<"int64_t", "0">:$tail_rows,
+    DefaultValuedParameter<"int64_t", "0">:$tail_stride);
+  let assemblyFormat = [{
+    `<` `bytes` `=` $bytes `,` `parts` `=` `[` $parts `]`
+    (`,` `tail` `=` $tail^ `,` `rows` `=` $tail_rows `,` `stride` `=` $tail_stride)?
+    `>`
+  }];
+  let extraClassDeclaration = [{
+    /// Elements of a head.
+    int64_t getElements() const;
+    /// Bytes from a row's first one to the last that belongs to it, wherever in
+    /// its block it is.
+    int64_t getReach() const;
+    /// The type of the elements of the tensor, each of a byte.
+    ::mlir::Type getStoredType() const;
+  }];
+  let genVerifyDecl = 1;
+}
+
 def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
   let summary = "How a kernel is built";
   let description = [{

@@ -45,6 +45,11 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache", [KVBuffer_CacheLayout]>
     | `head` | [heads] |
     | a number g | as the data, with ceil(head_size / g) columns: one for each g elements of a token's head |
 
+    With `row` a head is packed into bytes: parts of several types, with scales in
+    the row or behind its page (`#kvbuffer.row`). The data's last dimension counts
+    bytes then, and its elements are of the type of the first part, of 8 bits; the
+    element type is what elements are widened to, each times its scale.
+
     Strides are free, so that pages may have their heads outside of their tokens,
     and the keys and values of a page may lie in one tensor: a cache is a view of
     it.
@@ -56,6 +61,7 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache", [KVBuffer_CacheLayout]>
     !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, cache_depth = 576, head_dim_offset = 512>
     !kvbuffer.cache<paged, f8E4M3FN, heads = 8, head_size = 128, page_size = 16, scale = f32, granularity = 32>
     !kvbuffer.cache<dense, f8E5M2, heads = 8, head_size = 128, scale = f32, granularity = head>
+    !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
     ```
   }];
   let parameters = (ins
@@ -67,11 +73,15 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache", [KVBuffer_CacheLayout]>
     "int64_t":$cacheDepth,
     DefaultValuedParameter<"int64_t", "0">:$headDimOffset,
     OptionalParameter<"::mlir::Type">:$scaleType,
-    DefaultValuedParameter<"int64_t", "0">:$granularity);
+    DefaultValuedParameter<"int64_t", "0">:$granularity,
+    OptionalParameter<"::kvbuf::RowAttr">:$row);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     // CacheLayout, besides the parameters.
+    ::mlir::Type getStoredType() const {
+      return getRow() ? getRow().getStoredType() : getElementType();
+    }
     ::llvm::SmallVector<CacheDim> getLeadingDims() const;
     ::llvm::SmallVector<CacheTensor> getIndexTensors() const;
     CacheRows getRows() const;
@@ -86,6 +96,11 @@ def KVBuffer_CacheType : KVBuffer_Type<"Cache", "cache", [KVBuffer_CacheLayout]>
                          const CacheParts &parts, ::mlir::Value batch,
                          ::mlir::Value token, bool checked) const;
 
+    /// Columns of the tiles that programs load: a row of the data, or, packed,
+    /// its elements.
+    int64_t getTileCols() const {
+      return getRow() ? getHeadSize() : getCacheDepth();
+    }
     /// Whether rows are found through a table of blocks.
     bool hasTable() const {
       return getKind() == CacheKind::Continuous || getKind() == CacheKind::Paged;

@@ -1,0 +1,279 @@
+//===- MachineHopperPacked.cpp - Packed rows into rings on sm_90a ---------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// One warp fills a slot with columns of rows that are packed. Bytes are copied
+/// into the slot's second half, which needs no registers for what is on its
+/// way, and widened from there in place: of the rows of a step all bytes are
+/// read before any element is written. What is stored as it is multiplied is
+/// copied to where it belongs.
+///
+//===----------------------------------------------------------------------===//
+
+#include "KVBufferToGPU/PackedRows.h"
+#include "MachineHopper.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace kvbuf;
+using namespace kvbuf::hopper;
+
+namespace {
+/// Lanes of a row, each with 16 bytes of a block of 128; rows of a step, and
+/// those that the lanes of a warp know one each of.
+constexpr int64_t kRowLanes = 8, kStepRows = 4, kBatchRows = 32;
+
+/// Fills a slot.
+struct PackedFill {
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  const TileValues &tile;
+  KVBufferAttr params;
+  RowAttr row;
+  /// The slot, and shared memory's address; i32.
+  Value slot, ldsAddress;
+  /// The part that all columns are of, and the first one's place in it.
+  RowPartAttr part;
+  int64_t first = 0;
+  /// The lane's place in its row, and the row in its step; i32.
+  Value place, group;
+
+  PackedFill(LaneLowering &lower, const TileValues &tile, KVBufferAttr params,
+             RowAttr row, Value slot, Value ldsAddress);
+  bool isWidened() const { return bool(part.getScale()); }
+  /// Pieces of 128 columns that are widened.
+  int64_t chunks() const { return params.getSmemCols() / 128; }
+
+  Value add(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
+  Value mul(Value x, int64_t y) {
+    return arith::MulIOp::create(b, x, lower.i32(y));
+  }
+  /// What lane `from` (i32) of the own group holds.
+  Value ask(Value word, Value from);
+  /// What a lane knows of a row that begins at `line`: the address of its
+  /// bytes in two halves, and the scale of each chunk.
+  Values known(Value line);
+  /// The row of a step, and the byte of the lane's place in it within a block.
+  Value rowOf(int64_t batch, Value step) {
+    return add(add(mul(step, kStepRows), group), lower.i32(batch * kBatchRows));
+  }
+  Value inBlock(Value row, Value vector);
+  void copy(int64_t batch, ArrayRef<Value> known);
+  /// The loop over a batch's steps.
+  scf::ForOp widen(int64_t batch, ArrayRef<Value> known);
+};
+} // namespace
+
+PackedFill::PackedFill(LaneLowering &lower, const TileValues &tile,
+                       KVBufferAttr params, RowAttr row, Value slot,
+                       Value ldsAddress)
+    : lower(lower), b(lower.b), tile(tile), params(params), row(row),
+      slot(slot), ldsAddress(ldsAddress) {
+  first = params.getHeadDimOffset();
+  for (RowPartAttr some : row.getParts()) {
+    part = some;
+    if (first < some.getCount())
+      break;
+    first -= some.getCount();
+  }
+  place = arith::AndIOp::create(b, lower.lane, lower.i32(kRowLanes - 1));
+  group = arith::ShRUIOp::create(b, lower.lane,
+                                 lower.i32(llvm::Log2_64(kRowLanes)));
+}
+
+Value PackedFill::ask(Value word, Value from) {
+  int64_t lanes = lower.target.waveSize, segment = lanes - kRowLanes;
+  return NVVM::ShflOp::create(
+      b, b.getI32Type(), lower.i32(-1), word, from,
+      lower.i32(segment << 8 | (lanes - 1)),
+      NVVM::ShflKindAttr::get(b.getContext(), NVVM::ShflKind::idx), UnitAttr());
+}
+
+Values PackedFill::known(Value line) {
+  Value source = lower.flat(tile.data);
+  int64_t width = part.getElement().getIntOrFloatBitWidth() / 8;
+  Type i32 = b.getI32Type(), i64 = b.getI64Type();
+  Value begin = arith::IndexCastOp::create(
+      b, i64, memref::ExtractAlignedPointerAsIndexOp::create(b, source));
+  Value byte = arith::IndexCastOp::create(b, i64, line);
+  Value at = arith::AddIOp::create(
+      b, arith::AddIOp::create(b, begin, byte).getResult(),
+      arith::ConstantIntOp::create(b, part.getAt() + first * width, 64)
+          .getResult());
+  Value high = arith::ShRUIOp::create(
+      b, at, arith::ConstantIntOp::create(b, 32, 64).getResult());
+  Values words{arith::TruncIOp::create(b, i32, at),
+               arith::TruncIOp::create(b, i32, high)};
+  if (!isWidened())
+    return words;
+  Type stored = cast<MemRefType>(source.getType()).getElementType();
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    int64_t number = (first + chunk * 128) / part.getGranularity();
+    Value loaded = vector::LoadOp::create(
+        b, VectorType::get({4}, stored), source,
+        ValueRange{add(line, lower.index(part.getScaleAt() + number * 4))},
+        /*nontemporal=*/false, llvm::Align(4));
+    auto bytes = VectorType::get({4}, b.getI8Type());
+    if (loaded.getType() != bytes)
+      loaded = arith::BitcastOp::create(b, bytes, loaded);
+    loaded = vector::BitCastOp::create(b, VectorType::get({1}, i32), loaded);
+    words.push_back(vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{0}));
+  }
+  return words;
+}
+
+Value PackedFill::inBlock(Value row, Value vector) {
+  Value swizzled = arith::XOrIOp::create(
+      b, vector,
+      arith::AndIOp::create(b, row, lower.i32(kSwizzleRows - 1)).getResult());
+  return add(mul(row, rowBytes(params)), mul(swizzled, kTensorAlignment));
+}
+
+void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
+  Type i64 = b.getI64Type();
+  auto wide = [&](Value word) -> Value {
+    return arith::ExtUIOp::create(b, i64, word);
+  };
+  auto pointerTo = [&](Value address, NVVM::NVVMMemorySpace space) -> Value {
+    return LLVM::IntToPtrOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), unsigned(space)),
+        address);
+  };
+  Value placeBytes = wide(mul(place, kTensorAlignment));
+  Value start = add(ldsAddress, slot);
+  for (int64_t step = 0; step < kBatchRows / kStepRows; ++step) {
+    Value row = rowOf(batch, lower.i32(step));
+    Value high = arith::ShLIOp::create(
+        b, wide(ask(known[1], lower.i32(step))),
+        arith::ConstantIntOp::create(b, 32, 64).getResult());
+    Value from =
+        arith::OrIOp::create(b, high, wide(ask(known[0], lower.i32(step))));
+    from = arith::AddIOp::create(b, from, placeBytes);
+    // Rows that are not there are zeros: copies of no bytes.
+    Value there =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, tile.hi);
+    if (!matchPattern(tile.lo, m_Zero()))
+      there = arith::AndIOp::create(
+          b, there,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, tile.lo)
+              .getResult());
+    Value bytes = arith::SelectOp::create(b, there, lower.i32(kTensorAlignment),
+                                          lower.i32(0));
+    Value to = add(start, inBlock(row, place));
+    int64_t blocks = isWidened() ? chunks() : params.getSmemCols() / 64;
+    for (int64_t block = 0; block < blocks; ++block) {
+      int64_t into = isWidened() ? blocks + block : block;
+      Value source = arith::AddIOp::create(
+          b, from,
+          arith::ConstantIntOp::create(b, block * rowBytes(params), 64)
+              .getResult());
+      NVVM::CpAsyncOp::create(
+          b,
+          pointerTo(wide(add(to, lower.i32(into * blockBytes(params)))),
+                    NVVM::NVVMMemorySpace::Shared),
+          pointerTo(source, NVVM::NVVMMemorySpace::Global), kTensorAlignment,
+          NVVM::LoadCacheModifierKind::CG, bytes);
+    }
+  }
+}
+
+scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
+  OpBuilder::InsertionGuard guard(b);
+  auto loop = scf::ForOp::create(
+      b, lower.i32(0), lower.i32(kBatchRows / kStepRows), lower.i32(1));
+  b.setInsertionPointToStart(loop.getBody());
+  Value step = loop.getInductionVar(), row = rowOf(batch, step);
+  constexpr int64_t piece = 16, half = piece / 2;
+  auto bytes = VectorType::get({piece}, b.getI8Type());
+  Value shared = lower.shared(b.getI8Type()),
+        wide = lower.shared(params.getElementType());
+  Value from = add(slot, inBlock(row, place));
+  Values pieces;
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    Value at = add(from, lower.i32((chunks() + chunk) * blockBytes(params)));
+    pieces.push_back(
+        vector::LoadOp::create(b, bytes, shared, ValueRange{lower.toIndex(at)},
+                               /*nontemporal=*/false, llvm::Align(piece)));
+  }
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  // A lane's 16 elements are two vectors of one of the chunk's two blocks.
+  Value block = arith::ShRUIOp::create(b, place, lower.i32(2));
+  Value vector = mul(arith::AndIOp::create(b, place, lower.i32(3)), 2);
+  Value to = add(slot, mul(block, blockBytes(params)));
+  auto f32 = VectorType::get({half}, b.getF32Type());
+  for (auto [chunk, data] : llvm::enumerate(pieces)) {
+    Value scale = arith::BitcastOp::create(b, b.getF32Type(),
+                                           ask(known[2 + chunk], step));
+    Value factors = vector::BroadcastOp::create(b, f32, scale);
+    for (int64_t which : {0, 1}) {
+      Value some =
+          vector::ShuffleOp::create(b, data, data,
+                                    llvm::to_vector(llvm::seq<int64_t>(
+                                        which * half, which * half + half)));
+      some = arith::BitcastOp::create(
+          b, VectorType::get({half}, part.getElement()), some);
+      Value x = arith::ExtFOp::create(b, f32, some);
+      x = arith::MulFOp::create(b, x, factors);
+      x = arith::TruncFOp::create(
+          b, VectorType::get({half}, params.getElementType()), x);
+      Value at = add(to, inBlock(row, add(vector, lower.i32(which))));
+      at = add(at, lower.i32(int64_t(chunk) * 2 * blockBytes(params)));
+      at = arith::ShRUIOp::create(b, at, lower.i32(1));
+      vector::StoreOp::create(b, x, wide, ValueRange{lower.toIndex(at)},
+                              /*nontemporal=*/false, llvm::Align(piece));
+    }
+  }
+  return loop;
+}
+
+void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
+                                const TileValues &tile, Value slot, Value full,
+                                Value empty, Value emptyParity) {
+  ImplicitLocOpBuilder &b = lower.b;
+  TileType type = op.getTile().getType();
+  KVBufferAttr params = op.getRing().getType().getParams();
+  PackedFill fill(lower, tile, params, packedRowOf(op.getTile()), slot,
+                  ldsAddress);
+  int64_t batches = params.getBN() / kBatchRows;
+  // Look-ups and scales are on their way while the warp waits for the slot.
+  SmallVector<Values> known;
+  for (int64_t batch = 0; batch < batches; ++batch) {
+    int64_t count = 2 + (fill.isWidened() ? fill.chunks() : 0);
+    known.push_back(ifAnyRow(lower, tile, count, [&]() -> Values {
+      Value row = nearestRow(lower, tile, fill.rowOf(batch, fill.place));
+      Value line;
+      if (tile.isPaged())
+        line = emitLineInPage(lower, type, tile, row,
+                              emitPageLookup(lower, type, tile, row));
+      else
+        line = arith::AddIOp::create(
+            b, tile.base,
+            arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride)
+                .getResult());
+      return fill.known(line);
+    }));
+  }
+  emitBarrierWait(lower, empty, emptyParity);
+  for (int64_t batch = 0; batch < batches; ++batch)
+    fill.copy(batch, known[batch]);
+  NVVM::CpAsyncCommitGroupOp::create(b);
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  for (int64_t batch = 0; fill.isWidened() && batch < batches; ++batch)
+    keepLoop(fill.widen(batch, known[batch]));
+  // Each lane makes its own writes visible; then all of them have.
+  fenceWrites(lower);
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  emitBarrierArrive(lower, full,
+                    arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                          lower.lane, lower.i32(0)));
+}
