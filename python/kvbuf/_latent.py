@@ -8,10 +8,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._attention import (attention, require_index, require_rank, require_shape,
-                         require_type)
+from ._attention import (Request, attention, few_rows, require_index,
+                         require_rank, require_shape, require_type, run,
+                         same_index_type)
 from ._flash import refuse
 from ._ops import of
+from ._packed import packed_rows, tokens_of
+from ._problem import Problem
 from ._torch_state import is_traced_by_jit
 
 
@@ -54,9 +57,14 @@ def flash_mla_with_kvcache(
     many entries at the front of a sequence's lists count. ``causal`` means nothing
     then, and is refused.
 
-    Caches of 8-bit rows with parts of 16 bits, and a second cache (``extra_``), are
-    refused."""
-    refuse("is_fp8_kvcache", bool(is_fp8_kvcache), False)
+    With ``is_fp8_kvcache`` the elements of k_cache are bytes, or e4m3, and its rows
+    are packed: of 656 bytes (512 e4m3, four float32 scales of 128 each, 64
+    bfloat16), of 584 (448 e4m3 and 64 bfloat16; behind all rows of a page, which
+    takes a multiple of 576 bytes, 8 bytes for each, the first 7 E8M0 scales of 64)
+    or of 528 (512 e4m3, 16 E8M0 scales of 32). Heads of q have 576, 512 and 512
+    elements then.
+
+    A second cache (``extra_``) is refused."""
     for name, value in (("extra_k_cache", extra_k_cache),
                         ("extra_indices_in_kvcache", extra_indices_in_kvcache),
                         ("extra_topk_length", extra_topk_length)):
@@ -70,11 +78,15 @@ def flash_mla_with_kvcache(
     if indices is not None:
         refuse("causal", bool(causal), False, why=" with indices")
         return _listed(ops, q, k_cache, indices, topk_length, head_dim_v,
-                       softmax_scale, attn_sink)
+                       softmax_scale, attn_sink, is_fp8_kvcache)
     if block_table is None or cache_seqlens is None:
         raise ValueError("block_table and cache_seqlens are needed without indices; "
                          "one of them is None")
     require_rank("block_table", block_table, 2, "(batch, pages)")
+    if is_fp8_kvcache:
+        data, row = packed_rows(q, k_cache)
+        return _packed(ops, q, data, row, block_table, cache_seqlens, head_dim_v,
+                       softmax_scale, causal, attn_sink)
     width = k_cache.shape[-1]
     if require_index("head_dim_v", head_dim_v, 1) > width:
         raise ValueError(f"head_dim_v is {head_dim_v}; expected at most {width}, "
@@ -97,7 +109,55 @@ def flash_mla_with_kvcache(
     return out, lse
 
 
-def _listed(ops, q, k_cache, indices, counts, values, scale, sink):
+def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink):
+    """(out, log-sum-exps) over rows that are packed, without plans of launches."""
+    if torch.compiler.is_compiling() or is_traced_by_jit():
+        raise NotImplementedError("is_fp8_kvcache is True while torch traces; "
+                                  "expected a call outside of what is compiled")
+    require_type(ops, "q", q, "f16", "bf16")
+    batch, rows, heads, width = q.shape
+    if width != row.elements:
+        raise ValueError(f"q has a head size of {width}, and rows of "
+                         f"{row.bytes_in_cache} bytes have {row.elements} "
+                         "elements; expected as many")
+    if require_index("head_dim_v", values, 1) > width or values % 8:
+        raise ValueError(f"head_dim_v is {values}; expected a multiple of 8 up to "
+                         f"{width}, the elements of a row")
+    if heads % data.shape[2]:
+        raise ValueError(f"q has {heads} heads, which are no multiple of the "
+                         f"{data.shape[2]} heads of k_cache")
+    require_shape("cache_seqlens", lengths, (batch,), "one a sequence")
+    require_shape("block_table", table, (batch, table.shape[1]),
+                  "a row a sequence")
+    index = same_index_type(ops, {"block_table": table, "cache_seqlens": lengths})
+    if sink is not None:
+        require_shape("attn_sink", sink, (heads,), "one a query head")
+        require_type(ops, "attn_sink", sink, "f32")
+    dtype, group = ops.dtype(q), heads // data.shape[2]
+    problem = Problem(
+        heads=heads, kv_heads=data.shape[2], head_size=width, dtype=dtype,
+        cache="paged", page_size=data.shape[1], index=index, causal=bool(causal),
+        scale=None if scale is None else float(scale), lse=True,
+        seq_q=few_rows(rows, group, latent=True),
+        v_head_size=values if values != width else 0,
+        o_dtype="f32" if sink is not None else "", latent=True, row=row.text)
+    request = Request(problem, {
+        "q": ops.rows_contiguous(q), "k": data, "k_table": table.contiguous(),
+        "k_lengths": lengths.contiguous()})
+    request.out = torch.empty(
+        (batch, rows, heads, values), device=q.device,
+        dtype=torch.float32 if sink is not None else q.dtype)
+    request.lse = torch.empty((batch, heads, rows), device=q.device,
+                              dtype=torch.float32)
+    request.empty = 0 in request.out.shape
+    out, lse = run(ops, request, q)
+    if sink is not None:
+        share = torch.sigmoid(lse - sink[:, None]).transpose(1, 2)
+        out = (out * share[..., None]).to(q.dtype)
+    return out, lse
+
+
+def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
     """Attention of each row of q to the keys of a list of its own: rows are then
     sequences of one row each, and keys pages of one."""
     batch, rows, heads, _ = q.shape
@@ -106,14 +166,8 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink):
                   "a list for each row of q")
     require_type(ops, "indices", indices, "i32", "i64")
     pages, size = k_cache.shape[:2]
-    if pages > 1 and k_cache.stride(0) != size * k_cache.stride(1):
-        raise NotImplementedError(
-            f"indices are given, and k_cache has {k_cache.stride(0)} elements from "
-            f"page to page; expected {size} rows of {k_cache.stride(1)}, one after "
-            "the other")
-    tokens = k_cache.as_strided(
-        (pages * size, 1, *k_cache.shape[2:]),
-        (k_cache.stride(1), k_cache.stride(1), *k_cache.stride()[2:]))
+    data, row = packed_rows(q, k_cache) if packed else (k_cache, None)
+    tokens, step = tokens_of(data)
     there = (indices >= 0) & (indices < pages * size)
     if counts is not None:
         require_shape("topk_length", counts, (batch,), "one a sequence")
@@ -121,12 +175,20 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink):
         places = torch.arange(indices.shape[2], device=indices.device)
         there &= places < counts[:, None, None]
     # Those that are no keys come last, where nothing looks at them.
-    table = torch.where(there, indices, -1).sort(-1, descending=True).values
-    lengths = there.sum(-1, dtype=indices.dtype)
-    out, lse = flash_mla_with_kvcache(
-        q.reshape(batch * rows, 1, heads, q.shape[-1]), tokens,
-        table.reshape(batch * rows, -1), lengths.reshape(-1), values,
-        softmax_scale=scale, attn_sink=sink)
+    places_of = indices
+    if step != size:
+        pages_of = torch.div(indices, size, rounding_mode="floor")
+        places_of = pages_of * step + (indices - pages_of * size)
+    table = torch.where(there, places_of, -1).sort(-1, descending=True).values
+    table = table.reshape(batch * rows, -1)
+    lengths = there.sum(-1, dtype=indices.dtype).reshape(-1)
+    apart = q.reshape(batch * rows, 1, heads, q.shape[-1])
+    if packed:
+        out, lse = _packed(ops, apart, tokens, row, table, lengths, values, scale,
+                           False, sink)
+    else:
+        out, lse = flash_mla_with_kvcache(apart, tokens, table, lengths, values,
+                                          softmax_scale=scale, attn_sink=sink)
     return (out.reshape(batch, rows, heads, values),
             lse.reshape(batch, rows, heads).transpose(1, 2))
 

@@ -66,7 +66,8 @@ class Problem:
     that are partly seen, and there are no others. Goes with none of seq_q and latent.
 
     ``latent``: V is the first ``v_head_size`` columns of K's rows, and no tensor of
-    its own; what is said of ``k_dtype`` and ``k_scale`` holds of both.
+    its own; what is said of ``k_dtype`` and ``k_scale`` holds of both. ``row``: the
+    text of a `#kvbuffer.row`, where its rows are packed into bytes.
     """
 
     heads: int
@@ -105,6 +106,7 @@ class Problem:
     captures: str = ""
     block_mask: str = ""
     latent: bool = False
+    row: str = ""
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16", *_FLOAT8), "query": ("dense", "ragged"),
@@ -156,6 +158,8 @@ class Problem:
             raise ValueError("latent goes with a v_head_size of at most "
                              f"head_size, {self.head_size}, and with none of "
                              "v_dtype, v_scale and append")
+        if self.row and (not self.latent or self.k_dtype):
+            raise ValueError("row goes with latent, and with no k_dtype")
         if self.append and (not self.seq_q or not self.has_lengths
                             or self.lengths != "cached"):
             raise ValueError("append goes with seq_q, and with a continuous or "
@@ -212,7 +216,8 @@ class Problem:
             of = getattr(self, f"{name}_scale")
             caches[name] = _module_text.cache_type(
                 self.cache, _FLOAT8.get(getattr(self, f"{name}_dtype"), self.dtype),
-                self.kv_heads, size, self.page_size, size if of == "token" else of)
+                self.kv_heads, size, self.page_size, size if of == "token" else of,
+                row=f"<{self.row}>" if self.row else "")
         lse = (f"memref<{self.heads}x?xf32>" if ragged
                else f"memref<?x{self.heads}x?xf32>")
         blocks = ""

@@ -2,12 +2,14 @@
 # FlashMLA and flash-attn 3.
 # REQUIRES: torch
 # RUN: env KVBUF_LIB_DIR=%lib %python %s
+import dataclasses
 import unittest
+import unittest.mock
 
 import torch
 
 import kvbuf
-from kvbuf import _attention
+from kvbuf import _attention, _packed
 from kvbuf.torch import (flash_attn_with_kvcache, flash_mla_with_kvcache,
                          get_mla_metadata)
 
@@ -41,6 +43,40 @@ def tensors(tokens=1, width=576, heads=HEADS):
     rows = torch.randn(6, PAGE, 1, width, dtype=torch.bfloat16)
     table = torch.tensor([[4, 1, 5], [2, 0, 3]], dtype=torch.int32)
     return q, rows, table, torch.tensor([130, 70], dtype=torch.int32)
+
+
+def packed(rows, size):
+    """(bytes of a cache, their exact values in float64) of rows [pages, page size, 1,
+    elements], in an engine's format."""
+    pages, page, _, width = rows.shape
+    narrow, group = {656: (512, 128), 584: (448, 64), 528: (512, 32)}[size]
+    x = rows[..., 0, :narrow].float().unflatten(-1, (-1, group))
+    scales = x.abs().amax(-1) / 448
+    if size != 656:
+        scales = scales.log2().ceil().exp2()
+    codes = (x / scales[..., None]).to(torch.float8_e4m3fn)
+    values = torch.cat(((codes.double() * scales.double()[..., None]).flatten(2),
+                        rows[..., 0, narrow:].double()), -1)
+    # A page has room for more than its rows, as FlashMLA's tests have it.
+    own = {656: (page + 1) * 656, 584: (page + 1) * 576, 528: page * 528}[size]
+    memory = torch.full((pages, own), 0x7f, dtype=torch.uint8)
+    step = 576 if size == 584 else size
+    lines = memory[:, :page * step].view(pages, page, step)
+    lines[..., :narrow] = codes.flatten(2).view(torch.uint8)
+    if size == 656:
+        lines[..., 512:528] = scales.view(torch.uint8)
+    else:
+        powers = (scales.log2() + 127).to(torch.uint8)
+        if size == 528:
+            lines[..., 512:] = powers
+        else:
+            memory[:, page * 576:page * 584].view(pages, page, 8)[..., :7] = powers
+    if narrow < width:
+        begin = 528 if size == 656 else 448
+        lines[..., begin:begin + 128] = rows[..., 0, narrow:].contiguous().view(
+            torch.uint8)
+    cache = memory.as_strided((pages, page, 1, size), (own, size, size, 1))
+    return cache, values[:, :, None]
 
 
 class Latent(unittest.TestCase):
@@ -148,6 +184,9 @@ class Latent(unittest.TestCase):
         # Two rows a sequence, each with keys of its own, in any order; one list has
         # no key, one the same key twice, one places that the cache does not have.
         q, rows, _, _ = tensors(tokens=2)
+        # Pages have rows of others between them.
+        rows = torch.stack((rows, torch.full_like(rows, torch.nan)), 1).flatten(
+            0, 1)[::2]
         lists = torch.full((2, 2, 70), -1, dtype=torch.int32)
         lists[0, 0] = torch.randperm(6 * PAGE)[:70]
         lists[0, 1, 3:9] = torch.tensor([5, 200, 5, 6 * PAGE, 2**31 - 1, 7])
@@ -169,12 +208,102 @@ class Latent(unittest.TestCase):
                 torch.testing.assert_close(lse[b, :, i].double(), sums[0, :, 0],
                                            atol=1e-4, rtol=1e-4)
 
+    def test_packed_rows(self):
+        for size, width in (656, 576), (584, 512), (528, 512):
+            q, rows, table, lengths = tensors(width=width)
+            cache, values = packed(rows, size)
+            # Whichever name the bytes have.
+            if size == 584:
+                cache = cache.view(torch.float8_e4m3fn)
+            o, lse = flash_mla_with_kvcache(q, cache, table, lengths, 512,
+                                            is_fp8_kvcache=True)
+            expected, sums = reference(q, values, table, lengths, 512)
+            self.close(o, expected)
+            torch.testing.assert_close(lse.double(), sums, atol=3e-3, rtol=1e-3)
+
+    def test_packed_lists(self):
+        for size, width in (656, 576), (584, 512):
+            q, rows, _, _ = tensors(tokens=2, width=width)
+            cache, values = packed(rows, size)
+            lists = torch.full((2, 2, 70), -1, dtype=torch.int32)
+            for b in range(2):
+                lists[b, 0] = torch.randperm(6 * PAGE)[:70]
+            lists[0, 1, 3:9] = torch.tensor([5, 200, 5, 6 * PAGE, 2**31 - 1, 7])
+            counts = torch.tensor([70, 40], dtype=torch.int32)
+            sink = torch.linspace(-2, 9, HEADS)
+            o, lse = flash_mla_with_kvcache(
+                q, cache, None, None, 512, indices=lists, topk_length=counts,
+                is_fp8_kvcache=True, attn_sink=sink)
+            keys = values.flatten(0, 1)[:, 0]
+            for b, i in (0, 0), (0, 1), (1, 0), (1, 1):
+                seen = [n for n in lists[b, i, :counts[b]].tolist()
+                        if 0 <= n < 6 * PAGE]
+                expected, sums = reference(
+                    q[b:b + 1, i:i + 1], keys[seen].view(1, -1, 1, width),
+                    torch.zeros(1, 1), torch.tensor([len(seen)]), 512)
+                share = sums.exp() / (sums.exp() + sink.double().exp()[:, None])
+                self.close(o[b:b + 1, i:i + 1],
+                           expected * share.transpose(1, 2)[..., None])
+            # The rows of another query would have been seen.
+            other, _ = reference(
+                q[1:, :1], keys[lists[0, 0].tolist()].view(1, -1, 1, width),
+                torch.zeros(1, 1), torch.tensor([70]), 512)
+            self.assertGreater((o[1, 0].double() - other[0, 0]).abs().max(), 0.1)
+
+    def test_packed_faults(self):
+        # What the comparison has to tell apart: scales applied twice, or not, and
+        # the other e4m3.
+        q, rows, table, lengths = tensors()
+        cache, values = packed(rows * 3, 656)
+        given = {"is_fp8_kvcache": True}
+        expected, _ = reference(q, values, table, lengths, 512)
+
+        def differs(o):
+            return (o.double() - expected).abs().max() > 0.1
+
+        self.assertFalse(differs(flash_mla_with_kvcache(
+            q, cache, table, lengths, 512, **given)[0]))
+        known = _packed._ROWS[656]
+        for change in (lambda text: text.replace("f8E4M3FN", "f8E4M3FNUZ"),
+                       lambda text: text.replace(
+                           ", scale = f32, granularity = 128, scale_at = 512", ""),
+                       lambda text: text.replace("scale_at = 512",
+                                                 "scale_at = 516")):
+            wrong = dataclasses.replace(known, text=change(known.text))
+            self.assertNotEqual(wrong, known)
+            with unittest.mock.patch.dict(_packed._ROWS, {656: wrong}):
+                try:
+                    o = flash_mla_with_kvcache(q, cache, table, lengths, 512,
+                                               **given)[0]
+                except kvbuf.Error as error:  # bytes that are taken twice
+                    self.assertIn("taken twice", str(error))
+                    continue
+            self.assertTrue(differs(o))
+        twice = cache.clone()
+        scales = twice[..., 512:528].view(torch.float32)
+        scales *= scales.clone()
+        self.assertTrue(differs(flash_mla_with_kvcache(
+            q, twice, table, lengths, 512, **given)[0]))
+
     def test_refusals(self):
         q, rows, table, lengths = tensors()
         cases = (
-            (NotImplementedError, "is_fp8_kvcache is True; kvbuf has no kernel",
+            (ValueError, "k_cache has type torch.bfloat16; expected bytes",
              lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
                                             is_fp8_kvcache=True)),
+            (NotImplementedError, "k_cache has rows of 640 bytes; expected 528, 584, "
+             "656",
+             lambda: flash_mla_with_kvcache(
+                 q, torch.zeros(6, PAGE, 1, 640, dtype=torch.uint8), table,
+                 lengths, 512, is_fp8_kvcache=True)),
+            (NotImplementedError, "expected one head, pages of a multiple of 576",
+             lambda: flash_mla_with_kvcache(
+                 q[..., :512], torch.zeros(6, PAGE, 1, 584, dtype=torch.uint8),
+                 table, lengths, 512, is_fp8_kvcache=True)),
+            (ValueError, "q has a head size of 576, and rows of 528 bytes have 512",
+             lambda: flash_mla_with_kvcache(
+                 q, torch.zeros(6, PAGE, 1, 528, dtype=torch.uint8), table,
+                 lengths, 512, is_fp8_kvcache=True)),
             (NotImplementedError, "extra_k_cache is of shape",
              lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
                                             indices=table[:, None],
@@ -183,9 +312,10 @@ class Latent(unittest.TestCase):
              "indices",
              lambda: flash_mla_with_kvcache(q, rows, None, None, 512, causal=True,
                                             indices=table[:, None])),
-            (NotImplementedError, "from page to page; expected 64 rows of 576",
-             lambda: flash_mla_with_kvcache(q, rows[::2], None, None, 512,
-                                            indices=table[:, None])),
+            (NotImplementedError, "from page to page; expected a multiple of 576",
+             lambda: flash_mla_with_kvcache(
+                 q, rows.as_strided((2, 64, 1, 576), (64 * 584, 576, 576, 1)), None,
+                 None, 512, indices=table[:, None])),
             (ValueError, "topk_length is given without indices",
              lambda: flash_mla_with_kvcache(q, rows, table, lengths, 512,
                                             topk_length=lengths)),
