@@ -27,6 +27,13 @@ RowAttr kvbuf::packedRowOf(Value tile) {
   return cache ? cache.getRow() : RowAttr();
 }
 
+Value kvbuf::widenElements(ImplicitLocOpBuilder &b, Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  if (type.getElementTypeBitWidth() == 8)
+    vector = arith::ExtFOp::create(b, type.clone(b.getF16Type()), vector);
+  return arith::ExtFOp::create(b, type.clone(b.getF32Type()), vector);
+}
+
 namespace {
 /// Columns of a slot that come from one part of a row, or from none: zeros.
 struct Segment {
@@ -228,7 +235,7 @@ void PackedLoad::emitVector(const Segment &segment, Value number) {
     if (part.getElement() == params.getElementType() && !part.getScale())
       return x;
     auto f32 = VectorType::get({kElements}, b.getF32Type());
-    x = arith::ExtFOp::create(b, f32, x);
+    x = widenElements(b, x);
     if (part.getScale()) {
       Value group =
           arith::DivUIOp::create(b, inPart, lower.i32(part.getGranularity()));

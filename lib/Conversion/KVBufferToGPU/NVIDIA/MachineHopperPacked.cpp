@@ -198,20 +198,20 @@ scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
   Value shared = lower.shared(b.getI8Type()),
         wide = lower.shared(params.getElementType());
   Value from = add(slot, inBlock(row, place));
-  Values pieces;
-  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    Value at = add(from, lower.i32((chunks() + chunk) * blockBytes(params)));
-    pieces.push_back(
-        vector::LoadOp::create(b, bytes, shared, ValueRange{lower.toIndex(at)},
-                               /*nontemporal=*/false, llvm::Align(piece)));
-  }
-  NVVM::SyncWarpOp::create(b, lower.i32(-1));
   // A lane's 16 elements are two vectors of one of the chunk's two blocks.
   Value block = arith::ShRUIOp::create(b, place, lower.i32(2));
   Value vector = mul(arith::AndIOp::create(b, place, lower.i32(3)), 2);
   Value to = add(slot, mul(block, blockBytes(params)));
   auto f32 = VectorType::get({half}, b.getF32Type());
-  for (auto [chunk, data] : llvm::enumerate(pieces)) {
+  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+    // Its bytes, and those of chunks after it, lie behind where its elements
+    // go, but for the last one's, which lie there: all lanes have read theirs.
+    Value data = vector::LoadOp::create(
+        b, bytes, shared,
+        ValueRange{lower.toIndex(
+            add(from, lower.i32((chunks() + chunk) * blockBytes(params))))},
+        /*nontemporal=*/false, llvm::Align(piece));
+    NVVM::SyncWarpOp::create(b, lower.i32(-1));
     Value scale = arith::BitcastOp::create(b, b.getF32Type(),
                                            ask(known[2 + chunk], step));
     Value factors = vector::BroadcastOp::create(b, f32, scale);
@@ -222,12 +222,12 @@ scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
                                         which * half, which * half + half)));
       some = arith::BitcastOp::create(
           b, VectorType::get({half}, part.getElement()), some);
-      Value x = arith::ExtFOp::create(b, f32, some);
+      Value x = widenElements(b, some);
       x = arith::MulFOp::create(b, x, factors);
       x = arith::TruncFOp::create(
           b, VectorType::get({half}, params.getElementType()), x);
       Value at = add(to, inBlock(row, add(vector, lower.i32(which))));
-      at = add(at, lower.i32(int64_t(chunk) * 2 * blockBytes(params)));
+      at = add(at, lower.i32(chunk * 2 * blockBytes(params)));
       at = arith::ShRUIOp::create(b, at, lower.i32(1));
       vector::StoreOp::create(b, x, wide, ValueRange{lower.toIndex(at)},
                               /*nontemporal=*/false, llvm::Align(piece));
