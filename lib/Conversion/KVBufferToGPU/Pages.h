@@ -69,6 +69,15 @@ inline bool startsAtMultiple(mlir::Value tile, int64_t rows) {
   });
 }
 
+/// Whether the rows of a tile, wherever it comes from, are those of several
+/// heads (`group` of `kvbuffer.dram_tile`), which are no rows of a box.
+inline bool isInGroups(mlir::Value tile) {
+  return llvm::any_of(fragmentSources(tile), [](mlir::Value source) {
+    auto made = source.getDefiningOp<DramTileOp>();
+    return made && int64_t(made.getGroup()) > 1;
+  });
+}
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_PAGES_H

@@ -202,7 +202,7 @@ void RowCopies::copy(Value slot, int64_t first, int64_t count,
 
 int64_t BoxMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   if (boxRows(lower, op) || hasPlaces(op.getTile()) ||
-      packedRowOf(op.getTile()))
+      packedRowOf(op.getTile()) || isInGroups(op.getTile()))
     return 1;
   // One warp takes too long for a tile of 128 rows of 256 bytes (H200,
   // docs/tuning.md).
@@ -219,6 +219,7 @@ std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   // Boxes of an odd number of rows, and of single rows, begin at any row.
   if (!lower.target.boxesPages(page) || boxRows(lower, op) ||
       hasPlaces(op.getTile()) || packedRowOf(op.getTile()) ||
+      isInGroups(op.getTile()) ||
       rowBytes(op.getRing().getType().getParams()) % kBoxAlignment)
     return std::nullopt;
   int64_t rows = op.getRing().getType().getParams().getBN();

@@ -94,7 +94,7 @@ int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
       op.getRing().getType().getParams().getBN() / clusterParts(lower, op).rows;
   int64_t page = op.getTile().getType().getPageSize();
   // No table says where boxes are.
-  if (page && hasPlaces(op.getTile()))
+  if (page && (hasPlaces(op.getTile()) || isInGroups(op.getTile())))
     return 0;
   if (page) {
     int64_t common = std::gcd(rows, page);
@@ -532,16 +532,18 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError()
            << "shares rows, each of which the type of their cache finds, among "
               "the blocks of a cluster; expected a ring without shared";
-  if (tile.isPaged() && !tile.table && !tile.places)
-    return op.emitOpError() << "loads rows in groups of " << type.getPageSize()
-                            << "; expected a tile without group";
-  if (tile.isPaged() && at.colsBehind)
+  bool inGroups = tile.isPaged() && !tile.table && !tile.places;
+  if (inGroups && isShared(op))
+    return op.emitOpError() << "shares rows in groups of " << type.getPageSize()
+                            << " among the blocks of a cluster; expected a "
+                               "ring without shared";
+  if (tile.isPaged() && !inGroups && at.colsBehind)
     return op.emitOpError() << "loads rows that are looked up one by one, of a "
                                "window whose columns may be cut; expected "
                             << type.getCols() << " valid columns, a constant";
 
   OpBuilder::InsertionGuard guard(b);
-  if (tile.places) {
+  if (tile.places || inGroups) {
     emitBarrierWait(lower, empty, emptyParity);
     emitWarpCopies(lower, op, tile, slot, full, /*blocks=*/Value());
     return success();
