@@ -274,6 +274,9 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
   if (!schedule.warpsByThemselves()) {
     int64_t queries =
         readsQueriesFromLds(operands) ? 2 * depth * schedule.BM : 0;
+    // Nothing lies between warps that have rows of their own.
+    if (schedule.warpCols == 1)
+      return tiles + queries;
     // Each has memory of its own, in whole KiB: P and the maxima of tiles with
     // and without a mask; the sums where a piece ends, whole or stored, and
     // where pieces are joined, stored again or joined again; who arrives. Rows

@@ -229,6 +229,9 @@ struct TargetInfo {
   /// Query rows, of all heads that share a head of the cache, up to which keys
   /// are split over blocks unless somebody asks for another schedule.
   int64_t splitKeysRows = 32;
+  /// The same where a block's warps share tiles of keys, each with some of the
+  /// rows; 0: they do not by default.
+  int64_t sharedSplitRows = 0;
   /// Matrix instructions for 16-bit operands, bf16 or f16.
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
   /// The 8-bit floats that the matrix unit multiplies, by their names in MLIR;

@@ -44,6 +44,11 @@ struct FewQueryRows {
 std::optional<FewQueryRows> fewQueryRows(AttentionOp op,
                                          const TargetInfo &target);
 
+/// Whether types fix a number of rows that is few enough for keys to be split
+/// over blocks where sequences are few, and more than a kernel of many rows,
+/// which a launch of more sequences takes.
+bool splitsFewSequences(AttentionOp op, const TargetInfo &target);
+
 /// ProblemInterface's methods of attention.
 llvm::LogicalResult chooseSchedule(AttentionOp op, const ScheduleQuery &query);
 llvm::LogicalResult buildTile(AttentionOp op, mlir::func::FuncOp function,

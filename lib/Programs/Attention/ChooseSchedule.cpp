@@ -23,9 +23,13 @@ using namespace kvbuf;
 /// Splits of a problem whose bits must not depend on its batch, keys.
 static constexpr int64_t kInvariantSplit = 1024;
 
-/// Query tokens of a sequence that are few whatever the heads that share a head
-/// of the cache: those of a step of speculative decoding.
-static constexpr int64_t kFewQueries = 8;
+/// Whether tiles of split keys may have more rows than a warp: each of a
+/// block's warps has some.
+static bool sharesSplitTiles(AttentionOp op, const TargetInfo &target) {
+  return target.sharedSplitRows > target.splitKeysRows && !op.isQuantized() &&
+         !op.getBatchInvariant() &&
+         op.getElementType().getIntOrFloatBitWidth() == 16;
+}
 
 /// The rows of a tile where keys are split: as many queries, each of all heads
 /// that share a head of the cache, as there are, or may be few of, and as have
@@ -33,7 +37,11 @@ static constexpr int64_t kFewQueries = 8;
 static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
                           const TargetInfo &target) {
   int64_t group = op.getHeads() / op.getKVHeads();
-  int64_t most = std::max<int64_t>(1, target.splitKeysRows / group);
+  // Where types leave the number of rows open, tiles are those of one warp.
+  int64_t room = request.queries >= 0 && sharesSplitTiles(op, target)
+                     ? target.sharedSplitRows
+                     : target.splitKeysRows;
+  int64_t most = std::max<int64_t>(1, room / group);
   int64_t queries = request.queries >= 0 ? request.queries : kFewQueries;
   request.splitKeys = true;
   for (queries = std::clamp<int64_t>(queries, 1, most);; queries /= 2) {
@@ -92,6 +100,35 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
   return FewQueryRows{std::max(kFewQueries, choice.BM / group), choice.BM};
 }
 
+/// The schedule of tiles whose keys are not split: where a team moves them, for
+/// the rows of all heads that share a head of the cache if these are few.
+static ScheduleChoice chooseTiles(AttentionOp op, ScheduleRequest request,
+                                  const TargetInfo &target) {
+  if (request.splitKeys || request.queries < 1 || !request.movingTeam)
+    return target.chooseSchedule(request);
+  ScheduleRequest folded = request;
+  folded.queries *= request.sharing;
+  ScheduleChoice choice = target.chooseSchedule(folded);
+  if (choice.producers == 0 || foldedHeadsOf(op, choice.BM) == 1)
+    return target.chooseSchedule(request);
+  // Rows of several heads are no box of O.
+  choice.stageOutput = false;
+  return choice;
+}
+
+bool kvbuf::splitsFewSequences(AttentionOp op, const TargetInfo &target) {
+  ScheduleRequest request = requestOf(op);
+  int64_t group = op.getHeads() / op.getKVHeads();
+  // Only a kernel that splits keys stores new tokens before it reads them.
+  if (appendOf(op) || request.queries <= kFewQueries ||
+      request.queries > kMostTreeQueries ||
+      request.queries * group <= target.splitKeysRows || op.isLatent() ||
+      op.getBlockMaskAttr() || !sharesSplitTiles(op, target) ||
+      !target.chooseSchedule(request).producers)
+    return false;
+  return rowsOfTile(op, request, target) > target.splitKeysRows;
+}
+
 /// The same where parameters are asked for.
 static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
                                  const TargetInfo &target) {
@@ -142,12 +179,18 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
   if (request.queries < 1 || group > target.splitKeysRows ||
       op.getBlockMaskAttr() ||
       (request.queries > kFewQueries &&
-       request.queries * group > target.splitKeysRows))
+       request.queries * group > target.splitKeysRows &&
+       !(sharesSplitTiles(op, target) && request.queries <= kMostTreeQueries)))
     return std::nullopt;
   request.splitKeys = true;
   // A sequence's splits must not depend on the others.
   request.lengthsDiffer &= !op.getBatchInvariant();
   request.foldedRows = rowsOfTile(op, request, target);
+  // More queries in tiles of a warp's rows would read keys again and again.
+  if (request.queries > kFewQueries &&
+      request.queries * group > target.splitKeysRows &&
+      request.foldedRows <= target.splitKeysRows)
+    return std::nullopt;
   ScheduleChoice choice = target.chooseSchedule(request);
   if (op.getBatchInvariant())
     choice.splitSize = kInvariantSplit;
@@ -195,9 +238,9 @@ LogicalResult kvbuf::chooseSchedule(AttentionOp op,
     ScheduleRequest request = requestOf(op, asked, target);
     request.otherByLaunch = query.otherByLaunch;
     std::optional<ScheduleChoice> split;
-    if (isDefault && !op.isLatent())
+    if (isDefault && !op.isLatent() && !splitsFewSequences(op, target))
       split = chooseSplitKeys(op, request, target);
-    ScheduleChoice choice = split ? *split : target.chooseSchedule(request);
+    ScheduleChoice choice = split ? *split : chooseTiles(op, request, target);
     if (op.isLatent() && op.getBatchInvariant())
       choice.splitSize = kInvariantSplit;
     repairSchedule(op, asked, target, choice);

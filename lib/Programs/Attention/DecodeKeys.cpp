@@ -15,6 +15,7 @@
 #include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "TileScores.h"
+#include "VisibleBounds.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -89,7 +90,19 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   Value kFactor = scales().fit(op, target, q, rowType, kScale);
   Type products = kFactor ? b.getF16Type() : element;
 
-  EdgeTiles edges(b, range, range.getFullHi(), end, bn, mask);
+  Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value(),
+        fullHi = range.getFullHi();
+  // Tiles that a function of visibility shows to all rows have no mask, either.
+  bool bounded = boundsKeys(op, group);
+  if (bounded) {
+    VisibleBounds bounds = visibleBounds(
+        b, op, args, {batch, head, firstQuery, Value(), queries, keys},
+        ownQueries);
+    fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
+    if (bounds.fullLo)
+      fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
+  }
+  EdgeTiles edges(b, fullLo, fullHi, end, bn);
   Value count = arith::SubIOp::create(b, end, first), many = constant(warps);
   if (warps > 1)
     count = arith::CeilDivUIOp::create(
@@ -97,7 +110,7 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   auto loop = scf::ForOp::create(b, zero, count, one, empty(accType).values());
   // From right to left the end of the sequence cuts the first tile only; a
   // window may cut the last one too.
-  if (!mask.boundsLeft())
+  if (!fullLo)
     loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -149,9 +162,9 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   if (kFactor)
     s = RescaleOp::create(b, s, kFactor);
   s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
-  s = shapeScores(b, op, args, s,
-                  {batch, head, firstQuery, key, queries, keys, group}, edges,
-                  i);
+  ScoreTile at{batch, head, firstQuery, key, queries, keys, group};
+  at.bounded = bounded;
+  s = shapeScores(b, op, args, s, at, edges, i);
   bool scalesWeights =
       isScaledByToken(op.getV().getType()) || weightGain(weights) != 1;
   bool apart = addsTilesApart(op, target);

@@ -143,6 +143,11 @@ int64_t DecodeSizes::residentBlocks() const {
   // of heads of 128 over pages of one token, eight blocks where six have room:
   // 71 % of what copies alone read, against 80 with queries in registers).
   ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
+  // Of blocks whose warps share a tile two hide each other's waits.
+  constexpr int64_t ofShared = 2;
+  if (!schedule.getStructure().warpsByThemselves() &&
+      schedule.getWarpCols() == 1)
+    blocks = ofShared;
   if (TileOperands operands = operandsOf(op);
       limits.readsQueriesFromLds(operands) || schedule.getWarps() > 1) {
     constexpr int64_t ofDriver = 1024;

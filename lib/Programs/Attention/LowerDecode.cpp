@@ -467,7 +467,7 @@ void kvbuf::buildDecode(ImplicitLocOpBuilder &b, AttentionOp op,
                         gpu::GPUFuncOp kernel, CacheAppendOp append) {
   // Where each warp works by itself, what follows knows the schedule of one.
   Schedule own = op.getSchedule()->getStructure();
-  bool shares = own.warpCols > 1 || own.movingTeam();
+  bool shares = !own.warpsByThemselves() || own.movingTeam();
   int64_t warps = shares ? 1 : std::exchange(own.warps, 1);
   auto schedule = ScheduleAttr::get(b.getContext(), own);
   op.setScheduleAttr(schedule);

@@ -46,6 +46,22 @@ int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {
   return parts;
 }
 
+int64_t kvbuf::foldedHeadsOf(AttentionOp op, int64_t rows) {
+  auto q = cast<MemRefType>(op.getQ().getType());
+  int64_t group = op.getHeads() / op.getKVHeads();
+  if (op.isRagged() || q.isDynamicDim(1) || op.isLatent() ||
+      op.getBatchInvariant() || op.isQuantized() ||
+      bytesOf(op.getElementType()) != 2 || op.getSink() ||
+      op.getBlockMaskAttr() || tiledReadOf(op) || rows % group ||
+      q.getDimSize(1) > kMostTreeQueries)
+    return 1;
+  // Tiles of all heads, and of each by itself.
+  int64_t queries = q.getDimSize(1);
+  int64_t together = llvm::divideCeil(queries * group, rows);
+  int64_t apart = group * llvm::divideCeil(queries, rows);
+  return together < apart ? group : 1;
+}
+
 ScheduleLimits kvbuf::limitsOf(AttentionOp op, const Schedule &schedule,
                                const TargetInfo &target) {
   std::string element = elementName(op.getElementType());

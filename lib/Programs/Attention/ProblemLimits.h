@@ -37,6 +37,21 @@ llvm::LogicalResult checkLatent(AttentionOp op, ScheduleAttr schedule);
 /// latent attention have many heads; those of other problems stay together.
 int64_t headPartsOf(AttentionOp op, int64_t rows);
 
+/// Query tokens of a sequence, of a number that types fix, up to which tiles
+/// have the rows of several heads, and launches of few sequences split keys:
+/// those of a tree that speculative decoding verifies.
+inline constexpr int64_t kMostTreeQueries = 64;
+
+/// Query tokens that are few whatever the heads that share a head of the cache:
+/// those of a step of speculative decoding.
+inline constexpr int64_t kFewQueries = 8;
+
+/// The heads that tiles of queries have side by side where a team moves tiles:
+/// all that share a head of the cache, of sequences whose number of rows types
+/// fix and which are so few that tiles of a head of its own would read keys
+/// once more for each; else 1. `rows`: those of a tile.
+int64_t foldedHeadsOf(AttentionOp op, int64_t rows);
+
 /// The head sizes for messages: "192, 128 of values,"; "128" if there is one.
 std::string headSizesText(AttentionOp op);
 

@@ -141,7 +141,8 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
   if (!all().splitKeys || all().BK < 1)
     return;
   // Warps that share tiles are no copies of them.
-  if (!asked.names("warps") && all().warpCols == 1 && !fits())
+  if (!asked.names("warps") && Schedule::of(all()).warpsByThemselves() &&
+      !fits())
     choice.warps = 1;
   while (!asked.names("stages") && choice.stages > 2 && !fits())
     --choice.stages;

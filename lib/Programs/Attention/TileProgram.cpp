@@ -236,7 +236,12 @@ private:
 
   // Values of the kernel; `clusterRow` is the first row of all tiles that a
   // cluster's blocks take.
+  // Where rows are those of `group` heads, `row` and `clusterRow` count them
+  // all and `head` is the first of them; `query` is the row's place among
+  // queries.
   Value batch, head, kvHead, row, clusterRow, queries, firstRow, keys, keyLo;
+  Value query;
+  int64_t group = 1;
 };
 
 } // namespace
@@ -409,9 +414,11 @@ WorkItemOp TileProgram::createItem() {
   SmallVector<Attribute> coordinates{
       ragged ? coordinate(size(0, kAllQueriesSize), BM, growing, all,
                           b.getStringAttr(kBatchSize), longest)
-             : coordinate(longest, BM, growing, all),
-      coordinate(number(op.getHeads()), 0, false,
-                 op.getHeads() / op.getKVHeads())};
+      : group > 1
+          ? coordinate(number(group * q.getDimSize(1)), BM, growing, all)
+          : coordinate(longest, BM, growing, all),
+      coordinate(number(op.getHeads() / group), 0, false,
+                 op.getHeads() / op.getKVHeads() / group)};
   if (!ragged)
     coordinates.push_back(coordinate(size(0, kBatchSize), 0, false, 1));
 
@@ -434,6 +441,8 @@ WorkItemOp TileProgram::createItem() {
 }
 
 void TileProgram::build() {
+  if (schedule.getMovingTeam())
+    group = foldedHeadsOf(op, schedule.getBM());
   WorkItemOp item = createItem();
   Value tileIndex = item.getResult(0);
   head = item.getResult(1);
@@ -460,11 +469,20 @@ void TileProgram::build() {
   auto rowsOfItem = ItemRowsOp::create(b, tileIndex, schedule.getBM());
   clusterRow = rowsOfItem.getFirst();
   row = rowsOfItem.getRow();
-  kvHead = arith::DivUIOp::create(b, head,
-                                  constant(op.getHeads() / op.getKVHeads()));
+  query = row;
+  if (group > 1) {
+    kvHead = head;
+    head = arith::MulIOp::create(b, kvHead, constant(group));
+    query = arith::DivUIOp::create(b, row, constant(group));
+  } else {
+    kvHead = arith::DivUIOp::create(b, head,
+                                    constant(op.getHeads() / op.getKVHeads()));
+  }
   if (!op.isRagged())
     queries = memref::DimOp::create(b, operand(op.getQ()), 1);
   Value own = queries;
+  if (group > 1)
+    own = arith::MulIOp::create(b, own, constant(group));
   if (leastRows) {
     Value isLong = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, queries,
                                          constant(leastRows));
@@ -538,17 +556,19 @@ scf::ForOp TileProgram::sumInParts(
 
 TileProgram::KeyTiles TileProgram::tilesOfRange() {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  auto range = KeyRangeOp::create(b, clusterRow, queries, keys, BM, mask);
+  auto range = KeyRangeOp::create(b, group > 1 ? query : clusterRow, queries,
+                                  keys, BM, mask, group);
   // Groups that pass over keys of their own would have parts of their own, and
   // take other numbers of turns.
-  bool bounded = boundsKeys(op);
-  range.setDescending(mask.boundsRight() && !schedule.getSumKeys() && !bounded);
+  bool bounded = boundsKeys(op, group);
+  range.setDescending(mask.boundsRight() && !schedule.getSumKeys() &&
+                      !bounded && group == 1);
   keyLo = range.getLo();
   Value hi = range.getHi(), fullHi = range.getFullHi();
   Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value();
   if (bounded) {
-    ScoreTile at{batch, head, row, Value(), queries, keys};
-    VisibleBounds bounds = visibleBounds(b, op, args, at, BM);
+    ScoreTile at{batch, head, query, Value(), queries, keys};
+    VisibleBounds bounds = visibleBounds(b, op, args, at, BM / group);
     hi = arith::MinSIOp::create(b, hi, bounds.hi);
     if (bounds.lo) {
       keyLo = arith::MaxSIOp::create(b, keyLo, bounds.lo);
@@ -601,14 +621,17 @@ void TileProgram::computeTile() {
   Value zero = constant(0), one = constant(1);
   KeyTiles tiles = op.getBlockMaskAttr() ? tilesOfLists() : tilesOfRange();
 
-  Value left = arith::SubIOp::create(b, queries, row);
-  SmallVector<Value> at{row, head};
+  Value all = queries;
+  if (group > 1)
+    all = arith::MulIOp::create(b, queries, constant(group));
+  Value left = arith::SubIOp::create(b, all, row);
+  SmallVector<Value> at{query, head};
   if (op.isRagged())
     at[0] = arith::AddIOp::create(b, firstRow, row);
   else
     at.insert(at.begin(), batch);
   auto tileType = [&](int64_t cols, Type type) {
-    return TileType::get(b.getContext(), BM, cols, type, 0);
+    return TileType::get(b.getContext(), BM, cols, type, group > 1 ? group : 0);
   };
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
@@ -631,7 +654,7 @@ void TileProgram::computeTile() {
                  target);
   Value qtile = DramTileOp::create(b, tileType(op.getHeadSize(), element),
                                    operand(op.getQ()), at, left,
-                                   /*validCols=*/Value(), IntegerAttr());
+                                   /*validCols=*/Value(), IntegerAttr(), group);
   Value qs;
   if (!qFromDram) {
     Value qtoken =
@@ -716,9 +739,9 @@ void TileProgram::computeTile() {
         s = RescaleOp::create(b, s, kFactor);
       s = scales.multiplyByToken(scales.multiply(s, kScale),
                                  scales.ofTokens(k, scoreType, tokens));
-      ScoreTile at{batch, head, row, key, queries, keys};
+      ScoreTile at{batch, head, query, key, queries, keys, group};
       at.loop = loop;
-      at.bounded = boundsKeys(op);
+      at.bounded = boundsKeys(op, group);
       at.mayBeCut = mayBeCut;
       if (read) {
         at.read = read->fragmentAt(b, key);
@@ -824,10 +847,11 @@ void TileProgram::computeTile() {
     Value otile =
         DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
                            operand(op.getOut()), at, left,
-                           /*validCols=*/Value(), IntegerAttr());
+                           /*validCols=*/Value(), IntegerAttr(), group);
     Value obuf;
+    // Rows of several heads are no box of O.
     if (const MovingTeam *mover = schedule.getMovingTeam();
-        mover && mover->stagesOutput)
+        mover && mover->stagesOutput && group == 1)
       obuf = alloc(Operand::O, BM, 1);
     FragmentStoreOp::create(b, out, otile, obuf);
   }
@@ -835,7 +859,7 @@ void TileProgram::computeTile() {
     SmallVector<Value> lseAt{head, at.end()[-2]};
     if (!op.isRagged())
       lseAt.insert(lseAt.begin(), batch);
-    RowStoreOp::create(b, lse, operand(op.getLse()), lseAt, left);
+    RowStoreOp::create(b, lse, operand(op.getLse()), lseAt, left, group);
   }
 }
 

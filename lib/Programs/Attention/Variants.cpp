@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "ProblemLimits.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -151,6 +152,7 @@ private:
   void addSums();
   void addFewRows();
   void addSmallBlocks();
+  void addFewSequences();
 
   AttentionOp problem;
   LLVM::LLVMFuncOp kernel;
@@ -237,6 +239,32 @@ void AttentionVariants::addSmallBlocks() {
           target.narrowHeadSize);
 }
 
+void AttentionVariants::addFewSequences() {
+  // The tiles of a sequence; at least three of four multiprocessors have one in
+  // each turn.
+  int64_t BM = chosen.getBM(), heads = problem.getHeads(),
+          queries = cast<ShapedType>(problem.getQ().getType()).getDimSize(1),
+          folded = foldedHeadsOf(problem, BM);
+  int64_t tiles = heads / folded * llvm::divideCeil(queries * folded, BM);
+  Attribute sms = b.getStringAttr(kMultiprocessorsSize);
+  Attribute all =
+      b.expr("product", {b.getStringAttr(kBatchSize), b.number(tiles)});
+  Attribute turns = b.expr("ceildiv", {all, sms});
+  Attribute fill = b.expr("sum", {b.expr("product", {b.number(4), all}),
+                                  b.expr("product", {b.number(-3), sms, turns}),
+                                  b.number(1)});
+  // Sums of very many keys come in parts where keys are split.
+  Attribute fits = b.expr(
+      "sum", {b.number(target.mostSumKeys + 1),
+              b.expr("product",
+                     {b.number(-1), mostTokensOf(problem.getK().getType())})});
+  KernelAlternative &few =
+      add("_of_few_sequences",
+          "which splits keys over blocks and runs where sequences are few");
+  few.schedule = "split_keys=true";
+  few.launchIf = target.mostSumKeys ? b.expr("min", {fill, fits}) : fill;
+}
+
 KernelVariants AttentionVariants::collect() {
   bool clusters =
       chosen.getStructure().cluster() > 1 && choosesByLaunch(problem, schedule);
@@ -249,10 +277,16 @@ KernelVariants AttentionVariants::collect() {
     Attribute more = launchIfRows(b.getContext(), few->most, /*more=*/true);
     suits = suits ? b.expr("min", {more, suits}) : more;
   }
+  bool fewSequences = isDefault() && chosen.getMovingTeam() &&
+                      !chosen.getSplitKeys() &&
+                      splitsFewSequences(problem, target);
+  if (fewSequences)
+    addFewSequences();
   // The kernels of a mixed batch know each other's rows; and a row's bits would
   // follow from the room that others have.
-  if (target.sumKeys && chosen.getMovingTeam() && !chosen.getSplitKeys() &&
-      !problem.isRagged() && !problem.getBatchInvariant() && isDefault())
+  if (target.sumKeys && !fewSequences && chosen.getMovingTeam() &&
+      !chosen.getSplitKeys() && !problem.isRagged() &&
+      !problem.getBatchInvariant() && isDefault())
     addSums();
   if (few)
     addFewRows();
@@ -264,8 +298,9 @@ KernelVariants AttentionVariants::collect() {
   // the launch chose by the number of sequences, a row's bits would follow from
   // it.
   if (chosen.getSplitKeys() && !chosen.getSplitKeys()->equalShares &&
-      !chosen.getMovingTeam() && !problem.getBatchInvariant() &&
-      !problem.getScheduleAttr() && leavesOpen(schedule, "warps") &&
+      chosen.getStructure().warpsByThemselves() && !chosen.getMovingTeam() &&
+      !problem.getBatchInvariant() && !problem.getScheduleAttr() &&
+      leavesOpen(schedule, "warps") &&
       threadsOf(kernel) > int64_t(target.waveSize))
     addSmallBlocks();
   result.launchIf = suits;

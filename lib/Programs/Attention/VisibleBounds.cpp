@@ -43,11 +43,25 @@ static bool isOfSequence(Value value) {
          });
 }
 
+/// Whether a value is a row, its position, or what these are apart: the keys
+/// before those of the queries.
+static bool isPlace(Value value) {
+  auto isArgument = [](Value value, unsigned number) {
+    auto argument = dyn_cast<BlockArgument>(stripCasts(value));
+    return argument && argument.getArgNumber() == number;
+  };
+  if (isArgument(value, kRow) || isArgument(value, kPosition))
+    return true;
+  auto sub = stripCasts(value).getDefiningOp<arith::SubIOp>();
+  return sub && isArgument(sub.getLhs(), kPosition) &&
+         isArgument(sub.getRhs(), kRow);
+}
+
 /// Whether a value grows with the row, or is the same for all rows; it follows
 /// from no key.
 static bool growsWithRows(Value value) {
   value = stripCasts(value);
-  if (isOfSequence(value))
+  if (isOfSequence(value) || isPlace(value))
     return true;
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() == kRow ||
@@ -75,10 +89,11 @@ static bool growsWithRows(Value value) {
 }
 
 namespace {
-/// A comparison that shows the keys before a number, or from it on; of
-/// `beyond` not that one, or that one, too: the bound is the number and one.
+/// A comparison that shows the keys before a number plus `more`, or from it on;
+/// of `beyond` not that one, or that one, too: the bound is the number and one.
 struct KeyBound {
   Value number;
+  int64_t more;
   bool isEnd, beyond;
 };
 } // namespace
@@ -95,39 +110,59 @@ static std::optional<KeyBound> keyBoundOf(Value condition) {
   P predicate = cmp.getPredicate();
   bool isLess = predicate == P::slt || predicate == P::sle,
        isMore = predicate == P::sgt || predicate == P::sge;
-  bool isLeft = isKey(cmp.getLhs());
-  Value number = isLeft ? cmp.getRhs() : cmp.getLhs();
-  if ((!isLess && !isMore) || !(isLeft || isKey(cmp.getRhs())) ||
-      !growsWithRows(number))
+  if (!isLess && !isMore)
     return std::nullopt;
-  bool isEnd = isLess == isLeft;
+  // The key, or how far it is behind a place, which is compared with a number.
+  auto boundBy = [&](Value key, Value number) -> std::optional<KeyBound> {
+    if (isKey(key) && growsWithRows(number))
+      return KeyBound{number, /*more=*/0, false, false};
+    auto sub = stripCasts(key).getDefiningOp<arith::SubIOp>();
+    std::optional<int64_t> more = getConstantIntValue(number);
+    if (sub && isKey(sub.getLhs()) && isPlace(sub.getRhs()) && more &&
+        std::abs(*more) < kFarNumber)
+      return KeyBound{sub.getRhs(), *more, false, false};
+    return std::nullopt;
+  };
+  bool isLeft = true;
+  std::optional<KeyBound> bound = boundBy(cmp.getLhs(), cmp.getRhs());
+  if (!bound) {
+    isLeft = false;
+    bound = boundBy(cmp.getRhs(), cmp.getLhs());
+  }
+  if (!bound)
+    return std::nullopt;
   bool isStrict = predicate == P::slt || predicate == P::sgt;
-  return KeyBound{number, isEnd, /*beyond=*/isEnd != isStrict};
+  bound->isEnd = isLess == isLeft;
+  bound->beyond = bound->isEnd != isStrict;
+  return bound;
 }
 
 /// Whether a condition shows keys from a number on.
 static bool hasStart(Value condition) {
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return !bound->isEnd;
-  Operation *op = condition.getDefiningOp();
-  return isa<arith::AndIOp>(op) &&
-         (hasStart(op->getOperand(0)) || hasStart(op->getOperand(1)));
+  auto both = condition.getDefiningOp<arith::AndIOp>();
+  return both && (hasStart(both.getLhs()) || hasStart(both.getRhs()));
 }
 
+/// Whether a condition says something of where keys are that are shown or
+/// hidden; other conditions that it joins may say anything.
 static bool isBounded(Value condition) {
   if (keyBoundOf(condition))
     return true;
   Operation *op = condition.getDefiningOp();
   if (!op || !isa<arith::AndIOp, arith::OrIOp>(op) ||
-      !isBounded(op->getOperand(0)) || !isBounded(op->getOperand(1)))
+      (!isBounded(op->getOperand(0)) && !isBounded(op->getOperand(1))))
     return false;
   // What lies before an end or behind a start has a hole.
   return isa<arith::AndIOp>(op) ||
          (!hasStart(op->getOperand(0)) && !hasStart(op->getOperand(1)));
 }
 
-bool kvbuf::boundsKeys(AttentionOp op) {
+bool kvbuf::boundsKeys(AttentionOp op, int64_t group) {
+  // Rows of several heads have bounds of their own where the head counts.
   return !op.getVisible().empty() && !op.getBlockMaskAttr() &&
+         (group == 1 || op.getVisible().getArgument(kHead).use_empty()) &&
          isBounded(
              cast<YieldOp>(op.getVisible().front().getTerminator()).getValue());
 }
@@ -153,21 +188,31 @@ static Value withinKeys(ImplicitLocOpBuilder &b, Value value, Value keys) {
 /// The bound of a comparison for the row that `known` has, up to `keys`.
 static Value boundOf(ImplicitLocOpBuilder &b, const KeyBound &bound, Value keys,
                      IRMapping &known) {
-  Value value = withinKeys(b, copyValue(b, bound.number, known), keys);
+  Value value = copyValue(b, bound.number, known);
+  if (bound.more) {
+    if (!value.getType().isIndex())
+      value = arith::IndexCastOp::create(b, b.getIndexType(), value);
+    value = arith::AddIOp::create(
+        b, value, arith::ConstantIndexOp::create(b, bound.more).getResult());
+  }
+  value = withinKeys(b, value, keys);
   if (bound.beyond)
     value = arith::AddIOp::create(
         b, value, arith::ConstantIndexOp::create(b, 1).getResult());
   return value;
 }
 
-/// Where the keys end that a condition shows to the row that `known` has.
+/// Where the keys end that a condition shows to the row that `known` has;
+/// `open` for conditions that do not say.
 static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                       IRMapping &known) {
+                       Value open, IRMapping &known) {
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return bound->isEnd ? boundOf(b, *bound, keys, known) : keys;
+  if (!isBounded(condition))
+    return open;
   Operation *op = condition.getDefiningOp();
-  Value lhs = endOfKeys(b, op->getOperand(0), keys, known),
-        rhs = endOfKeys(b, op->getOperand(1), keys, known);
+  Value lhs = endOfKeys(b, op->getOperand(0), keys, open, known),
+        rhs = endOfKeys(b, op->getOperand(1), keys, open, known);
   if (isa<arith::AndIOp>(op))
     return arith::MinSIOp::create(b, lhs, rhs);
   return arith::MaxSIOp::create(b, lhs, rhs);
@@ -176,7 +221,7 @@ static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
 /// Where they begin; null: nothing says so.
 static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
                          IRMapping &known) {
-  if (!hasStart(condition))
+  if (!isBounded(condition) || !hasStart(condition))
     return {};
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return arith::MinSIOp::create(b, boundOf(b, *bound, keys, known), keys);
@@ -212,10 +257,11 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
       b, at.queries, arith::ConstantIndexOp::create(b, 1).getResult());
   IRMapping ofLast = mapOf(arith::MinSIOp::create(b, last, final));
   VisibleBounds bounds;
-  bounds.hi = endOfKeys(b, condition, at.keys, ofLast);
+  bounds.hi = endOfKeys(b, condition, at.keys, /*open=*/at.keys, ofLast);
   bounds.fullLo = startOfKeys(b, condition, at.keys, ofLast);
   IRMapping ofFirst = mapOf(at.query);
-  bounds.fullHi = endOfKeys(b, condition, at.keys, ofFirst);
+  Value none = arith::ConstantIndexOp::create(b, 0);
+  bounds.fullHi = endOfKeys(b, condition, at.keys, /*open=*/none, ofFirst);
   bounds.lo = startOfKeys(b, condition, at.keys, ofFirst);
   return bounds;
 }

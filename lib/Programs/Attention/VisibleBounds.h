@@ -21,13 +21,16 @@ struct VisibleBounds {
   mlir::Value lo, hi, fullLo, fullHi;
 };
 
-/// Whether a problem's function of visibility bounds the keys of a tile: it
-/// compares the key with numbers that follow from the sequence and the head, or
-/// from the row and grow with it (a prefix, a row's own place), and joins such
-/// comparisons by `and`, and ends by `or`.
-bool boundsKeys(AttentionOp op);
+/// Whether a problem's function of visibility bounds the keys of a tile whose
+/// rows are those of `group` heads: it compares the key, or how far it is
+/// behind a row's place, with numbers that follow from the sequence and the
+/// head, or from the row and grow with it (a prefix, a row's own place), and
+/// joins such comparisons by `and`, and ends by `or`. What else it joins to
+/// them may say anything: by `and` no key is sure to be shown, by `or` none to
+/// be hidden.
+bool boundsKeys(AttentionOp op, int64_t group = 1);
 
-/// The bounds of a tile of `rows` rows from `at.query` on, of a problem for
+/// The bounds of a tile of `rows` queries from `at.query` on, of a problem for
 /// which there are some. `args` maps its operands.
 VisibleBounds visibleBounds(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                             const mlir::IRMapping &args, const ScoreTile &at,

@@ -65,6 +65,7 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   // The same table as for shared memory.
   if (chip == "sm_86" || chip == "sm_87" || chip == "sm_89")
     target.residentThreads = 1536;
+  target.sharedSplitRows = 128;
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
   target.copiesUnaligned = true;
@@ -195,6 +196,27 @@ static void spreadHeads(const TargetInfo &target,
   choice = spread;
 }
 
+/// The warps of a block share tiles of keys, of whose rows each has those of
+/// one instruction: then so many more rows read each key once.
+static void shareSplitTiles(const TargetInfo &target,
+                            const ScheduleRequest &request,
+                            ScheduleChoice &choice) {
+  constexpr int64_t fewestWarps = 4;
+  const int64_t rows = choice.mma[0];
+  choice.warps = fewestWarps;
+  while (choice.warps * rows <
+         std::min(request.foldedRows, target.sharedSplitRows))
+    choice.warps *= 2;
+  choice.BM = choice.warps * rows;
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  choice.BN = std::max(depth, valueDepth) <= 128 ? 64 : 32;
+  // One look-up a tile where a page can hold one.
+  if (request.pageSize >= 16)
+    while (choice.BN > request.pageSize && choice.BN > 16)
+      choice.BN /= 2;
+  choice.stages = 2;
+}
+
 /// One warp a block, which needs no barrier but its own; 16 KiB of K and V on
 /// their way while as much is read, so that a few blocks fill a
 /// multiprocessor's share of the memory's speed.
@@ -211,6 +233,10 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   choice.BM = request.foldedRows > rows ? 2 * rows : rows;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
+  if (request.foldedRows > target.splitKeysRows) {
+    shareSplitTiles(target, request, choice);
+    return;
+  }
   // Where types leave rows open, kernels of few rows share a launch with that
   // of many, and tiles have as many rows as fit.
   bool hasHeads = choice.equalShares && request.queries >= 0 &&

@@ -21,6 +21,7 @@
 // CHECK-DAG: #[[NARROW:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, BN = 32, {{.*}}stages = 3, warps = 4, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
 // CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, split_size = 1024, look_ahead = true>
 // CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}split_keys = true>
+// CHECK-DAG: #[[SHARED:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}warps = 8, {{.*}}split_keys = true>
 // CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, producers = 4
 // CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, {{.*}}, producers = 4
 // CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}mma_shape = [16, 8, 16]>
@@ -87,16 +88,17 @@ func.func @rows(%q: !eight, %k: !kv, %v: !kv, %o: !eight) {
 }
 
 // Eight tokens of sixteen heads that share a head of the cache are few, too, but more
-// than a tile of 32 rows has room for.
+// than a warp has room for: eight warps share a tile.
 // CHECK-LABEL: @tiles
-// CHECK: schedule = #[[ROWS]]}
+// CHECK: schedule = #[[SHARED]]}
 func.func @tiles(%q: memref<?x8x128x128xbf16>, %k: !kv, %v: !kv, %o: memref<?x8x128x128xbf16>) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {}
     : memref<?x8x128x128xbf16>, !kv, !kv, memref<?x8x128x128xbf16>
   return
 }
 
-// More rows than 32, and rows that the launch decides.
+// More rows than 32, which tiles of a team have of all heads, and rows that the launch
+// decides.
 // CHECK-LABEL: @more
 // CHECK: schedule = #[[MORE]]}
 // CHECK-LABEL: @any

@@ -13,7 +13,7 @@ func.func @many_rows(%q: !q, %nk: !new, %nv: !new, %k: !kv, %v: !kv, %o: !q) {
 
 // -----
 
-!q = memref<?x8x64x128xbf16>
+!q = memref<?x8x256x128xbf16>
 !new = memref<?x8x8x128xbf16>
 !kv = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
 func.func @several_tiles(%q: !q, %nk: !new, %nv: !new, %k: !kv, %v: !kv, %o: !q) {

@@ -1,8 +1,8 @@
 // Split keys for a number of query rows that types do not say: a block has a tile of
 // them, and finds its sequence's rows on the device.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_80 schedule=split_keys=true" | FileCheck %s
-// RUN: sed 's/memref<?x8x6x64xbf16>/memref<?x8x96x64xbf16>/g' %s | not kvbuf-opt --kvbuf-to-tile="chip=sm_80 schedule=split_keys=true" 2>&1 | FileCheck %s --check-prefix=GROUP
-// GROUP: split_keys = true needs a query row of each of the 48 heads that share a head of the cache in one tile; BM = 32 has no room for them
+// RUN: sed 's/memref<?x8x6x64xbf16>/memref<?x8x384x64xbf16>/g' %s | not kvbuf-opt --kvbuf-to-tile="chip=sm_80 schedule=split_keys=true" 2>&1 | FileCheck %s --check-prefix=GROUP
+// GROUP: split_keys = true needs a query row of each of the 192 heads that share a head of the cache in one tile; BM = 128 has no room for them
 
 !kv = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
 !paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>

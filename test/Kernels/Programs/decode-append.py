@@ -282,6 +282,11 @@ class DecodeAppend(unittest.TestCase):
     def test_tokens_in_two_pieces(self):
         self.check([126, 0, 255, 31], [383], new=4, seeds=(1, 2))
 
+    @unittest.skipIf(CHIP.startswith("gfx"), "one wave has all rows of a tile")
+    def test_shared_tiles(self):
+        """64 rows, of which each of a block's warps has some."""
+        self.check([0, 15, 16, 511], new=16, seeds=(1, 2))
+
     def test_rope(self):
         """Slots, a window, head sizes that lanes divide otherwise."""
         self.check([63, 150], rope=20, interleaved=True, new=2, size=80, page=0,

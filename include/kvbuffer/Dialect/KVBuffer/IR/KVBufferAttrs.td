@@ -305,7 +305,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     columns of each part of the rows, so that few rows feed several warps: they
     join maxima and sums, and hand each other P, through LDS (with `split_keys`
     those of a block share its tiles of keys then, which values that are a part
-    of keys ask for, where else each has tiles of its own); `cluster`
+    of keys ask for; so do warps that divide a BM of more than 32 rows; else
+    each has tiles of its own); `cluster`
     blocks work on neighbouring tiles of queries at the same
     time and load each tile of K and V once, a part each, for all of them;
     `sum_keys` is how many keys' weighted values the matrix unit adds up before

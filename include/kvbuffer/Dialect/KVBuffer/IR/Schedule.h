@@ -204,9 +204,16 @@ struct Schedule : TileParameters {
   /// Parts that the warps cut the rows of accumulators into, and the rows of
   /// one (of all, where the number of warps is open).
   int64_t warpRows() const { return warps / warpCols; }
+  /// The most rows that a warp has of a tile of split keys: of more, with their
+  /// accumulators, no chip's lanes hold the columns of a usual head.
+  static constexpr int64_t kMostRowsOfWarp = 32;
   /// Whether each warp has all rows, and tiles of split keys of its own: where
-  /// warps share columns (`warp_cols`), they share tiles.
-  bool warpsByThemselves() const { return splitKeys() && warpCols == 1; }
+  /// warps share columns (`warp_cols`), or more rows than one of them holds,
+  /// they share tiles.
+  bool warpsByThemselves() const {
+    return splitKeys() && warpCols == 1 &&
+           (warps == 1 || BM <= kMostRowsOfWarp);
+  }
   int64_t rowsOfWarp() const { return warps ? BM / warpRows() : BM; }
 };
 
