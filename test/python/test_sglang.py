@@ -1,10 +1,14 @@
 # REQUIRES: torch, sglang
 # RUN: env KVBUF_LIB_DIR=%lib PYTHONPATH=%src/python:%src/integrations/sglang %python %s
-"""The backend of integrations/sglang on the emulator, by SGLang's own registry, on its
-own pools, layers and modes; against float64. No engine runs. Needs torch and sglang
-(whose code for the GPU is not used), and is skipped without."""
+# RUN: %if cuda %{ env KVBUF_LIB_DIR=%lib PYTHONPATH=%src/python:%src/integrations/sglang KVBUF_TEST_DEVICE=cuda %python %s %}
+"""The backend of integrations/sglang on the emulator, and on a GPU where there is one
+(KVBUF_TEST_DEVICE=cuda: longer sequences, larger heads, CUDA graphs), by SGLang's own
+registry, on its own pools, layers and modes; against float64. No engine runs. Needs
+torch and sglang (whose code for the GPU writes the pool there), and is skipped
+without."""
 
 import math
+import os
 import types
 import unittest
 
@@ -17,7 +21,13 @@ from sglang.srt.model_executor.forward_batch_info import ForwardMode
 
 import kvbuf_sglang
 
-HEADS, KV_HEADS, SIZE, PAGE, CONTEXT, DRAFTS = 4, 2, 32, 16, 64, 3
+DEVICE = os.environ.get("KVBUF_TEST_DEVICE", "cpu")
+ON_GPU = DEVICE == "cuda"
+torch.set_default_device(DEVICE)
+HEADS, KV_HEADS, SIZE = (4, 1, 128) if ON_GPU else (4, 2, 32)
+#: What a GPU has more of: tokens of a request that are cached.
+LONGER = 40 if ON_GPU else 1
+PAGE, CONTEXT, TOKENS, DRAFTS = 16, 64 * LONGER, 192 * LONGER, 3
 
 
 def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None):
@@ -51,13 +61,13 @@ class Backend(unittest.TestCase):
 
     def runner(self, kind=torch.bfloat16, page=PAGE, **more):
         pool = MHATokenToKVPool(
-            size=192, page_size=page, dtype=kind, head_num=KV_HEADS, head_dim=SIZE,
-            layer_num=1, device="cpu", enable_memory_saver=False)
+            size=TOKENS, page_size=page, dtype=kind, head_num=KV_HEADS, head_dim=SIZE,
+            layer_num=1, device=DEVICE, enable_memory_saver=False)
         server = types.SimpleNamespace(speculative_num_draft_tokens=DRAFTS,
                                        speculative_eagle_topk=1, **more)
         return types.SimpleNamespace(
             use_mla_backend=False, token_to_kv_pool=pool, page_size=page,
-            req_to_token_pool=ReqToTokenPool(8, CONTEXT, "cpu", False), device="cpu",
+            req_to_token_pool=ReqToTokenPool(8, CONTEXT, DEVICE, False), device=DEVICE,
             kv_cache_dtype=kind, server_args=server)
 
     def run_batch(self, mode, rows, cached, kind=torch.bfloat16, page=PAGE,
@@ -74,10 +84,11 @@ class Backend(unittest.TestCase):
                        else AttentionType.ENCODER_ONLY))
         if kind != torch.bfloat16:
             layer.k_scale, layer.v_scale = torch.tensor(0.5), torch.tensor(0.25)
+        cached = [n * LONGER for n in cached]
         lengths = [a + b for a, b in zip(rows, cached)]
         k, v = (torch.randn(sum(lengths), KV_HEADS, SIZE).bfloat16() for _ in "kv")
         q = torch.randn(sum(rows), HEADS, SIZE).bfloat16()
-        free = (torch.randperm(192 // page) + 1).tolist()
+        free = (torch.randperm(TOKENS // page) + 1).tolist()
         table = runner.req_to_token_pool.req_to_token
         requests = torch.tensor([5, 2, 7][:len(rows)])
         starts = torch.tensor([0] + lengths).cumsum(0).tolist()
@@ -94,20 +105,29 @@ class Backend(unittest.TestCase):
         batch = types.SimpleNamespace(
             forward_mode=mode, batch_size=len(rows), req_pool_indices=requests,
             seq_lens=torch.tensor(cached if verified else lengths),
-            seq_lens_cpu=None if graph else torch.tensor(cached if verified
-                                                         else lengths),
+            seq_lens_cpu=None if graph else torch.tensor(
+                cached if verified else lengths, device="cpu"),
             extend_seq_lens=torch.tensor(rows), extend_seq_lens_cpu=rows,
             out_cache_loc=torch.cat([s for s, _ in new]), encoder_lens=None,
             out_cache_loc_is_physical=False)
         if graph:
             backend.init_cuda_graph_state(4, 4 * DRAFTS)
             backend.init_forward_metadata_out_graph(batch, in_capture=True)
-            backend.init_forward_metadata_in_graph(batch)
+            if not ON_GPU:
+                backend.init_forward_metadata_in_graph(batch)
         else:
             backend.init_forward_metadata(batch)
         k_new, v_new = (torch.cat([x[at] for _, at in new]) for x in (k, v))
         more = {} if sinks is None else {"sinks": sinks}
-        out = backend.forward(q.flatten(1), k_new, v_new, layer, batch, **more)
+
+        def step():
+            if graph and ON_GPU:
+                backend.init_forward_metadata_in_graph(batch)
+            return backend.forward(q.flatten(1), k_new, v_new, layer, batch, **more)
+
+        out = step()
+        if graph and ON_GPU:
+            out = self.replayed(step, batch, table)
         self.assertEqual(out.shape, (sum(rows), HEADS * SIZE))
         out, at = out.view(-1, HEADS, SIZE), 0
         if kind != torch.bfloat16:
@@ -119,6 +139,21 @@ class Backend(unittest.TestCase):
             torch.testing.assert_close(out[at:at + own].double(), want, atol=2e-2,
                                        rtol=0)
             at += own
+
+    def replayed(self, step, batch, table):
+        """What a CUDA graph of a step gives that was captured with shorter requests
+        in other pages."""
+        kept = batch.seq_lens.clone(), table.clone()
+        batch.seq_lens.fill_(1)
+        table.copy_(table.roll(3 * PAGE, 1))
+        graph = torch.cuda.CUDAGraph()
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph):
+            out = step()
+        for x, y in zip((batch.seq_lens, table), kept):
+            x.copy_(y)
+        graph.replay()
+        return out
 
     def test_decode(self):
         for page in PAGE, 1:

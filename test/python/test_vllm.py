@@ -1,10 +1,14 @@
 # REQUIRES: torch, vllm
 # RUN: env KVBUF_LIB_DIR=%lib PYTHONPATH=%src/python:%src/integrations/vllm %python %s
-"""The backend of integrations/vllm on the emulator, by vLLM's own registry and with
-its own metadata, caches in several layouts; against float64. No engine runs. Needs
-torch and vllm (whose code for the GPU is not used), and is skipped without."""
+# RUN: %if cuda %{ env KVBUF_LIB_DIR=%lib PYTHONPATH=%src/python:%src/integrations/vllm KVBUF_TEST_DEVICE=cuda %python %s %}
+"""The backend of integrations/vllm on the emulator, and on a GPU where there is one
+(KVBUF_TEST_DEVICE=cuda: longer sequences, larger heads, CUDA graphs), by vLLM's own
+registry and with its own metadata, caches in several layouts; against float64. No
+engine runs. Needs torch and vllm (whose code for the GPU is not used), and is skipped
+without."""
 
 import math
+import os
 import types
 import unittest
 from unittest import mock
@@ -18,7 +22,13 @@ from vllm.v1.kv_cache_interface import FullAttentionSpec
 
 import kvbuf_vllm
 
-HEADS, KV_HEADS, SIZE, BLOCK, BLOCKS = 4, 2, 32, 16, 12
+DEVICE = os.environ.get("KVBUF_TEST_DEVICE", "cpu")
+ON_GPU = DEVICE == "cuda"
+torch.set_default_device(DEVICE)
+HEADS, KV_HEADS, SIZE, BLOCK = (4, 1, 128, 16) if ON_GPU else (4, 2, 32, 16)
+#: What a GPU has more of: tokens of a sequence that are cached.
+LONGER = 40 if ON_GPU else 1
+BLOCKS = 16 * LONGER
 CONFIG = types.SimpleNamespace(
     speculative_config=None, parallel_config=types.SimpleNamespace(
         decode_context_parallel_size=1))
@@ -74,18 +84,19 @@ class Backend(unittest.TestCase):
         besides."""
         backend = self.backend
         batch = len(rows)
+        cached = [n * LONGER for n in cached]
         lengths = [n + m for n, m in zip(rows, cached)]
         normal = [torch.randn(sum(lengths), h, SIZE).bfloat16()
                   for h in (KV_HEADS, KV_HEADS)]
         q = torch.randn(sum(rows) + padding, HEADS, SIZE).bfloat16()
-        table, free = torch.zeros(batch + padding, 4, dtype=torch.int32), list(
-            torch.randperm(BLOCKS).tolist())
+        table, free = torch.zeros(
+            batch + padding, 4 * LONGER, dtype=torch.int32), torch.randperm(
+                BLOCKS).tolist()
         slots = []
         for b, n in enumerate(lengths):
-            for i in range(-(-n // BLOCK)):
-                table[b, i] = free.pop()
-            slots += [int(table[b, i // BLOCK]) * BLOCK + i % BLOCK
-                      for i in range(n)]
+            own = [free.pop() for _ in range(-(-n // BLOCK))]
+            table[b, :len(own)] = torch.tensor(own)
+            slots += [own[i // BLOCK] * BLOCK + i % BLOCK for i in range(n)]
         impl = backend.get_impl_cls()(
             HEADS, SIZE, SIZE ** -0.5, KV_HEADS, options.get("slopes"),
             options.get("window"), kind, options.get("softcap"), attn_type, None,
@@ -105,7 +116,7 @@ class Backend(unittest.TestCase):
         spec = FullAttentionSpec(block_size=BLOCK, num_kv_heads=KV_HEADS,
                                  head_size=SIZE, dtype=torch.bfloat16)
         builder = backend.get_builder_cls()(spec, ["layer"], CONFIG,
-                                            torch.device("cpu"))
+                                            torch.device(DEVICE))
         meta = builder.build(0, common)
         out = torch.full((len(q), HEADS, SIZE), 7.0).bfloat16()
         result = impl.forward(LAYER, q, None, None, stored, meta, out)
@@ -169,13 +180,74 @@ class Backend(unittest.TestCase):
                 lengths = torch.tensor([40, 25][:len(rows)], dtype=torch.int32)
                 table = torch.arange(8, dtype=torch.int32).view(2, 4)[:len(rows)]
                 meta = self.backend.get_builder_cls()(
-                    None, [], CONFIG, torch.device("cpu")).build(
+                    None, [], CONFIG, torch.device(DEVICE)).build(
                         0, CommonAttentionMetadata(
                             starts, starts, lengths, len(rows), sum(rows),
                             max(rows), 40, table, None))
                 results.append(impl.forward(LAYER, q, None, None, stored, meta,
                                             torch.empty_like(q))[0])
         self.assertTrue(torch.equal(*results))
+
+    @unittest.skipUnless(ON_GPU, "graphs are CUDA's")
+    def test_graph(self):
+        """A step of a graph, new tokens' storage and attention, replayed as vLLM does:
+        other lengths, pages, slots and tokens in memory that stays; fewer requests
+        than it was captured for."""
+        impl = self.backend.get_impl_cls()(HEADS, SIZE, SIZE ** -0.5, KV_HEADS)
+        builder = self.backend.get_builder_cls()(None, ["layer"], CONFIG,
+                                                 torch.device(DEVICE))
+        for rows in 1, 3:
+            batch, pages = 4, 4 * LONGER
+            stored = cache("BHNC")
+            stored.copy_(torch.randn_like(stored))
+            q = torch.randn(batch * rows, HEADS, SIZE).bfloat16()
+            k, v = torch.randn(2, batch * rows, KV_HEADS, SIZE).bfloat16()
+            out = torch.empty_like(q)
+            slots = torch.full((batch * rows,), -1)
+            lengths = torch.full((batch,), rows, dtype=torch.int32)
+            table = torch.zeros(batch, pages, dtype=torch.int32)
+            starts = (torch.arange(batch + 1) * rows).int()
+            meta = builder.build_for_cudagraph_capture(CommonAttentionMetadata(
+                query_start_loc=starts, query_start_loc_cpu=starts.cpu(),
+                seq_lens=lengths, num_reqs=batch, num_actual_tokens=batch * rows,
+                max_query_len=rows, max_seq_len=pages * BLOCK,
+                block_table_tensor=table, slot_mapping=slots, causal=True))
+
+            def step():
+                impl.do_kv_cache_update(LAYER, k, v, stored, slots)
+                impl.forward(LAYER, q, k, v, stored, meta, out)
+
+            side = torch.cuda.Stream()
+            side.wait_stream(torch.cuda.current_stream())
+            with torch.cuda.stream(side):
+                step()
+            torch.cuda.current_stream().wait_stream(side)
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                step()
+            for count in batch, 2:
+                own = [rows + 7, 5 * LONGER, 40 * LONGER, 61 * LONGER][:count]
+                lengths.zero_()
+                lengths[:count] = torch.tensor(own)
+                # Each sequence's pages are its own.
+                table.copy_(torch.stack([torch.randperm(pages) * batch + b
+                                         for b in range(batch)]))
+                slots.fill_(-1)
+                for b, n in enumerate(own):
+                    at = torch.arange(n - rows, n)
+                    slots[b * rows:(b + 1) * rows] = (
+                        table[b, at // BLOCK] * BLOCK + at % BLOCK)
+                q.copy_(torch.randn_like(q))
+                k.copy_(torch.randn_like(k))
+                graph.replay()
+                both = stored[table.long()].transpose(2, 3).flatten(1, 2)
+                for b, n in enumerate(own):
+                    part = slice(b * rows, (b + 1) * rows)
+                    kept = both[b, :n]
+                    self.assertTrue(torch.equal(kept[n - rows:, :, :SIZE], k[part]))
+                    want = reference(q[part], kept[..., :SIZE], kept[..., SIZE:])
+                    torch.testing.assert_close(out[part].double(), want, atol=2e-2,
+                                               rtol=0)
 
     def test_encoder(self):
         rows = [7, 18]
@@ -185,7 +257,7 @@ class Backend(unittest.TestCase):
                                            attn_type=AttentionType.ENCODER_ONLY)
         starts = torch.tensor([0, 7, 25], dtype=torch.int32)
         meta = self.backend.get_builder_cls()(
-            None, [], CONFIG, torch.device("cpu")).build(
+            None, [], CONFIG, torch.device(DEVICE)).build(
                 0, CommonAttentionMetadata(
                     starts, starts, torch.tensor(rows), 2, 25, 18, 18, None, None,
                     causal=False))
