@@ -227,7 +227,11 @@ def divided(q, v_descale, output_scale, out):
         kind = "no out is given" if out is None else f"out has type {out.dtype}"
         raise ValueError(f"output_scale is given, q has type {q.dtype}, and {kind}; "
                          "expected 8-bit floats of both")
-    return (1 if v_descale is None else v_descale) / output_scale.reshape(1)
+    if v_descale is None:
+        return 1 / output_scale.reshape(1)
+    if len(v_descale.shape) == 2 and ops.strides(v_descale)[0] == 0:
+        v_descale = v_descale[0]  # One row for all sequences.
+    return v_descale / output_scale.reshape(1)
 
 
 def check_operands(ops, q, k, v, convert=None, quantized=False, kind=""):

@@ -67,12 +67,13 @@ def results(ops, out, lse, return_attn_probs, return_lse):
 
 def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
           alibi_slopes, return_attn_probs, return_lse, out, sink, convert,
-          k_descale=None, v_descale=None):
+          q_descale=None, k_descale=None, v_descale=None):
     """flash_attn_func."""
     ops = _ops.of(q)
     request = build(ops, q, k, v, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
-                    alibi=alibi_slopes, k_descale=k_descale, v_descale=v_descale,
+                    alibi=alibi_slopes, q_descale=q_descale,
+                    k_descale=k_descale, v_descale=v_descale,
                     **options(softmax_scale, causal, window_size, softcap,
                               dropout_p))
     out, lse = run(ops, request, q)
@@ -82,7 +83,7 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
 def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
            dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
            return_attn_probs, block_table, seqused_k, return_lse, out, sink,
-           convert, k_descale=None, v_descale=None):
+           convert, q_descale=None, k_descale=None, v_descale=None):
     """flash_attn_varlen_func."""
     ops = _ops.of(q)
     max_seqlen_q = bound("max_seqlen_q", max_seqlen_q, q)
@@ -108,7 +109,8 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
     request = build(ops, q, k, v, q_offsets=cu_seqlens_q, longest=max_seqlen_q,
                     **keys, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
-                    alibi=alibi_slopes, k_descale=k_descale, v_descale=v_descale,
+                    alibi=alibi_slopes, q_descale=q_descale,
+                    k_descale=k_descale, v_descale=v_descale,
                     **options(softmax_scale, causal, window_size, softcap,
                               dropout_p))
     out, lse = run(ops, request, q)
@@ -120,7 +122,7 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                  softmax_scale, causal, window_size, softcap,
                  rotary_interleaved, alibi_slopes, num_splits,
                  return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink,
-                 k_descale=None, v_descale=None):
+                 q_descale=None, k_descale=None, v_descale=None):
     """flash_attn_with_kvcache."""
     ops = _ops.of(q)
     opts = options(softmax_scale, causal, window_size, softcap, 0.0)
@@ -128,7 +130,11 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
     ragged = cu_seqlens_q is not None
     require_rank("q", q, 3 if ragged else 4, "(rows, heads, head size)" if ragged
                  else "(batch, rows, heads, head size)")
-    require_type(ops, "q", q, "f16", "bf16")
+    if not ops.float8_of(q):
+        require_type(ops, "q", q, "f16", "bf16")
+    elif k is not None:
+        raise NotImplementedError("k and v are given, and q has 8-bit floats; expected "
+                                  "tokens that are in the cache already")
     for name, x in ("k_cache", k_cache), ("v_cache", v_cache):
         require_rank(name, x, 4, "(blocks, rows, heads, head size)")
         if ops.strides(x)[-1] != 1 and x.shape[-1] > 1:
@@ -250,8 +256,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                     longest=bound("max_seqlen_q", max_seqlen_q, q) if ragged
                     else None, table=table,
                     lengths=lengths, want_lse=bool(return_softmax_lse), out=out,
-                    sink=sink, alibi=alibi_slopes, k_descale=k_descale,
-                    v_descale=v_descale, append=append,
+                    sink=sink, alibi=alibi_slopes, q_descale=q_descale,
+                    k_descale=k_descale, v_descale=v_descale, append=append,
                     counts="cached" if append else "all", **opts)
     out, lse = run(ops, request, q)
     return (out, lse) if return_softmax_lse else out

@@ -30,8 +30,6 @@ ALIASES = {
 
 #: What no kernel computes: what means nothing, and why it is refused.
 REFUSED = {
-    "q_descale": (None, "queries are of 16 bits here; kvbuf.attention takes "
-                  "8-bit ones"),
     "qv": (None, "flash_attn_with_kvcache alone adds products with V to scores"),
     "q_v": (None, "flash_attn_with_kvcache alone adds products with V to scores"),
     "attention_chunk": (0, "masks have no chunks; kvbuf.torch.flex_attention takes "
@@ -53,7 +51,6 @@ REFUSED = {
     "aux_scalars": (None, "they belong to score_mod and mask_mod"),
     "aux_tensor_leading_dims": (None, "they belong to score_mod and mask_mod"),
     "block_sparse_tensors": (None, "these functions take masks and windows alone"),
-    "output_scale": (None, "results are of 16 or 32 bits"),
     "dynamic_causal": (None, "a batch has one causal flag"),
     "cp_world_size": (1, "tokens of several processes are kvbuf.distributed's"),
     "cp_rank": (0, "tokens of several processes are kvbuf.distributed's"),

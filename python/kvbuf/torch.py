@@ -102,7 +102,8 @@ def flash_attn_func(
         alibi_slopes: Tensor | None = None, deterministic: bool = False,
         return_attn_probs: bool = False, *, return_lse: bool = False,
         out: Tensor | None = None, sink: Tensor | None = None,
-        k_descale: Tensor | None = None, v_descale: Tensor | None = None, **more
+        q_descale: Tensor | None = None, k_descale: Tensor | None = None,
+        v_descale: Tensor | None = None, output_scale: Tensor | None = None, **more
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention of q (batch, rows, heads, head size) over k and v (batch, keys,
     KV heads, head size): flash-attn's function of that name.
@@ -120,23 +121,27 @@ def flash_attn_func(
     NotImplementedError: ``dropout_p`` other than 0, tensors that require
     gradients. kvbuf's own: ``out`` is written in place of a new
     tensor; ``sink`` (heads), float32, joins each row's denominator; ``k_descale``
-    and ``v_descale`` of k and v of 8-bit floats, as `kvbuf.attention` has them.
+    and ``v_descale`` of k and v of 8-bit floats, as `kvbuf.attention` has them, as it
+    has 8-bit q with ``q_descale`` and ``output_scale``.
     ``more``: arguments of flash-attn 3 and 4, and of vLLM's (docs/engines.md)."""
     if more:
         return flash_attn_func(
             q, k, v, dropout_p, softmax_scale, causal, alibi_slopes=alibi_slopes,
             softcap=softcap, deterministic=deterministic,
-            return_attn_probs=return_attn_probs, out=out, k_descale=k_descale,
-            v_descale=v_descale, **_flash_arguments.resolve(
+            return_attn_probs=return_attn_probs, out=out, q_descale=q_descale,
+            k_descale=k_descale, v_descale=v_descale, output_scale=output_scale,
+            **_flash_arguments.resolve(
                 "flash_attn_func", more, window_size=window_size, sink=sink,
                 return_lse=return_lse))
+    if output_scale is not None:
+        v_descale = _attention.divided(q, v_descale, output_scale, out)
     want = True if return_attn_probs or return_lse else False
     key = options = None
     if type(window_size) is not tuple:
         window_size = _attention.check_window("window_size", window_size)
     if (type(q) is type(k) is type(v) is _Tensor and alibi_slopes is None
-            and out is None and sink is None and k_descale is None
-            and v_descale is None and not _is_traced()
+            and out is None and sink is None and q_descale is None
+            and k_descale is None and v_descale is None and not _is_traced()
             and not dispatch_modes() and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
@@ -169,10 +174,9 @@ def flash_attn_func(
                 return *both, q.new_empty((0,))
             return both
     elif isinstance(q, _Tensor):
-        by_torch = _by_torch("flash_attn_func", q, k, v, alibi_slopes, sink, out,
-                             k_descale, v_descale)
-        if by_torch or is_operator("flash_attn_func", q, k, v, alibi_slopes,
-                                   sink, out, k_descale, v_descale):
+        floats = q, k, v, alibi_slopes, sink, out, q_descale, k_descale, v_descale
+        by_torch = _by_torch("flash_attn_func", *floats)
+        if by_torch or is_operator("flash_attn_func", *floats):
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
@@ -181,14 +185,15 @@ def flash_attn_func(
             else:
                 result, lse = _flash_attn(
                     q=q, k=k, v=v, **_said(opts), alibi_slopes=alibi_slopes,
-                    sink=sink, k_descale=k_descale, v_descale=v_descale,
+                    sink=sink, q_descale=q_descale, k_descale=k_descale,
+                    v_descale=v_descale, output_scale=None,  # V's scale has it.
                     out_type=_type_of(out), return_lse=want)
             return _given(result, lse, out, return_attn_probs, return_lse)
     with _watched() as requests:
         result = _flash.dense(
             q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
             alibi_slopes, return_attn_probs, return_lse, out, sink,
-            _settings.float32, k_descale, v_descale)
+            _settings.float32, q_descale, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests[-1], (q, k, v))
     return result
@@ -227,7 +232,8 @@ def flash_attn_varlen_func(
         return_attn_probs: bool = False, block_table: Tensor | None = None, *,
         seqused_k: Tensor | None = None, return_lse: bool = False,
         out: Tensor | None = None, sink: Tensor | None = None,
-        k_descale: Tensor | None = None, v_descale: Tensor | None = None, **more
+        q_descale: Tensor | None = None, k_descale: Tensor | None = None,
+        v_descale: Tensor | None = None, output_scale: Tensor | None = None, **more
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention of a ragged batch: flash-attn's function of that name.
 
@@ -248,9 +254,12 @@ def flash_attn_varlen_func(
             dropout_p, softmax_scale, causal, softcap=softcap,
             alibi_slopes=alibi_slopes, deterministic=deterministic,
             return_attn_probs=return_attn_probs, seqused_k=seqused_k, out=out,
-            k_descale=k_descale, v_descale=v_descale, **_flash_arguments.resolve(
+            q_descale=q_descale, k_descale=k_descale, v_descale=v_descale,
+            output_scale=output_scale, **_flash_arguments.resolve(
                 "flash_attn_varlen_func", more, window_size=window_size, sink=sink,
                 block_table=block_table, return_lse=return_lse))
+    if output_scale is not None:
+        v_descale = _attention.divided(q, v_descale, output_scale, out)
     want = True if return_attn_probs or return_lse else False
     key = options = None
     if type(window_size) is not tuple:
@@ -261,8 +270,8 @@ def flash_attn_varlen_func(
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
             and out is None and sink is None and block_table is None
-            and k_descale is None and v_descale is None and not _is_traced() and not dispatch_modes()
-            and not is_traced_by_jit()
+            and q_descale is None and k_descale is None and v_descale is None
+            and not _is_traced() and not dispatch_modes() and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
@@ -298,12 +307,10 @@ def flash_attn_varlen_func(
                 return *both, q.new_empty((0,))
             return both
     elif isinstance(q, _Tensor):
-        by_torch = _by_torch("flash_attn_varlen_func", q, k, v, alibi_slopes,
-                             sink, out, k_descale, v_descale)
-        if by_torch or is_operator(
-                "flash_attn_varlen_func", q, k, v, cu_seqlens_q, cu_seqlens_k,
-                alibi_slopes, block_table, seqused_k, sink, out, k_descale,
-                v_descale):
+        floats = q, k, v, alibi_slopes, sink, out, q_descale, k_descale, v_descale
+        by_torch = _by_torch("flash_attn_varlen_func", *floats)
+        if by_torch or is_operator("flash_attn_varlen_func", *floats, cu_seqlens_q,
+                                   cu_seqlens_k, block_table, seqused_k):
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
@@ -320,16 +327,16 @@ def flash_attn_varlen_func(
                     cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
                     max_seqlen_k=max_seqlen_k, **_said(opts),
                     alibi_slopes=alibi_slopes, block_table=block_table,
-                    seqused_k=seqused_k, sink=sink, k_descale=k_descale,
-                    v_descale=v_descale, out_type=_type_of(out),
-                    return_lse=want)
+                    seqused_k=seqused_k, sink=sink, q_descale=q_descale,
+                    k_descale=k_descale, v_descale=v_descale, output_scale=None,
+                    out_type=_type_of(out), return_lse=want)
             return _given(result, lse, out, return_attn_probs, return_lse)
     with _watched() as requests:
         result = _flash.varlen(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
             dropout_p, softmax_scale, causal, window_size, softcap,
             alibi_slopes, return_attn_probs, block_table, seqused_k, return_lse,
-            out, sink, _settings.float32, k_descale, v_descale)
+            out, sink, _settings.float32, q_descale, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests[-1],
                   (q, k, v, cu_seqlens_q, cu_seqlens_k))
@@ -358,7 +365,8 @@ def flash_attn_with_kvcache(
         return_softmax_lse: bool = False, *,
         cu_seqlens_q: Tensor | None = None, max_seqlen_q: int | None = None,
         out: Tensor | None = None, sink: Tensor | None = None,
-        k_descale: Tensor | None = None, v_descale: Tensor | None = None,
+        q_descale: Tensor | None = None, k_descale: Tensor | None = None,
+        v_descale: Tensor | None = None, output_scale: Tensor | None = None,
         qv: Tensor | None = None, **more) -> Tensor | tuple[Tensor, ...]:
     """Attention over a cache: flash-attn's function of that name.
 
@@ -382,7 +390,8 @@ def flash_attn_with_kvcache(
     out, or with ``return_softmax_lse`` (out, softmax_lse (batch, heads, rows)).
 
     Caches may be of torch's 8-bit floats, with ``k_descale`` and ``v_descale``
-    as `kvbuf.attention` takes them.
+    as `kvbuf.attention` takes them, and q of the same, without new tokens, with
+    ``q_descale`` and ``output_scale``.
 
     kvbuf's own: ``cu_seqlens_q`` (batch + 1) and ``max_seqlen_q`` for ragged q
     (all queries, heads, head size); ``out`` and ``sink`` as for
@@ -398,12 +407,14 @@ def flash_attn_with_kvcache(
             causal=causal, softcap=softcap, rotary_interleaved=rotary_interleaved,
             alibi_slopes=alibi_slopes, num_splits=num_splits,
             cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, out=out,
-            k_descale=k_descale, v_descale=v_descale, qv=qv,
-            **_flash_arguments.resolve(
+            q_descale=q_descale, k_descale=k_descale, v_descale=v_descale,
+            output_scale=output_scale, qv=qv, **_flash_arguments.resolve(
                 "flash_attn_with_kvcache", more, window_size=window_size, sink=sink,
                 block_table=block_table, return_softmax_lse=return_softmax_lse))
     if qv is not None:
         q, k_cache, v_cache = _latent.whole_rows(q, qv, k_cache, v_cache, k, v)
+    if output_scale is not None:
+        v_descale = _attention.divided(q, v_descale, output_scale, out)
     descaled = k_descale is not None or v_descale is not None
     key = options = None
     if type(window_size) is not tuple:
@@ -447,7 +458,7 @@ def flash_attn_with_kvcache(
             return (plan.run_lse if return_softmax_lse else plan.run)(q, data)
     elif isinstance(q, _Tensor):
         floats = (q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
-                  alibi_slopes, sink, k_descale, v_descale, out)
+                  alibi_slopes, sink, q_descale, k_descale, v_descale, out)
         lost = wants_derivatives(*floats)
         if lost:
             raise NotImplementedError(f"flash_attn_with_kvcache {lost}")
@@ -473,8 +484,8 @@ def flash_attn_with_kvcache(
                 **_said(opts), rotary_interleaved=rotary_interleaved,
                 alibi_slopes=alibi_slopes, num_splits=num_splits,
                 cu_seqlens_q=cu_seqlens_q, max_seqlen_q=max_seqlen_q, sink=sink,
-                k_descale=k_descale, v_descale=v_descale,
-                out_type=_type_of(out),
+                q_descale=q_descale, k_descale=k_descale, v_descale=v_descale,
+                output_scale=None, out_type=_type_of(out),
                 return_softmax_lse=bool(return_softmax_lse))
             return _given(result, lse, out, False, return_softmax_lse)
     with _watched() as requests:
@@ -483,7 +494,7 @@ def flash_attn_with_kvcache(
             cache_batch_idx, cache_leftpad, block_table, softmax_scale, causal,
             window_size, softcap, rotary_interleaved, alibi_slopes, num_splits,
             return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink,
-            k_descale, v_descale)
+            q_descale, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests[-1],
                   (q, k_cache, v_cache, table, cache_seqlens))

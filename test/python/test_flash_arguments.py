@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import unittest
+from unittest import mock
 
 import torch
 
@@ -172,6 +173,62 @@ class Meaning(unittest.TestCase):
         want = kt.flash_attn_func(self.q, (k.float() * 0.5).bfloat16(),
                                   (v.float() * 2).bfloat16())
         torch.testing.assert_close(out, want, rtol=0, atol=4e-2)
+
+    def test_queries_of_float8(self):
+        """As vLLM calls: scales of (batch, key heads), one expanded; results of 16 bits,
+        and of 8 that are divided by a scale."""
+        kind = torch.float8_e4m3fn
+        q, pages = self.q.to(kind), [x.to(kind) for x in self.pages]
+        k, v = self.k.to(kind), self.v.to(kind)
+        scales = [torch.tensor(x).expand(2, 2) for x in (0.5, 2.0, 0.75)]
+        more = dict(zip(("q_descale", "k_descale", "v_descale"), scales))
+
+        def exact(row, k, v):
+            """Of one sequence: [rows, heads, size]."""
+            row, k, v = (x.double().transpose(0, 1) * s for x, s in zip(
+                (row, k, v), (0.5, 2.0, 0.75)))
+            s = row @ k.repeat_interleave(2, 0).transpose(1, 2) * 32 ** -0.5
+            at = torch.arange(4)[:, None] + k.shape[1] - 4
+            s = s.masked_fill(torch.arange(k.shape[1]) > at, -torch.inf)
+            return (s.softmax(-1) @ v.repeat_interleave(2, 0)).transpose(0, 1)
+
+        def cached(n, pages):
+            return [x[self.table[n].long()].flatten(0, 1)[:self.lengths[n]]
+                    for x in pages]
+
+        dense = [exact(q[n], k[n], v[n]) for n in range(2)]
+        paged = [exact(q[n], *cached(n, pages)) for n in range(2)]
+        flat = {"cu_seqlens_q": self.offsets, "seqused_k": self.lengths,
+                "block_table": self.table, "max_seqlen_q": 4}
+        calls = [
+            (dense, kt.flash_attn_func, (q, k, v), {}),
+            (paged, kt.flash_attn_varlen_func, (q.flatten(0, 1), *pages), flat),
+            (paged, kt.flash_attn_with_kvcache, (q, *pages),
+             {"cache_seqlens": self.lengths, "page_table": self.table})]
+        with mock.patch.dict(os.environ, KVBUF_EMULATE="sm_90a"):
+            for want, function, call, named in calls:
+                with self.subTest(function.__name__):
+                    out = function(*call, causal=True, **named, **more)
+                    self.assertEqual(out.dtype, torch.bfloat16)
+                    torch.testing.assert_close(out.view(2, 4, 4, 32).double(),
+                                               torch.stack(want), rtol=0, atol=0.08)
+                    eight = torch.empty_like(call[0])
+                    given = function(*call, causal=True, out=eight, **named, **more,
+                                     output_scale=torch.tensor([0.125]))
+                    self.assertIs(given, eight)
+                    # Half of the last of four bits, and of the weights.
+                    torch.testing.assert_close(
+                        eight.view(2, 4, 4, 32).double() * 0.125, torch.stack(want),
+                        rtol=1 / 16, atol=0.08)
+        with self.assertRaisesRegex(NotImplementedError, "^k and v are given, and q has "
+                                    "8-bit floats; expected tokens that are in the "
+                                    "cache already$"):
+            kt.flash_attn_with_kvcache(q, k, v, self.k[:, :4], self.v[:, :4],
+                                       cache_seqlens=self.lengths)
+        for name in "q_descale", "output_scale":
+            with self.assertRaisesRegex(ValueError, f"^{name} is given, "):
+                kt.flash_attn_func(self.q, self.k, self.v,
+                                   **{name: torch.tensor([1.0])})
 
     def test_refused(self):
         for name, (neutral, why) in arguments.REFUSED.items():

@@ -15,6 +15,8 @@ from unittest import mock
 
 import torch
 import vllm.envs as envs
+from vllm.model_executor.layers.quantization.utils.quant_utils import (
+    kFp8StaticTensorSym)
 from vllm.v1.attention.backend import (AttentionCGSupport, AttentionType,
                                        CommonAttentionMetadata)
 from vllm.v1.attention.backends.registry import AttentionBackendEnum
@@ -32,8 +34,8 @@ BLOCKS = 16 * LONGER
 CONFIG = types.SimpleNamespace(
     speculative_config=None, parallel_config=types.SimpleNamespace(
         decode_context_parallel_size=1))
-LAYER = types.SimpleNamespace(_k_scale=torch.tensor(0.5),
-                              _v_scale=torch.tensor(0.25))
+LAYER = types.SimpleNamespace(_q_scale=torch.tensor(0.5),
+                              _k_scale=torch.tensor(0.5), _v_scale=torch.tensor(0.25))
 
 
 def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None,
@@ -78,7 +80,8 @@ class Backend(unittest.TestCase):
         torch.manual_seed(0)
 
     def run_batch(self, rows, cached, order="BHNC", padding=0, kind="auto",
-                  causal=True, attn_type=AttentionType.DECODER, **options):
+                  causal=True, attn_type=AttentionType.DECODER, eight=False,
+                  output_scale=None, **options):
         """Fills a cache by do_kv_cache_update, then compares a step of `rows` new
         tokens a sequence. `padding`: requests and tokens that a graph would have
         besides."""
@@ -119,8 +122,20 @@ class Backend(unittest.TestCase):
                                             torch.device(DEVICE))
         meta = builder.build(0, common)
         out = torch.full((len(q), HEADS, SIZE), 7.0).bfloat16()
-        result = impl.forward(LAYER, q, None, None, stored, meta, out)
+        self.assertEqual(impl.fused_output_quant_supported(kFp8StaticTensorSym), eight)
+        limits = {"atol": 2e-2, "rtol": 0}
+        if eight:
+            q = (q / LAYER._q_scale).to(torch.float8_e4m3fn)
+            # Weights are rounded to four bits.
+            limits["atol"] = 4e-2
+        if output_scale is not None:
+            out = out.to(torch.float8_e4m3fn)
+            limits["rtol"] = 1 / 16
+        result = impl.forward(LAYER, q, None, None, stored, meta, out, output_scale)
         self.assertIs(result, out)
+        if eight:
+            q = q.double() * LAYER._q_scale
+        out = out.double() * (1 if output_scale is None else output_scale)
         window = options.pop("window", None)
         window = -1 if window is None else window - 1
         at, first = 0, 0
@@ -131,8 +146,7 @@ class Backend(unittest.TestCase):
                 k, v = ((x.float() / s).to(to[kind]).double() * s
                         for x, s in ((k, LAYER._k_scale), (v, LAYER._v_scale)))
             want = reference(q[first:first + n], k, v, causal, window, **options)
-            torch.testing.assert_close(out[first:first + n].double(), want,
-                                       atol=2e-2, rtol=0)
+            torch.testing.assert_close(out[first:first + n], want, **limits)
             at, first = at + length, first + n
         return meta
 
@@ -164,6 +178,17 @@ class Backend(unittest.TestCase):
         for kind, rows in ("fp8", [1, 1]), ("fp8_e5m2", [1, 9]):
             with self.subTest(kind):
                 self.run_batch(rows, [20, 7], kind=kind, order="BNHC")
+
+    def test_queries_of_float8(self):
+        """vLLM quantizes queries where it is told to; results of 16 bits, and of 8 as it
+        fuses what comes after."""
+        chip = {} if ON_GPU else {"KVBUF_EMULATE": "sm_90a"}
+        with mock.patch.dict(os.environ, chip):
+            for rows in [1, 1], [1, 9]:
+                for scale in None, torch.tensor([0.0625]):
+                    with self.subTest(rows=rows, scale=scale):
+                        self.run_batch(rows, [20, 7], kind="fp8", eight=True,
+                                       output_scale=scale)
 
     def test_batch_invariant(self):
         """A sequence's bits do not depend on the others in the batch."""
@@ -287,10 +312,14 @@ class Backend(unittest.TestCase):
         impl = backend.get_impl_cls()(HEADS, SIZE, 1.0)
         q = torch.zeros(1, HEADS, SIZE)
         self.assertEqual(impl.forward(LAYER, q, q, q, None, None, q + 1).sum(), 0)
-        with self.assertRaisesRegex(NotImplementedError, "output_scale is given; "
-                                    "kvbuf has no kernel that writes 8-bit floats"):
-            impl.forward(LAYER, q, q, q, None, None, q,
-                         output_scale=torch.ones(1))
+        self.assertFalse(impl.fused_output_quant_supported(kFp8StaticTensorSym))
+        for name, words in (
+                ("output_scale", "output_scale is given with queries of torch.float32; "
+                 "kvbuf writes 8-bit floats where queries are, too"),
+                ("output_block_scale", "output_block_scale is given; kvbuf's 8-bit "
+                 "results have one scale")):
+            with self.assertRaisesRegex(NotImplementedError, words):
+                impl.forward(LAYER, q, q, q, None, None, q, **{name: torch.ones(1)})
         kvbuf_vllm.register("KVBUF")
         self.assertIs(AttentionBackendEnum["KVBUF"].get_class(), backend)
 

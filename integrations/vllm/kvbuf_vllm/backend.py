@@ -15,6 +15,8 @@ from typing import ClassVar
 
 import torch
 import vllm.envs as envs
+from vllm.model_executor.layers.quantization.utils.quant_utils import (
+    kFp8StaticTensorSym)
 from vllm.v1.attention.backend import (AttentionBackend, AttentionCGSupport,
                                        AttentionImpl, AttentionMetadata,
                                        AttentionMetadataBuilder, AttentionType,
@@ -22,10 +24,16 @@ from vllm.v1.attention.backend import (AttentionBackend, AttentionCGSupport,
 
 import kvbuf
 import kvbuf.torch
+from kvbuf._kernels import default_chip
 
 #: The 8-bit floats that caches may hold, by vLLM's names.
 _FLOAT8 = {"fp8": torch.float8_e4m3fn, "fp8_e4m3": torch.float8_e4m3fn,
            "fp8_e5m2": torch.float8_e5m2}
+
+
+def _multiplies_float8():
+    """Whether the chip that kernels are for has products of e4m3."""
+    return default_chip()[0].startswith(("sm_89", "sm_90"))
 
 
 class KvbufBackend(AttentionBackend):
@@ -154,6 +162,10 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
         self.float8 = _FLOAT8.get(kv_cache_dtype)
         self.softcap = logits_soft_cap or 0.0
         self.kv_sharing_target_layer_name = kv_sharing_target_layer_name
+        #: vLLM then quantizes queries, too, and kernels multiply 8-bit floats.
+        self.supports_quant_query_input = (self.float8 is torch.float8_e4m3fn
+                                           and head_size % 16 == 0
+                                           and _multiplies_float8())
         self.sinks = sinks
         if sinks is not None and sinks.shape != (num_heads,):
             raise ValueError(f"sinks have shape {tuple(sinks.shape)}; expected "
@@ -178,13 +190,22 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
             slopes = self._own_slopes
         return {"sink": sink, "alibi_slopes": slopes}
 
+    def fused_output_quant_supported(self, quant_key):
+        """Results of e4m3 with a number of the tensor: of queries that are so, too."""
+        return self.supports_quant_query_input and quant_key == kFp8StaticTensorSym
+
     def forward(self, layer, query, key, value, kv_cache, attn_metadata, output,
                 output_scale=None, output_block_scale=None):
         """Writes output [tokens, heads, head size], and returns it; key and value
         are in the cache already."""
-        if output_scale is not None or output_block_scale is not None:
-            raise NotImplementedError("output_scale is given; kvbuf has no kernel "
-                                      "that writes 8-bit floats")
+        if output_block_scale is not None:
+            raise NotImplementedError("output_block_scale is given; kvbuf's 8-bit "
+                                      "results have one scale")
+        quantized = query.dtype in _FLOAT8.values()
+        if output_scale is not None and not quantized:
+            raise NotImplementedError(
+                f"output_scale is given with queries of {query.dtype}; kvbuf writes "
+                "8-bit floats where queries are, too")
         meta = attn_metadata
         if meta is None:  # vLLM measures memory
             return output.fill_(0)
@@ -202,8 +223,19 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
         if self.float8 is not None:
             descale = {"k_descale": layer._k_scale.reshape(1),
                        "v_descale": layer._v_scale.reshape(1)}
+        if quantized:
+            descale.update(q_descale=layer._q_scale.reshape(1),
+                           output_scale=output_scale)
         more = self._more(query)
         invariant = envs.VLLM_BATCH_INVARIANT
+        if meta.rows and quantized and not invariant:
+            shape = -1, meta.rows, *query.shape[1:]
+            kvbuf.attention(
+                query.view(shape), k, v, page_table=meta.block_table,
+                lengths=meta.seq_lens, causal=causal, window=window,
+                scale=self.scale, softcap=self.softcap, out=out.view(shape), **more,
+                **descale)
+            return output
         if meta.rows and not invariant:
             # As many rows of all: kernels for so many, which split keys over
             # blocks; calls that were made before take the shortest way.
