@@ -18,6 +18,7 @@ from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
 from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
 from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, ReqToTokenPool
 from sglang.srt.model_executor.forward_batch_info import ForwardMode
+from sglang.srt.speculative.eagle_utils import TreeMaskMode
 
 import kvbuf_sglang
 
@@ -30,8 +31,9 @@ LONGER = 40 if ON_GPU else 1
 PAGE, CONTEXT, TOKENS, DRAFTS = 16, 64 * LONGER, 192 * LONGER, 3
 
 
-def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None):
-    """One sequence in float64: q [rows, heads, size], k and v [keys, ...]."""
+def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None, tree=None):
+    """One sequence in float64: q [rows, heads, size], k and v [keys, ...]. `tree`
+    says which of the last keys each row sees."""
     q, k, v = (x.double().transpose(0, 1) for x in (q, k, v))
     k, v = (x.repeat_interleave(HEADS // KV_HEADS, 0) for x in (k, v))
     s = q @ k.transpose(1, 2) * SIZE ** -0.5
@@ -44,6 +46,8 @@ def reference(q, k, v, causal=True, window=-1, softcap=0.0, sinks=None):
         seen &= j <= at
     if window >= 0:
         seen &= (j >= at - window) & (j <= at + window)
+    if tree is not None:
+        seen[:, keys - rows:] = tree
     s = s.masked_fill(~seen, -math.inf)
     if sinks is not None:
         s = torch.cat([s, sinks.double()[:, None, None].expand(-1, rows, 1)], -1)
@@ -59,22 +63,22 @@ class Backend(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
 
-    def runner(self, kind=torch.bfloat16, page=PAGE, **more):
+    def runner(self, kind=torch.bfloat16, page=PAGE, topk=1, drafts=DRAFTS):
         pool = MHATokenToKVPool(
             size=TOKENS, page_size=page, dtype=kind, head_num=KV_HEADS, head_dim=SIZE,
             layer_num=1, device=DEVICE, enable_memory_saver=False)
-        server = types.SimpleNamespace(speculative_num_draft_tokens=DRAFTS,
-                                       speculative_eagle_topk=1, **more)
+        server = types.SimpleNamespace(speculative_num_draft_tokens=drafts,
+                                       speculative_eagle_topk=topk)
         return types.SimpleNamespace(
             use_mla_backend=False, token_to_kv_pool=pool, page_size=page,
             req_to_token_pool=ReqToTokenPool(8, CONTEXT, DEVICE, False), device=DEVICE,
             kv_cache_dtype=kind, server_args=server)
 
     def run_batch(self, mode, rows, cached, kind=torch.bfloat16, page=PAGE,
-                  graph=False, sinks=None, **options):
+                  graph=False, sinks=None, trees=None, **options):
         """Stores what is cached, then compares a step of `rows` new tokens a
         request; with `graph` by the hooks that graphs have, padded."""
-        runner = self.runner(kind, page)
+        runner = self.runner(kind, page, *(() if trees is None else (2, rows[0])))
         backend = ATTENTION_BACKENDS["kvbuf"](runner)
         layer = RadixAttention(
             HEADS, SIZE, SIZE ** -0.5, KV_HEADS, 0,
@@ -109,10 +113,17 @@ class Backend(unittest.TestCase):
                 cached if verified else lengths, device="cpu"),
             extend_seq_lens=torch.tensor(rows), extend_seq_lens_cpu=rows,
             out_cache_loc=torch.cat([s for s, _ in new]), encoder_lens=None,
-            out_cache_loc_is_physical=False)
+            out_cache_loc_is_physical=False,
+            spec_info=types.SimpleNamespace(custom_mask=None if trees is None
+                                            else trees.flatten()))
         if graph:
             backend.init_cuda_graph_state(4, 4 * DRAFTS)
             backend.init_forward_metadata_out_graph(batch, in_capture=True)
+            if trees is not None:
+                # As the draft stage does.
+                self.assertTrue(backend.verify_mask.fits(len(rows)))
+                self.assertEqual(backend.verify_mask.mode, TreeMaskMode.QLEN_ONLY)
+                backend.verify_mask.buffer[:trees.numel()] = trees.flatten()
             if not ON_GPU:
                 backend.init_forward_metadata_in_graph(batch)
         else:
@@ -133,9 +144,10 @@ class Backend(unittest.TestCase):
         if kind != torch.bfloat16:
             k, v = ((x.float() / s).to(kind).double() * s
                     for x, s in ((k, layer.k_scale), (v, layer.v_scale)))
-        for n, own, first in zip(lengths, rows, starts):
+        for i, (n, own, first) in enumerate(zip(lengths, rows, starts)):
             want = reference(q[at:at + own], k[first:first + n], v[first:first + n],
-                             sinks=sinks, **options)
+                             sinks=sinks, tree=None if trees is None else trees[i],
+                             **options)
             torch.testing.assert_close(out[at:at + own].double(), want, atol=2e-2,
                                        rtol=0)
             at += own
@@ -171,6 +183,21 @@ class Backend(unittest.TestCase):
             self.run_batch(ForwardMode.TARGET_VERIFY, [DRAFTS] * 2, [20, 3],
                            graph=graph)
 
+    def test_trees(self):
+        """Drafts in trees, of as many words as SGLang's kernel writes booleans: a draft
+        sees those on its way from the root."""
+        parents = [[-1, 0, 0, 1, 2], [-1, 0, 1, 1, 0]]
+        trees = torch.zeros(2, 5, 5, dtype=torch.bool)
+        for tree, above in zip(trees, parents):
+            for i in range(5):
+                seen = i
+                while seen >= 0:
+                    tree[i, seen] = True
+                    seen = above[seen]
+        for graph in False, True:
+            self.run_batch(ForwardMode.TARGET_VERIFY, [5] * 2, [20, 3], graph=graph,
+                           trees=trees)
+
     def test_options(self):
         for mode, rows in (ForwardMode.DECODE, [1, 1]), (ForwardMode.EXTEND, [2, 9]):
             self.run_batch(mode, rows, [20, 7], softcap=0.5, window=6,
@@ -191,9 +218,16 @@ class Backend(unittest.TestCase):
         batch = types.SimpleNamespace(forward_mode=ForwardMode.EXTEND, batch_size=1)
         with self.assertRaisesRegex(NotImplementedError, "a graph of mode EXTEND"):
             backend.init_forward_metadata_out_graph(batch)
-        runner.server_args.speculative_eagle_topk = 4
-        with self.assertRaisesRegex(NotImplementedError, "speculative_eagle_topk"):
-            ATTENTION_BACKENDS["kvbuf"](runner)
+        self.assertIsNone(backend.verify_mask)
+        with self.assertRaisesRegex(
+                NotImplementedError, "^speculative_num_draft_tokens is 33, and "
+                "speculative_eagle_topk more than 1; kvbuf's trees have up to 32 "
+                "drafts$"):
+            ATTENTION_BACKENDS["kvbuf"](self.runner(topk=4, drafts=33))
+        with self.assertRaisesRegex(NotImplementedError, "a layer has a window, and "
+                                    "drafts are a tree"):
+            self.run_batch(ForwardMode.TARGET_VERIFY, [3], [20], window=6,
+                           trees=torch.ones(1, 3, 3, dtype=torch.bool))
         runner.use_mla_backend = True
         with self.assertRaisesRegex(NotImplementedError, "latent attention"):
             ATTENTION_BACKENDS["kvbuf"](runner)

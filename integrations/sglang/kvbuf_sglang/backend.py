@@ -14,8 +14,10 @@ import dataclasses
 
 import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
+from sglang.srt.layers.attention.verify_mask import VerifyMask
 from sglang.srt.layers.radix_attention import AttentionType
 from sglang.srt.mem_cache.memory_pool import KVWriteLoc, MHATokenToKVPool
+from sglang.srt.speculative.eagle_utils import TreeMaskMode
 
 import kvbuf
 import kvbuf.torch
@@ -34,6 +36,8 @@ class KvbufMetadata:
     #: Otherwise where each one's rows begin, and a bound of their number.
     offsets: torch.Tensor | None = None
     longest: int = 0
+    #: Of drafts in a tree: bit n of a row's word says that it sees draft n, int32.
+    tree: torch.Tensor | None = None
 
 
 class KvbufAttnBackend(AttentionBackend):
@@ -60,9 +64,12 @@ class KvbufAttnBackend(AttentionBackend):
         server = model_runner.server_args
         #: Rows of a request whose drafts are verified.
         self.drafts = getattr(server, "speculative_num_draft_tokens", None) or 0
-        if (getattr(server, "speculative_eagle_topk", None) or 1) > 1:
-            raise NotImplementedError("speculative_eagle_topk is more than 1; kvbuf's "
-                                      "backend verifies chains of drafts, not trees")
+        self.has_trees = (getattr(server, "speculative_eagle_topk", None) or 1) > 1
+        if self.has_trees and self.drafts > 32:
+            raise NotImplementedError(
+                f"speculative_num_draft_tokens is {self.drafts}, and "
+                "speculative_eagle_topk more than 1; kvbuf's trees have up to 32 drafts")
+        self._mask = self._verify_mask(0) if self.has_trees else None
         self.forward_metadata = None
         self._static = None
 
@@ -70,6 +77,27 @@ class KvbufAttnBackend(AttentionBackend):
         """The table of requests, of their first `most` tokens."""
         tokens = self.req_to_token[:, :most:self.page_size]
         return tokens[requests] // self.page_size
+
+    def _verify_mask(self, most):
+        """Which drafts of its tree each draft sees, of so many requests at most."""
+        return VerifyMask(
+            buffer=torch.zeros(most * self.drafts ** 2, dtype=torch.bool,
+                               device=self.device),
+            mode=TreeMaskMode.QLEN_ONLY, max_bs=most)
+
+    @property
+    def verify_mask(self):
+        """What the draft stage fills in place."""
+        return self._mask
+
+    def _words(self, mask, count):
+        """A word a draft, of booleans [requests, drafts, drafts]."""
+        bits = torch.arange(self.drafts, device=self.device)
+        mask = mask[:count * self.drafts ** 2].view(count, self.drafts, self.drafts)
+        return (mask.long() << bits).sum(-1).to(torch.int32)
+
+    def _is_tree(self, batch):
+        return self.has_trees and batch.forward_mode.is_target_verify()
 
     def _rows(self, batch):
         """The rows that this step has of each request, or 0 if they differ."""
@@ -94,6 +122,8 @@ class KvbufAttnBackend(AttentionBackend):
         meta = KvbufMetadata(
             (batch.seq_lens + self._added(batch)).to(torch.int32),
             self._pages(batch.req_pool_indices, most), self._rows(batch))
+        if self._is_tree(batch):
+            meta.tree = self._words(batch.spec_info.custom_mask, batch.batch_size)
         if not meta.rows:
             rows = batch.extend_seq_lens
             meta.offsets = torch.nn.functional.pad(
@@ -107,6 +137,10 @@ class KvbufAttnBackend(AttentionBackend):
         self._static = KvbufMetadata(
             torch.zeros(max_bs, dtype=torch.int32, device=self.device),
             torch.zeros((max_bs, pages), dtype=torch.int32, device=self.device), 1)
+        if self.has_trees:
+            self._mask = self._verify_mask(max_bs)
+            self._static.tree = torch.zeros((max_bs, self.drafts), dtype=torch.int32,
+                                            device=self.device)
 
     def init_forward_metadata_out_graph(self, forward_batch, in_capture=False):
         """Before a capture or a replay: memory that stays where it is."""
@@ -117,6 +151,8 @@ class KvbufAttnBackend(AttentionBackend):
                 "backend has those of decode and of drafts that are verified")
         self.forward_metadata = KvbufMetadata(
             self._static.lengths[:count], self._static.table[:count], rows)
+        if self._is_tree(forward_batch):
+            self.forward_metadata.tree = self._static.tree[:count]
 
     def init_forward_metadata_in_graph(self, forward_batch):
         """Part of the graph: no host reads anything."""
@@ -124,6 +160,8 @@ class KvbufAttnBackend(AttentionBackend):
         meta.lengths.copy_(forward_batch.seq_lens[:count]
                            + self._added(forward_batch))
         meta.table.copy_(self._pages(forward_batch.req_pool_indices[:count]))
+        if meta.tree is not None:
+            meta.tree.copy_(self._words(self._mask.buffer, count))
 
     def get_cuda_graph_seq_len_fill_value(self):
         return 1
@@ -156,7 +194,15 @@ class KvbufAttnBackend(AttentionBackend):
                                                               layer.v_scale):
                 if scale is not None:
                     options[name] = scale.detach().float().reshape(1)
-        if meta.rows:
+        if meta.tree is not None:
+            if window >= 0:
+                raise NotImplementedError(
+                    "a layer has a window, and drafts are a tree, whose places in the "
+                    "sequence kvbuf does not know; expected speculative_eagle_topk 1")
+            out = kvbuf.attention(
+                q.view(-1, meta.rows, *q.shape[1:]), *pages, lengths=meta.lengths,
+                page_table=meta.table, scale=layer.scaling, tree=meta.tree, **options)
+        elif meta.rows:
             out = kvbuf.torch.flash_attn_with_kvcache(
                 q.view(-1, meta.rows, *q.shape[1:]), *pages,
                 cache_seqlens=meta.lengths, block_table=meta.table,
