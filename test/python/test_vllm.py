@@ -122,7 +122,8 @@ class Backend(unittest.TestCase):
                                             torch.device(DEVICE))
         meta = builder.build(0, common)
         out = torch.full((len(q), HEADS, SIZE), 7.0).bfloat16()
-        self.assertEqual(impl.fused_output_quant_supported(kFp8StaticTensorSym), eight)
+        self.assertEqual(impl.fused_output_quant_supported(kFp8StaticTensorSym),
+                         eight or (ON_GPU and kind == "fp8"))
         limits = {"atol": 2e-2, "rtol": 0}
         if eight:
             q = (q / LAYER._q_scale).to(torch.float8_e4m3fn)
@@ -322,6 +323,64 @@ class Backend(unittest.TestCase):
                 impl.forward(LAYER, q, q, q, None, None, q, **{name: torch.ones(1)})
         kvbuf_vllm.register("KVBUF")
         self.assertIs(AttentionBackendEnum["KVBUF"].get_class(), backend)
+
+
+class Latent(unittest.TestCase):
+    """Steps of few rows over latent rows, by vLLM's own classes."""
+
+    @classmethod
+    def setUpClass(cls):
+        try:
+            from vllm.model_executor.layers.attention import mla_attention
+        except ImportError as error:  # vLLM's layers need more than its backends do
+            raise unittest.SkipTest(str(error))
+        cls.layers = mla_attention
+
+    def impl(self, kind, heads=4):
+        with mock.patch.object(self.layers, "get_current_vllm_config", lambda: CONFIG):
+            return AttentionBackendEnum["KVBUF_MLA"].get_class().get_impl_cls()(
+                heads, 576, 192 ** -0.5, 1, None, None, kind, None,
+                AttentionType.DECODER, None, q_lora_rank=None, kv_lora_rank=512,
+                qk_nope_head_dim=128, qk_rope_head_dim=64, qk_head_dim=192,
+                v_head_dim=128, kv_b_proj=None)
+
+    def test_decode(self):
+        kvbuf_vllm.register()
+        backend = AttentionBackendEnum["KVBUF_MLA"].get_class()
+        self.assertTrue(backend.is_mla())
+        self.assertEqual(backend.get_name(), "KVBUF_MLA")
+        torch.manual_seed(0)
+        for kind, each in ("auto", 1), ("auto", 2), ("fp8", 1):
+            with self.subTest(kind, each=each):
+                impl, heads = self.impl(kind), 4
+                lengths = torch.tensor([20 * LONGER, each], dtype=torch.int32)
+                table = torch.randperm(4 * LONGER).int().view(2, -1)
+                cache = torch.randn(4 * LONGER, BLOCK, 576).bfloat16()
+                layer = types.SimpleNamespace(_k_scale=torch.tensor(0.5))
+                kept = cache.double()
+                if kind == "fp8":
+                    cache = cache.to(torch.float8_e4m3fn)
+                    kept = cache.double() * 0.5
+                    cache = cache.view(torch.uint8)
+                q = torch.randn(2 * each, heads, 576).bfloat16()
+                step = self.layers.MLACommonDecodeMetadata(
+                    block_table=table, seq_lens=lengths, dcp_tot_seq_lens=None)
+                meta = types.SimpleNamespace(causal=True, decode=step)
+                parts = q[..., :512], q[..., 512:]
+                out, lse = impl.forward_mqa(parts, cache, meta, layer)
+                for b, n in enumerate(lengths.tolist()):
+                    rows = kept[table[b].long()].flatten(0, 1)[:n]
+                    own = q[b * each:(b + 1) * each].double()
+                    s = own.transpose(0, 1) @ rows.T * 192 ** -0.5
+                    at = torch.arange(each)[:, None] + n - each
+                    s = s.masked_fill(torch.arange(n) > at, -math.inf)
+                    part = slice(b * each, (b + 1) * each)
+                    torch.testing.assert_close(
+                        out[part].double(),
+                        (s.softmax(-1) @ rows[:, :512]).transpose(0, 1), atol=2e-2,
+                        rtol=0)
+                    torch.testing.assert_close(lse[part].double(),
+                                               s.logsumexp(-1).T, atol=1e-3, rtol=0)
 
 
 if __name__ == "__main__":
