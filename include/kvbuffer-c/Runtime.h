@@ -80,8 +80,10 @@ typedef struct kvbufTensor {
 /** A named size. Shapes tell all but `seq_q`, the longest query of a ragged
  *  batch, without which the rows of all count: it chooses between kernels of
  *  few and of many rows and orders the work; rows of a sequence past it are
- *  computed, but slowly. A size that shapes tell may be given too, and must
- *  agree. */
+ *  computed, but slowly. And `shortest_q`, the shortest one that is not empty,
+ *  without which 0 counts: where it is long enough, kernels for short ones are
+ *  left out, and rows of shorter ones are not computed. A size that shapes tell
+ *  may be given too, and must agree. */
 typedef struct kvbufSize {
   const char *name;
   int64_t value;

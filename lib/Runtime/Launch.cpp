@@ -462,12 +462,23 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
         spec = manifest.findKernel(spec->instead);
     };
     skip();
+    // Where a launch of as many rows as the shortest query has would run this
+    // kernel, all sequences are its own.
+    auto hasAll = [&] {
+      auto shortest = sizes.find(kShortestQuery);
+      if (shortest == sizes.end() || shortest->second == 0 || !spec->launchIf)
+        return false;
+      Sizes of = sizes;
+      of["seq_q"] = shortest->second;
+      return evaluate(*spec->launchIf, of) > 0;
+    };
     // What runs, and with it what runs beside it.
     std::vector<std::pair<const KernelSpec *, KernelLaunch>> together;
     auto whyNot = [&] {
       together = {{spec, {}}};
-      for (const std::string &name : spec->beside)
-        together.push_back({manifest.findKernel(name), {}});
+      if (!spec->beside.empty() && !hasAll())
+        for (const std::string &name : spec->beside)
+          together.push_back({manifest.findKernel(name), {}});
       std::string reason;
       for (auto &[kernel, launch] : together)
         if (reason.empty() &&

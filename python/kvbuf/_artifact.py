@@ -185,7 +185,7 @@ class Artifact:
                         ("attention", "attention_of_own_scores"))
         # Not all kernels ask for those; callers may say them to all.
         if self._ragged:
-            self._sizes.add("seq_q")
+            self._sizes |= {"seq_q", "shortest_q"}
         for kernel in kernels:
             self._sizes |= set(kernel.get("defaults", ()))
         self._modules = {}

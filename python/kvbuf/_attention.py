@@ -305,7 +305,7 @@ def few_rows(rows, group, latent=False):
 
 
 def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
-          lengths=None, counts="all", longest=None, scale=None, causal=False,
+          lengths=None, counts="all", longest=None, shortest=None, scale=None, causal=False,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
           bias=None, keep=None, q_descale=None, k_descale=None, v_descale=None,
@@ -474,6 +474,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         if longest is not None:
             request.sizes["seq_q"] = min(
                 require_index("longest_query", longest, 0), q.shape[0])
+        if shortest is not None:
+            request.sizes["shortest_q"] = require_index("shortest_query", shortest, 0)
     if k_offsets is not None:
         tensors["k_offsets"] = tensors["v_offsets"] = ops.contiguous(k_offsets)
     if table is not None:
@@ -615,7 +617,8 @@ def attention(
         window: tuple | None = None, scale: float | None = None,
         softcap: float | None = None, sink: Tensor | None = None,
         q_offsets: Tensor | None = None, k_offsets: Tensor | None = None,
-        longest_query: int | None = None, page_table: Tensor | None = None,
+        longest_query: int | None = None, shortest_query: int | None = None,
+        page_table: Tensor | None = None,
         slots: Tensor | None = None, lengths: Tensor | None = None,
         lengths_count: str = "all", out: Tensor | None = None,
         lse: Tensor | None = None, return_lse: bool = False,
@@ -674,7 +677,10 @@ def attention(
 
     ``q_offsets``, ``k_offsets`` [batch + 1]: where each sequence begins and the
     last one ends. ``longest_query``: a bound of the longest query, for a better
-    order of work. ``page_table`` [batch, pages] or ``slots`` [batch], with
+    order of work. ``shortest_query``: no query that is not empty has fewer rows, as
+    whoever made the offsets knows; where it is more than 8, or than a tile of few
+    rows holds, one kernel is launched and not those for short ones besides. Rows of
+    shorter queries are not computed then. ``page_table`` [batch, pages] or ``slots`` [batch], with
     ``lengths`` [batch]: where a cache holds each sequence, and its tokens;
     ``lengths_count`` "all" of them, or "cached": those before this call's, whose
     number is that of the sequence's queries. All are int32, or all int64.
@@ -725,7 +731,7 @@ def attention(
                 q=q, k=k, v=v, causal=causal, window=window, scale=scale,
                 softcap=softcap, sink=sink, q_offsets=q_offsets,
                 k_offsets=k_offsets, longest_query=longest_query,
-                page_table=page_table, slots=slots, lengths=lengths,
+                shortest_query=shortest_query, page_table=page_table, slots=slots, lengths=lengths,
                 lengths_count=lengths_count, out=out, lse=lse,
                 return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
                 mask=mask, tree=tree, q_descale=q_descale, k_descale=k_descale,
@@ -762,6 +768,7 @@ def attention(
     request = build(
         ops, q, k, v, q_offsets=q_offsets, k_offsets=k_offsets, table=table,
         lengths=lengths, counts=lengths_count, longest=longest_query,
+        shortest=shortest_query,
         scale=scale, causal=causal, left=left, right=right,
         softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
         want_lse=return_lse, batch_invariant=batch_invariant, convert=convert,

@@ -83,7 +83,8 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
 def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
            dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
            return_attn_probs, block_table, seqused_k, return_lse, out, sink,
-           convert, q_descale=None, k_descale=None, v_descale=None):
+           convert, q_descale=None, k_descale=None, v_descale=None,
+           min_seqlen_q=None):
     """flash_attn_varlen_func."""
     ops = _ops.of(q)
     max_seqlen_q = bound("max_seqlen_q", max_seqlen_q, q)
@@ -107,7 +108,7 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
             lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1]
         keys = {"table": block_table, "lengths": lengths}
     request = build(ops, q, k, v, q_offsets=cu_seqlens_q, longest=max_seqlen_q,
-                    **keys, out=out, sink=sink, convert=convert,
+                    shortest=min_seqlen_q, **keys, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
                     alibi=alibi_slopes, q_descale=q_descale,
                     k_descale=k_descale, v_descale=v_descale,

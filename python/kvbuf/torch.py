@@ -230,7 +230,8 @@ def flash_attn_varlen_func(
         window_size: tuple[int, int] = (-1, -1), softcap: float = 0.0,
         alibi_slopes: Tensor | None = None, deterministic: bool = False,
         return_attn_probs: bool = False, block_table: Tensor | None = None, *,
-        seqused_k: Tensor | None = None, return_lse: bool = False,
+        seqused_k: Tensor | None = None, min_seqlen_q: int | None = None,
+        return_lse: bool = False,
         out: Tensor | None = None, sink: Tensor | None = None,
         q_descale: Tensor | None = None, k_descale: Tensor | None = None,
         v_descale: Tensor | None = None, output_scale: Tensor | None = None, **more
@@ -247,14 +248,16 @@ def flash_attn_varlen_func(
     sequence's keys are the difference of cu_seqlens_k, or, where that is None,
     ``seqused_k`` (batch). softmax_lse is (heads, all queries).
 
+    ``min_seqlen_q`` is kvbuf's own: what ``shortest_query`` is to `kvbuf.attention`.
+
     The rest is as for `flash_attn_func`."""
     if more:
         return flash_attn_varlen_func(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
             dropout_p, softmax_scale, causal, softcap=softcap,
             alibi_slopes=alibi_slopes, deterministic=deterministic,
-            return_attn_probs=return_attn_probs, seqused_k=seqused_k, out=out,
-            q_descale=q_descale, k_descale=k_descale, v_descale=v_descale,
+            return_attn_probs=return_attn_probs, seqused_k=seqused_k,
+            min_seqlen_q=min_seqlen_q, out=out, q_descale=q_descale, k_descale=k_descale, v_descale=v_descale,
             output_scale=output_scale, **_flash_arguments.resolve(
                 "flash_attn_varlen_func", more, window_size=window_size, sink=sink,
                 block_table=block_table, return_lse=return_lse))
@@ -279,7 +282,7 @@ def flash_attn_varlen_func(
             and not (q.dtype is _half
                      and (q.is_neg() or k.is_neg() or v.is_neg()))):
         options = ("varlen", dropout_p, softmax_scale, causal, window_size,
-                   softcap, want, max_seqlen_q, max_seqlen_k)
+                   softcap, want, max_seqlen_q, max_seqlen_k, min_seqlen_q)
         try:
             call = _calls_by_options.get(options)
             if call is not None:
@@ -327,7 +330,7 @@ def flash_attn_varlen_func(
                     cu_seqlens_k=cu_seqlens_k, max_seqlen_q=max_seqlen_q,
                     max_seqlen_k=max_seqlen_k, **_said(opts),
                     alibi_slopes=alibi_slopes, block_table=block_table,
-                    seqused_k=seqused_k, sink=sink, q_descale=q_descale,
+                    seqused_k=seqused_k, min_seqlen_q=min_seqlen_q, sink=sink, q_descale=q_descale,
                     k_descale=k_descale, v_descale=v_descale, output_scale=None,
                     out_type=_type_of(out), return_lse=want)
             return _given(result, lse, out, return_attn_probs, return_lse)
@@ -336,7 +339,8 @@ def flash_attn_varlen_func(
             q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
             dropout_p, softmax_scale, causal, window_size, softcap,
             alibi_slopes, return_attn_probs, block_table, seqused_k, return_lse,
-            out, sink, _settings.float32, q_descale, k_descale, v_descale)
+            out, sink, _settings.float32, q_descale, k_descale, v_descale,
+            min_seqlen_q)
     if key is not None:
         _remember(key, options, requests[-1],
                   (q, k, v, cu_seqlens_q, cu_seqlens_k))

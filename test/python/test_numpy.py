@@ -175,6 +175,11 @@ class Ragged(unittest.TestCase):
                 kvbuf.Error, "^size 'seq_q' is 5, but tensor 'q_offsets' gives "
                 "6 rows to sequence 1$"):
             run(q=q, k=k, v=k, q_offsets=offsets, seq_q=5)
+        run(q=q, k=k, v=k, q_offsets=offsets, shortest_q=3)
+        with self.assertRaisesRegex(
+                kvbuf.Error, "^size 'shortest_q' is 4, but tensor 'q_offsets' gives "
+                "3 rows to sequence 0$"):
+            run(q=q, k=k, v=k, q_offsets=offsets, shortest_q=4)
 
 
 class Errors(unittest.TestCase):

@@ -22,7 +22,7 @@
 // A size that no shape tells has an expression in a kernel's "defaults",
 // {"longest": "rows"}, for callers that do not say it. `seq_q` of a ragged
 // attention problem has the query's rows: it should decide over nothing but the
-// order of tiles.
+// order of tiles. `shortest_q` (kShortestQuery) is 0 where callers say nothing.
 //
 // A tensor with `"cache": true` holds a cache's rows (TensorSpec::cache).
 //
@@ -86,6 +86,11 @@ using Sizes = std::map<std::string, int64_t>;
 
 /// The size name that stands for the device's number of multiprocessors.
 inline constexpr const char *kMultiprocessors = "sms";
+
+/// What callers say of a ragged batch whose shortest query, of those that are
+/// not empty, has so many rows: kernels for shorter ones have nothing to do. 0:
+/// nothing is known.
+inline constexpr const char *kShortestQuery = "shortest_q";
 
 using kvbuf::SizeExpr;
 using kvbuf::SizeOperator;

@@ -36,6 +36,8 @@ class KvbufMetadata:
     #: Otherwise where each one's rows begin, and a bound of their number.
     offsets: torch.Tensor | None = None
     longest: int = 0
+    #: And the fewest of one that has rows, where the host knows.
+    shortest: int = 0
     #: Of drafts in a tree: bit n of a row's word says that it sees draft n, int32.
     tree: torch.Tensor | None = None
 
@@ -130,6 +132,7 @@ class KvbufAttnBackend(AttentionBackend):
                 rows.cumsum(0, dtype=torch.int32), (1, 0))
             on_host = getattr(batch, "extend_seq_lens_cpu", None)
             meta.longest = max(on_host) if on_host else 0
+            meta.shortest = min(filter(None, on_host or ()), default=0)
         self.forward_metadata = meta
 
     def init_cuda_graph_state(self, max_bs, max_num_tokens):
@@ -210,7 +213,8 @@ class KvbufAttnBackend(AttentionBackend):
         else:
             out = kvbuf.attention(
                 q, *pages, q_offsets=meta.offsets, lengths=meta.lengths,
-                longest_query=meta.longest or q.shape[0], page_table=meta.table,
+                longest_query=meta.longest or q.shape[0],
+                shortest_query=meta.shortest, page_table=meta.table,
                 scale=layer.scaling, window=sides, **options)
         return out.reshape(-1, layer.tp_q_head_num * layer.v_head_dim)
 

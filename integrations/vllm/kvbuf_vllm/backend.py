@@ -110,6 +110,15 @@ class KvbufMetadata(AttentionMetadata):
     causal: bool
     #: The rows of each sequence if all have as many, else 0.
     rows: int
+    #: The fewest of a sequence that has rows.
+    shortest: int
+
+
+def _fewest(offsets):
+    """The fewest rows between the host's offsets, but for none."""
+    rows = offsets.diff()
+    rows = rows[rows > 0]
+    return int(rows.min()) if len(rows) else 0
 
 
 class KvbufMetadataBuilder(AttentionMetadataBuilder[KvbufMetadata]):
@@ -139,7 +148,8 @@ class KvbufMetadataBuilder(AttentionMetadataBuilder[KvbufMetadata]):
             query_start_loc=common.query_start_loc, seq_lens=common.seq_lens,
             block_table=common.block_table_tensor,
             slot_mapping=common.slot_mapping, causal=common.causal,
-            rows=longest if uniform else 0)
+            rows=longest if uniform else 0,
+            shortest=longest if uniform else _fewest(common.query_start_loc_cpu))
 
     def update_block_table(self, metadata, blk_table, slot_mapping):
         return dataclasses.replace(metadata, block_table=blk_table,
@@ -248,9 +258,9 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
             return output
         kvbuf.attention(
             query, k, v, q_offsets=meta.query_start_loc,
-            longest_query=meta.max_query_len, page_table=meta.block_table,
-            lengths=meta.seq_lens, causal=causal, window=window, scale=self.scale,
-            softcap=self.softcap, out=out, batch_invariant=invariant, **more,
+            longest_query=meta.max_query_len, shortest_query=meta.shortest,
+            page_table=meta.block_table, lengths=meta.seq_lens, causal=causal,
+            window=window, scale=self.scale, softcap=self.softcap, out=out, batch_invariant=invariant, **more,
             **descale)
         return output
 
@@ -264,7 +274,8 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
             query, key.view(shape), value.view(shape), meta.query_start_loc,
             meta.query_start_loc, meta.max_query_len, meta.max_query_len,
             softmax_scale=self.scale, window_size=(self.window, self.window),
-            softcap=self.softcap, out=out, **self._more(query))
+            softcap=self.softcap, out=out, min_seqlen_q=meta.shortest,
+            **self._more(query))
 
     def do_kv_cache_update(self, layer, key, value, kv_cache, slot_mapping):
         """Stores key and value [tokens, heads, head size] in their slots; -1 is

@@ -282,8 +282,10 @@ kvbuf::rt::parseAttention(const std::string &op, const Reader &r, Manifest &m) {
   p.appends = m.findTensor(p.tensor("k"))->output;
   // How long the longest sequence of a ragged batch is, only the device may
   // know; no shorter bound covers all rows.
-  if (p.query == Layout::Ragged)
+  if (p.query == Layout::Ragged) {
     m.sizeDefaults.emplace("seq_q", m.findTensor(p.tensor("q"))->shape[0]);
+    m.sizeDefaults.emplace(kShortestQuery, SizeExpr::number(0));
+  }
   return std::make_shared<AttentionProblem>(std::move(p));
 }
 
@@ -358,6 +360,14 @@ void AttentionProblem::checkLengths(const Manifest &manifest,
                     ", but tensor '" + queries.arg->name + "' gives " +
                     std::to_string(rows) + " rows to sequence " +
                     std::to_string(b));
+    auto least = sizes.find(kShortestQuery);
+    for (int64_t b = 0; least != sizes.end() && b < batch; ++b)
+      if (int64_t rows = queries[b + 1] - queries[b];
+          rows > 0 && rows < least->second)
+        throw Error("size '" + least->first + "' is " +
+                    std::to_string(least->second) + ", but tensor '" +
+                    queries.arg->name + "' gives " + std::to_string(rows) +
+                    " rows to sequence " + std::to_string(b));
   }
   for (const std::string &cache : p.caches()) {
     const TensorArg *data = find(cache).arg;

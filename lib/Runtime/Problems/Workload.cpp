@@ -154,7 +154,7 @@ void Workload::applyUserSizes() {
   std::vector<std::string> names = userSizeNames(problem());
   for (const auto &[name, value] : options.sizes) {
     bool known = std::find(names.begin(), names.end(), name) != names.end() ||
-                 spec.sizeNames().count(name);
+                 spec.sizeNames().count(name) || spec.sizeDefaults.count(name);
     if (!known)
       throw Error("--size " + name + ": no such size; this kernel (query " +
                   nameOf(problem().query) + ", cache " +
@@ -270,6 +270,12 @@ void Workload::chooseQueryLengths() {
     throw Error("size seq_q is " + std::to_string(values["seq_q"]) +
                 ", but a sequence has " + std::to_string(largest(lenQ)) +
                 " queries");
+  if (auto least = values.find(kShortestQuery); least != values.end())
+    for (int64_t rows : lenQ)
+      if (rows > 0 && rows < least->second)
+        throw Error("size " + least->first + " is " +
+                    std::to_string(least->second) + ", but a sequence has " +
+                    std::to_string(rows) + " queries");
 }
 
 void Workload::chooseKeyLengths() {
