@@ -126,9 +126,10 @@ void Run::endOfWave(Warp &w) {
             "the wave ends while this copy into LDS may be on its way; it "
             "needs a wait for vmcnt(0) before its end");
   }
-  // A barrier waits for the surviving waves only (CDNA3 ISA, S_BARRIER).
-  BarrierState &b = barriers[0];
-  if (program.chip.isAMD && ++endedWaves && b.arrived &&
-      b.arrived + endedWaves >= b.expected)
-    release(b);
+  // Barriers of all threads wait for the surviving ones only (CDNA3 ISA,
+  // S_BARRIER; CUDA's guide, "Synchronization Functions").
+  endedWarps |= uint64_t(1) << w.id;
+  for (unsigned k = 0; k < 16; ++k)
+    if (BarrierState &b = barriers[16 * w.rank + k]; b.arrived && completes(b))
+      release(b);
 }

@@ -285,7 +285,7 @@ void Run::start(uint64_t index, uint32_t number) {
   startLdsOrder();
   for (BarrierState &b : barriers)
     b = BarrierState();
-  endedWaves = 0;
+  endedWarps = 0;
 }
 
 void Run::updateKnown(Warp &w) {
@@ -454,6 +454,21 @@ static Reduction reductionOf(const Inst &inst) {
                                         : Reduction::None;
 }
 
+/// The warps of its block that have ended, if the barrier does not wait for
+/// them: CUDA's "waits until all non-exited threads in the block", and CDNA's
+/// for the surviving waves. What MLIR writes for NVIDIA ends together.
+uint64_t Run::endedOf(const BarrierState &b) const {
+  if (b.counted || (options.strict && !program.chip.isAMD))
+    return 0;
+  uint64_t block = (&b - barriers.data()) / 16;
+  uint64_t all = (uint64_t(1) << warpsPerBlock) - 1;
+  return endedWarps & all << block * warpsPerBlock & ~b.participants;
+}
+
+bool Run::completes(const BarrierState &b) const {
+  return b.arrived + __builtin_popcountll(endedOf(b)) >= b.expected;
+}
+
 bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
                   const uint32_t *count, bool arriveOnly) {
   unsigned lane = __builtin_ctzll(w.mask);
@@ -499,6 +514,7 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
   expected = (expected + lanes - 1) / lanes;
   if (!b.arrived) {
     b.expected = expected;
+    b.counted = count;
     b.inst = index;
   } else if (b.expected != expected) {
     fault(FaultKind::Barrier, w, inst, -1,
@@ -547,7 +563,7 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     w.barrierInst = index;
     w.state = Stop::Blocked;
   }
-  if (b.arrived + endedWaves < b.expected)
+  if (!completes(b))
     return arriveOnly;
   release(b);
   return true;
@@ -579,6 +595,14 @@ void Run::tell(Warp &w, const BarrierState &b) {
 void Run::release(BarrierState &b) {
   if (trace)
     trace->release(&b - barriers.data(), b.waiting);
+  // What warps did before they ended has happened.
+  if (uint64_t gone = options.strict ? 0 : endedOf(b))
+    for (const Warp &v : warps)
+      if (gone >> v.id & 1) {
+        for (unsigned k = 0; k < maxActors; ++k)
+          b.seen[k] = std::max(b.seen[k], v.seen[k]);
+        b.seen[v.id] = std::max(b.seen[v.id], v.clock);
+      }
   for (Warp &v : warps) {
     if (!(b.waiting >> v.id & 1))
       continue;

@@ -550,6 +550,8 @@ private:
     uint32_t arrived = 0, expected = 0;
     uint32_t inst = 0;
     uint64_t waiting = 0, participants = 0;
+    /// It names a number of threads: it waits for so many, whoever has ended.
+    bool counted = false;
     /// How many lanes have brought a predicate, and how many a true one.
     uint32_t asked = 0, yes = 0;
     uint32_t seen[maxActors] = {}, fenced[maxActors] = {};
@@ -565,6 +567,8 @@ private:
   /// or the warp has executed too much.
   bool goesOn(Warp &w);
   void release(BarrierState &b);
+  bool completes(const BarrierState &b) const;
+  uint64_t endedOf(const BarrierState &b) const;
   void tell(Warp &w, const BarrierState &b);
   void deadlock();
   void updateKnown(Warp &w);
@@ -683,8 +687,8 @@ private:
   Shadow bytes{};
   /// 16 for each block of the cluster.
   std::vector<BarrierState> barriers;
-  /// Waves of AMD's that have ended, which barriers do not wait for.
-  unsigned endedWaves = 0;
+  /// Warps that have ended, which barriers of all threads do not wait for.
+  uint64_t endedWarps = 0;
   uint32_t clockCounter = 1;
   uint64_t random = 0;
   unsigned lanes;
