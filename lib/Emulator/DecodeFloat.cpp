@@ -103,6 +103,76 @@ bool Decoder::decodeFloat(Operation *op) {
   return succeeded(floatOp(op, op32, op64, op->getOperands()));
 }
 
+// frexp and sincos: two results for each number.
+bool Decoder::decodeTwoResults(Operation *op) {
+  StringRef name = isa<LLVM::FractionExpOp>(op) ? "frexp"
+                   : isa<LLVM::SincosOp>(op)    ? "sincos"
+                                                : "";
+  if (name.empty())
+    return false;
+  Type type = op->getOperand(0).getType();
+  auto record = dyn_cast<LLVM::LLVMStructType>(op->getResult(0).getType());
+  if (!record || record.getBody().size() != 2)
+    return false;
+  Comps firsts, seconds;
+  for (Comp x : unpackFloats(op->getOperand(0))) {
+    Comps results;
+    if (!laneCall(x.wide ? name.str() : (name + "f").str(), {x}, results))
+      return false;
+    firsts.push_back(results[0]);
+    seconds.push_back(results[1]);
+  }
+  Comps parts = packFloats(firsts, type);
+  llvm::append_range(parts, isa<LLVM::SincosOp>(op)
+                                ? packFloats(seconds, type)
+                                : pack(seconds, record.getBody()[1]));
+  set(op->getResult(0), parts);
+  return true;
+}
+
+// Of a number's bits, taken as unsigned, each class is an interval.
+bool Decoder::decodeFloatClass(Operation *op) {
+  auto test = dyn_cast<LLVM::IsFPClass>(op);
+  if (!test)
+    return false;
+  Type type = test.getIn().getType();
+  auto number = dyn_cast<FloatType>(elementOf(type));
+  if (!number || number.getWidth() > 64)
+    return false;
+  bool wide = number.getWidth() > 32;
+  uint64_t sign = uint64_t(1) << (number.getWidth() - 1);
+  uint64_t normal = uint64_t(1) << (number.getFPMantissaWidth() - 1);
+  uint64_t infinity = sign - normal, quiet = infinity | normal >> 1;
+  // From 0 upwards; the numbers are LLVM's bits, with and without a sign.
+  struct Class {
+    unsigned positive, negative;
+    uint64_t first;
+  } classes[] = {{6, 5, 0},
+                 {7, 4, 1},
+                 {8, 3, normal},
+                 {9, 2, infinity},
+                 {0, 0, infinity + 1},
+                 {1, 1, quiet}};
+  Comps results;
+  for (Comp x : unpack(test.getIn())) {
+    Comp any = constant(0);
+    for (bool negative : {false, true})
+      for (auto [k, c] : llvm::enumerate(classes)) {
+        if (!(test.getBit() >> (negative ? c.negative : c.positive) & 1))
+          continue;
+        uint64_t end = k + 1 < std::size(classes) ? classes[k + 1].first : sign;
+        Comp distance = emit(wide ? Code::Sub64 : Code::Sub32, wide, x,
+                             constant(c.first | (negative ? sign : 0), wide));
+        Comp within = emit(wide ? Code::CmpUlt64 : Code::CmpUlt32, false,
+                           distance, constant(end - c.first, wide));
+        any = emit(Code::Or32, false, any, within);
+      }
+    results.push_back(any);
+  }
+  set(test.getResult(), results);
+  return true;
+}
+
 // Reductions of vectors, in the order of the elements.
 bool Decoder::decodeReduction(Operation *op) {
   StringRef name = op->getName().getStringRef();

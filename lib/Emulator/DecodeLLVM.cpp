@@ -297,7 +297,8 @@ LogicalResult Decoder::decodeLLVM(Operation *op, bool &known) {
     return success();
   }
   known = decodeInteger(op) || decodeBits(op) || decodeFloat(op) ||
-          decodeConversion(op) || decodeReduction(op) || decodeAggregate(op);
+          decodeConversion(op) || decodeReduction(op) || decodeAggregate(op) ||
+          decodeTwoResults(op) || decodeFloatClass(op);
   return success();
 }
 

@@ -107,7 +107,9 @@ static std::optional<HostFunction> hostFunction(StringRef name) {
     if (type == "f64" || type == "f32" || type == "f16")
       full = (base + (type == "f64" ? "" : "f")).str();
   }
-  if (!isHostFunction(full))
+  int number = findLaneFunction(full.data(), full.size());
+  // Those of two results store one (storingFunction, twoFunctions).
+  if (number < 0 || laneFunctions()[number].signature[1] != '=')
     return std::nullopt;
   return HostFunction{full};
 }
@@ -158,8 +160,25 @@ static std::pair<StringRef, StringRef> twoFunctions(StringRef name) {
       .Default({});
 }
 
+/// A function of two results, of which the last goes to the address that is the
+/// last operand: "modff" for "__nv_modff" and "__ocml_modf_f32". Empty:
+/// another.
+static std::string storingFunction(StringRef name) {
+  static constexpr StringRef names[] = {"modf",   "modff",  "frexp",
+                                        "frexpf", "remquo", "remquof"};
+  if (name.consume_front("__nv_"))
+    return llvm::is_contained(names, name) ? name.str() : "";
+  if (!name.consume_front("__ocml_"))
+    return "";
+  auto [base, type] = name.rsplit('_');
+  if (base != "sincos" && !llvm::is_contained(names, base))
+    return "";
+  return type == "f64" ? base.str() : type == "f32" ? (base + "f").str() : "";
+}
+
 static bool isLibraryFunction(StringRef name) {
-  return hostFunction(name) || oneInstructions().contains(name) ||
+  return !storingFunction(name).empty() || hostFunction(name) ||
+         oneInstructions().contains(name) ||
          llvm::is_contained(sameBits, name) ||
          !twoFunctions(name).first.empty();
 }
@@ -221,8 +240,10 @@ LogicalResult Decoder::decodeNumberCall(LLVM::CallOp op, StringRef name,
   };
   Comps operands;
   auto [first, second] = twoFunctions(name);
+  std::string storing = storingFunction(name);
   for (Value v : op->getOperands()) {
-    if (!first.empty() && isa<LLVM::LLVMPointerType>(v.getType()))
+    if ((!first.empty() || !storing.empty()) &&
+        isa<LLVM::LLVMPointerType>(v.getType()))
       continue;
     Comps parts = unpackFloats(v);
     if (parts.size() != 1)
@@ -247,6 +268,20 @@ LogicalResult Decoder::decodeNumberCall(LLVM::CallOp op, StringRef name,
   if (op->getNumResults() != 1)
     return notThese("these types");
   Type type = op->getResult(0).getType();
+  if (!storing.empty()) {
+    Value pointer = op->getOperands().back();
+    Comps results;
+    if (op->getNumOperands() != operands.size() + 1 ||
+        !isa<LLVM::LLVMPointerType>(pointer.getType()) ||
+        !laneCall(storing, operands, results))
+      return notThese("these types");
+    Comps stored = {results.back()};
+    bool isNumber = name.contains("modf") || name.contains("sincos");
+    set(op->getResult(0), {results.front()});
+    return decodeAccess(op, pointer,
+                        isNumber ? type : IntegerType::get(op.getContext(), 32),
+                        stored[0].wide ? 8 : 4, stored, /*store=*/true);
+  }
   if (llvm::is_contained(sameBits, name)) {
     if (operands.size() != 1 || operands[0].wide != (bitsOf(type) == 64))
       return notThese("these types");

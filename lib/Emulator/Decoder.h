@@ -116,6 +116,8 @@ private:
   bool decodeInteger(mlir::Operation *op);
   bool decodeFloat(mlir::Operation *op);
   bool decodeReduction(mlir::Operation *op);
+  bool decodeTwoResults(mlir::Operation *op);
+  bool decodeFloatClass(mlir::Operation *op);
   mlir::LogicalResult decodeICmp(mlir::LLVM::ICmpOp op);
   mlir::LogicalResult decodeFCmp(mlir::LLVM::FCmpOp op);
   mlir::LogicalResult decodeSelect(mlir::LLVM::SelectOp op);

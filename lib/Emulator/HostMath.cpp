@@ -261,10 +261,39 @@ void fromIntegerAs(const uint64_t *in, uint64_t *out, unsigned flags) {
   out[0] = store<To>(y);
 }
 
-void sinCos32(const uint64_t *in, uint64_t *out, unsigned) {
-  float x = load<float>(in[0]);
+template <typename T> void sinCos(const uint64_t *in, uint64_t *out, unsigned) {
+  T x = load<T>(in[0]);
   out[0] = store(std::sin(x));
   out[1] = store(std::cos(x));
+}
+
+// The fraction, and the whole part.
+template <typename T> void modfOf(const uint64_t *in, uint64_t *out, unsigned) {
+  T whole, fraction = std::modf(load<T>(in[0]), &whole);
+  out[0] = store(fraction);
+  out[1] = store(whole);
+}
+
+// The fraction, and the power of two.
+template <typename T>
+void frexpOf(const uint64_t *in, uint64_t *out, unsigned) {
+  int power = 0;
+  out[0] = store(std::frexp(load<T>(in[0]), &power));
+  out[1] = store<i32>(power);
+}
+
+// The remainder, and the quotient's low bits.
+template <typename T>
+void remquoOf(const uint64_t *in, uint64_t *out, unsigned) {
+  int quotient = 0;
+  out[0] = store(std::remquo(load<T>(in[0]), load<T>(in[1]), &quotient));
+  out[1] = store<i32>(quotient);
+}
+
+// The nearest integer, halves away from zero.
+template <typename T>
+void llroundOf(const uint64_t *in, uint64_t *out, unsigned) {
+  out[0] = store<i64>(std::llround(load<T>(in[0])));
 }
 
 // Four products of bytes, or two of a half and a byte, and a sum.
@@ -387,7 +416,11 @@ static const LaneFunction table[] = {
     {"fma", "w=www", Wrap<double, double, double, double>::call<fmaNearest<double>>},
     {"fma.f16", "n=nnn", Wrap<u32, u32, u32, u32>::call<fmaF16>},
     {"fma.bf16", "n=nnn", Wrap<u32, u32, u32, u32>::call<fmaBF16>},
-    {"sincosf", "nn=n", sinCos32},
+    {"sincosf", "nn=n", sinCos<float>}, {"sincos", "ww=w", sinCos<double>},
+    {"modff", "nn=n", modfOf<float>}, {"modf", "ww=w", modfOf<double>},
+    {"frexpf", "nn=n", frexpOf<float>}, {"frexp", "wn=w", frexpOf<double>},
+    {"remquof", "nn=nn", remquoOf<float>}, {"remquo", "wn=ww", remquoOf<double>},
+    {"llroundf", "w=n", llroundOf<float>}, {"llround", "w=w", llroundOf<double>},
     ROUNDED("add", 2, "nn", addOf) ROUNDED_D("add", 2, "ww", addOf)
     ROUNDED("mul", 2, "nn", mulOf) ROUNDED_D("mul", 2, "ww", mulOf)
     ROUNDED("div", 2, "nn", divOf) ROUNDED_D("div", 2, "ww", divOf)
