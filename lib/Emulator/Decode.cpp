@@ -16,6 +16,7 @@
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Path.h"
 
 #include <algorithm>
 
@@ -23,13 +24,19 @@ using namespace mlir;
 using namespace kvbuf::emu;
 
 std::string kvbuf::emu::describeLocation(Location loc) {
+  // Of what was inlined from a header of clang's or kvbuf-emulate's, who reads
+  // it wants to know the place that called it.
+  auto isOfHeader = [](FileLineColLoc file) {
+    StringRef name = llvm::sys::path::filename(file.getFilename().getValue());
+    return name.starts_with("__clang_") || name.starts_with("kvbuf_");
+  };
   FileLineColLoc found;
   loc->walk([&](Location l) {
-    if (auto file = dyn_cast<FileLineColLoc>(l)) {
+    auto file = dyn_cast<FileLineColLoc>(l);
+    if (file && (!found || isOfHeader(found)))
       found = file;
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
+    return found && !isOfHeader(found) ? WalkResult::interrupt()
+                                       : WalkResult::advance();
   });
   if (!found)
     return "<unknown>";

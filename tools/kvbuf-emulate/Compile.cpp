@@ -33,8 +33,22 @@ struct Header {
 };
 } // namespace
 
-/// Two headers that hold the same, of which a source may include both.
+/// Headers that hold the same, of which a source may include several. The
+/// names of all that we write begin with "kvbuf_", so that messages name the
+/// place that calls what is in them (describeLocation).
+static constexpr StringRef kUsesGroups = "#include <kvbuf_groups.h>\n";
 static constexpr StringRef kUsesHalf = "#include <kvbuf_half.h>\n";
+/// OpenMP of the host, whose pragmas are ignored.
+static constexpr StringRef kOpenMP =
+    "#pragma once\n"
+    "static inline int omp_get_max_threads() { return 1; }\n"
+    "static inline int omp_get_num_threads() { return 1; }\n"
+    "static inline int omp_get_thread_num() { return 0; }\n"
+    "static inline int omp_get_num_procs() { return 1; }\n"
+    "static inline void omp_set_num_threads(int) {}\n"
+    "static inline double omp_get_wtime() { return 0; }\n";
+/// Libraries that the host's part of a source calls.
+static constexpr StringRef kUsesLibraries = "#include <kvbuf_libraries.h>\n";
 
 /// What programs and clang's own headers include; most of it says nothing that
 /// ours do not.
@@ -59,17 +73,27 @@ static const Header headers[] = {
     {"crt/sm_80_rt.hpp", ""},
     {"crt/sm_90_rt.hpp", ""},
     {"hip/hip_runtime.h", ""},
-    {"cooperative_groups.h", kGroupsHeader},
-    {"cooperative_groups/reduce.h", "#include <cooperative_groups.h>\n"},
-    {"cooperative_groups/scan.h", "#include <cooperative_groups.h>\n"},
-    {"cooperative_groups/memcpy_async.h", "#include <cooperative_groups.h>\n"},
-    {"hip/hip_cooperative_groups.h", kGroupsHeader},
+    {"kvbuf_groups.h", kGroupsHeader},
+    {"cooperative_groups.h", kUsesGroups},
+    {"cooperative_groups/reduce.h", kUsesGroups},
+    {"cooperative_groups/scan.h", kUsesGroups},
+    {"cooperative_groups/memcpy_async.h", kUsesGroups},
+    {"hip/hip_cooperative_groups.h", kUsesGroups},
     {"kvbuf_half.h", kHalfHeader},
     {"kvbuf_host.h", kHostHeader},
     {"cuda_fp16.h", kUsesHalf},
     {"cuda_bf16.h", kUsesHalf},
     {"hip/hip_fp16.h", kUsesHalf},
     {"hip/hip_bf16.h", kUsesHalf},
+    {"kvbuf_libraries.h", kLibrariesHeader},
+    {"library_types.h", kUsesLibraries},
+    {"cublas_v2.h", kUsesLibraries},
+    {"cublas_api.h", kUsesLibraries},
+    {"cublasLt.h", kUsesLibraries},
+    {"curand.h", kUsesLibraries},
+    {"nvToolsExt.h", kUsesLibraries},
+    {"nvtx3/nvToolsExt.h", kUsesLibraries},
+    {"omp.h", kOpenMP},
 };
 
 Language kvbuf::emulate::languageOf(StringRef path) {
@@ -99,6 +123,32 @@ static Error write(const Twine &path, StringRef text) {
   return Error::success();
 }
 
+/// The text with "<< <" and ">> >" of launches, which NVIDIA's compiler takes
+/// for "<<<" and ">>>", joined, or nothing where there are none.
+static std::optional<std::string> joinLaunches(StringRef text) {
+  std::string joined = text.str();
+  auto join = [&](char mark, bool (*follows)(StringRef)) {
+    bool any = false;
+    std::string pair(2, mark);
+    for (size_t at = 0; (at = joined.find(pair, at)) != std::string::npos;) {
+      size_t next = joined.find_first_not_of(" \t", at + 2);
+      if (next == std::string::npos)
+        break;
+      bool apart = next > at + 2 && joined[next] == mark &&
+                   follows(StringRef(joined).drop_front(next + 1));
+      if (apart)
+        std::swap(joined[at + 2], joined[next]);
+      any |= apart;
+      at = next;
+    }
+    return any;
+  };
+  if (!join('<', [](StringRef) { return true; }))
+    return std::nullopt;
+  join('>', [](StringRef rest) { return rest.ltrim().starts_with("("); });
+  return joined;
+}
+
 Expected<std::unique_ptr<MemoryBuffer>>
 kvbuf::emulate::compileSource(StringRef path, StringRef chip,
                               ArrayRef<std::string> more) {
@@ -110,7 +160,7 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
           sys::fs::createUniqueDirectory("kvbuf-emulate", folder))
     return createStringError("cannot make a folder: " + error.message());
   scope_exit remove([&] { sys::fs::remove_directories(folder); });
-  for (StringRef sub : {"crt", "hip", "cooperative_groups"})
+  for (StringRef sub : {"crt", "hip", "cooperative_groups", "nvtx3"})
     sys::fs::create_directory(folder + "/" + sub);
   for (const Header &header : headers)
     if (Error e = write(folder + "/" + header.name, header.text))
@@ -137,8 +187,21 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
       words, std::initializer_list<std::string>{"-O2", "-fno-slp-vectorize",
                                                 "-g", "-emit-llvm", "-c"});
   llvm::append_range(words, more);
-  llvm::append_range(
-      words, std::initializer_list<std::string>{path.str(), "-o", output});
+  std::string source = path.str();
+  auto text = MemoryBuffer::getFile(path, /*IsText=*/true);
+  if (auto joined = text ? joinLaunches((*text)->getBuffer()) : std::nullopt) {
+    source = (folder + "/joined" + sys::path::extension(path)).str();
+    std::string line = "#line 1 \"";
+    raw_string_ostream(line).write_escaped(path);
+    if (Error e = write(source, line + "\"\n" + *joined))
+      return std::move(e);
+    StringRef beside = sys::path::parent_path(path);
+    llvm::append_range(words,
+                       std::initializer_list<std::string>{
+                           "-iquote", beside.empty() ? "." : beside.str()});
+  }
+  llvm::append_range(words,
+                     std::initializer_list<std::string>{source, "-o", output});
   SmallVector<StringRef> arguments(words.begin(), words.end());
   std::string problem;
   if (int status = sys::ExecuteAndWait(*clang, arguments, std::nullopt, {}, 0,

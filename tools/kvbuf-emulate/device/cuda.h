@@ -23,6 +23,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utility>
 
 #include "kvbuf_common.h"
 
@@ -71,11 +72,66 @@ inline __device__ unsigned long long __nv_brevll(unsigned long long x) {
 }
 }
 
+// C++'s functions of a float, which clang declares and NVIDIA's headers define.
+#define KVBUF_FLOAT(NAME)                                                      \
+  static inline __device__ float NAME(float x) { return NAME##f(x); }
+#define KVBUF_FLOAT2(NAME)                                                     \
+  static inline __device__ float NAME(float x, float y) {                      \
+    return NAME##f(x, y);                                                      \
+  }
+#define KVBUF_INTEGER(TYPE, NAME)                                              \
+  static inline __device__ TYPE NAME(float x) { return NAME##f(x); }
+// clang-format off
+KVBUF_FLOAT(acosh) KVBUF_FLOAT(asinh) KVBUF_FLOAT(atanh) KVBUF_FLOAT(cbrt)
+KVBUF_FLOAT(erf) KVBUF_FLOAT(erfc) KVBUF_FLOAT(exp2) KVBUF_FLOAT(expm1)
+KVBUF_FLOAT(lgamma) KVBUF_FLOAT(log1p) KVBUF_FLOAT(log2) KVBUF_FLOAT(logb)
+KVBUF_FLOAT(nearbyint) KVBUF_FLOAT(rint) KVBUF_FLOAT(round)
+KVBUF_FLOAT(tgamma) KVBUF_FLOAT(trunc)
+KVBUF_FLOAT2(copysign) KVBUF_FLOAT2(fdim) KVBUF_FLOAT2(fmax)
+KVBUF_FLOAT2(fmin) KVBUF_FLOAT2(hypot) KVBUF_FLOAT2(nextafter)
+KVBUF_FLOAT2(remainder)
+KVBUF_INTEGER(int, ilogb) KVBUF_INTEGER(long, lrint)
+KVBUF_INTEGER(long, lround) KVBUF_INTEGER(long long, llrint)
+KVBUF_INTEGER(long long, llround)
+// clang-format on
+#undef KVBUF_FLOAT
+#undef KVBUF_FLOAT2
+#undef KVBUF_INTEGER
+static inline __device__ float fma(float x, float y, float z) {
+  return fmaf(x, y, z);
+}
+static inline __device__ float remquo(float x, float y, int *quotient) {
+  return remquof(x, y, quotient);
+}
+static inline __device__ float scalbln(float x, long n) {
+  return scalblnf(x, n);
+}
+static inline __device__ float scalbn(float x, int n) { return scalbnf(x, n); }
+
+// What CUDA's headers have on the host, too.
+using std::isfinite;
+using std::isinf;
+using std::isnan;
+static inline __host__ float rsqrtf(float x) {
+  return 1 / __builtin_sqrtf(x);
+}
+static inline __host__ double rsqrt(double x) { return 1 / __builtin_sqrt(x); }
+
 // Hints to caches, which change no result.
 template <typename T> static inline __device__ T __ldlu(const T *p) {
   return *p;
 }
 template <typename T> static inline __device__ T __ldca(const T *p) {
+  return *p;
+}
+// Of types that clang's header has not.
+template <typename T> static inline __device__ T __ldg(const T *p) {
+  return *p;
+}
+template <typename T> static inline __device__ T __ldcg(const T *p) {
+  return *p;
+}
+template <typename T> static inline __device__ T __ldcs(const T *p) {
   return *p;
 }
 template <typename T> static inline __device__ void __stcs(T *p, T v) {

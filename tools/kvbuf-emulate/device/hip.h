@@ -85,8 +85,7 @@ static inline __device__ int __all(int predicate) {
 // The value that another lane of the wave has, a word at a time.
 template <typename T>
 static inline __device__ T __kvbuf_of_lane(T value, unsigned lane) {
-  static_assert(sizeof(T) % 4 == 0, "values of whole words");
-  int words[sizeof(T) / 4];
+  int words[(sizeof(T) + 3) / 4] = {};
   __builtin_memcpy(words, &value, sizeof(T));
   for (int &word : words)
     word = __builtin_amdgcn_ds_bpermute(static_cast<int>(lane << 2), word);
