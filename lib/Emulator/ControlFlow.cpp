@@ -14,7 +14,9 @@ using namespace kvbuf::emu;
 
 // Immediate post-dominators by the iteration of Cooper, Harvey and Kennedy on
 // the reversed graph, with one virtual exit (index n) after every block that
-// leaves the kernel.
+// leaves the kernel. Who traps, fails an assertion or comes to where no thread
+// should (the default of a switch that names all cases) does not keep the
+// others from meeting again.
 void kvbuf::emu::computeJoins(Program &p) {
   const uint32_t n = p.blocks.size();
   std::vector<std::vector<uint32_t>> preds(n + 1), succs(n + 1);
@@ -27,11 +29,20 @@ void kvbuf::emu::computeJoins(Program &p) {
     else if (last.op == Code::Branch)
       block.successors = {p.lists[last.list], p.lists[last.list + 1]};
     succs[b] = block.successors;
-    if (succs[b].empty())
+  }
+  auto leaves = [&](uint32_t b) {
+    const Inst &last = p.insts[p.blocks[b].end - 1];
+    return succs[b].empty() && last.op == Code::Return && !last.flags;
+  };
+  bool any = false;
+  for (uint32_t b = 0; b < n; ++b)
+    any |= leaves(b);
+  for (uint32_t b = 0; b < n; ++b)
+    if (any ? leaves(b) : succs[b].empty())
       succs[b].push_back(n);
+  for (uint32_t b = 0; b < n; ++b)
     for (uint32_t s : succs[b])
       preds[s].push_back(b);
-  }
 
   // Post-order of the reversed graph from the exit. Blocks that cannot reach
   // it (endless loops) get no number and join nowhere.

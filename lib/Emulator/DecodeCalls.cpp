@@ -165,8 +165,9 @@ LogicalResult Decoder::decodeExternalCall(LLVM::CallOp op, StringRef name,
     Comps parts = {address(op->getOperand(0)), address(op->getOperand(1)),
                    getNarrow(op->getOperand(2)), address(op->getOperand(3))};
     (void)print(PrintKind::AssertFail, parts, false);
-    // The threads end here, whatever follows in the text.
-    emit(Code::Return);
+    // The threads end here, whatever follows in the text, and not as those do
+    // that return (computeJoins).
+    emit(Code::Return).flags = 1;
     current = newBlock();
     return success();
   }

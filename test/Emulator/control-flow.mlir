@@ -7,6 +7,38 @@
 // RUN: kvbuf-emu-test %t/call.mlir --block=32 --arg=buf:i32:32:uninit --print=0 | FileCheck %t/call.mlir
 // RUN: kvbuf-emu-test %t/exit.mlir --block=40 --arg=buf:i32:40:zero --print=0 | FileCheck %t/exit.mlir
 // RUN: kvbuf-emu-test %t/grid.mlir --block=2,3,2 --grid=2,1,3 --arg=buf:i32:72:uninit --print=0 --print=0:71:1 | FileCheck %t/grid.mlir
+// RUN: kvbuf-emu-test %t/never.mlir --block=32 --arg=buf:i32:32:uninit --print=0 | FileCheck %t/never.mlir
+
+//--- never.mlir
+// The default of a switch that names all cases, and a trap that no lane comes
+// to: lanes meet behind them for a shuffle of all.
+llvm.func @kernel(%out: !llvm.ptr<1>) attributes {nvvm.kernel} {
+  %c1 = llvm.mlir.constant(1 : i32) : i32
+  %all = llvm.mlir.constant(-1 : i32) : i32
+  %last = llvm.mlir.constant(31 : i32) : i32
+  %a = llvm.mlir.constant(100 : i32) : i32
+  %b = llvm.mlir.constant(200 : i32) : i32
+  %t = nvvm.read.ptx.sreg.tid.x : i32
+  %k = llvm.and %t, %c1 : i32
+  llvm.switch %k : i32, ^never [
+    0: ^even,
+    1: ^join(%b : i32)
+  ]
+^even:
+  %high = llvm.icmp "ugt" %t, %last : i32
+  llvm.cond_br %high, ^trap, ^join(%a : i32)
+^trap:
+  llvm.intr.trap
+  llvm.unreachable
+^never:
+  llvm.unreachable
+^join(%y: i32):
+  %z = nvvm.shfl.sync bfly %all, %y, %c1, %last : i32 -> i32
+  %p = llvm.getelementptr %out[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  llvm.store %z, %p : i32, !llvm.ptr<1>
+  llvm.return
+}
+// CHECK: arg0: 200 100 200 100 200 100
 
 //--- collatz.mlir
 // Steps of 3n + 1 from the lane's number plus one: a loop with a branch in it
