@@ -94,6 +94,8 @@ static const Header headers[] = {
     {"nvToolsExt.h", kUsesLibraries},
     {"nvtx3/nvToolsExt.h", kUsesLibraries},
     {"omp.h", kOpenMP},
+    {"kvbuf_barrier.h", kBarrierHeader},
+    {"cuda/barrier", "#include <kvbuf_barrier.h>\n"},
 };
 
 Language kvbuf::emulate::languageOf(StringRef path) {
@@ -160,7 +162,7 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
           sys::fs::createUniqueDirectory("kvbuf-emulate", folder))
     return createStringError("cannot make a folder: " + error.message());
   scope_exit remove([&] { sys::fs::remove_directories(folder); });
-  for (StringRef sub : {"crt", "hip", "cooperative_groups", "nvtx3"})
+  for (StringRef sub : {"crt", "hip", "cooperative_groups", "cuda", "nvtx3"})
     sys::fs::create_directory(folder + "/" + sub);
   for (const Header &header : headers)
     if (Error e = write(folder + "/" + header.name, header.text))

@@ -106,6 +106,10 @@ static inline
 #define KVBUF_ATOMICS(SUFFIX, SCOPE)                                           \
   KVBUF_ATOMIC_INT(int, SUFFIX, SCOPE)                                         \
   KVBUF_ATOMIC_INT(unsigned, SUFFIX, SCOPE)                                    \
+  KVBUF_ATOMIC(unsigned, atomicInc##SUFFIX,                                    \
+               __scoped_atomic_fetch_uinc(p, v, __ATOMIC_RELAXED, SCOPE))      \
+  KVBUF_ATOMIC(unsigned, atomicDec##SUFFIX,                                    \
+               __scoped_atomic_fetch_udec(p, v, __ATOMIC_RELAXED, SCOPE))      \
   KVBUF_ATOMIC_INT(long long, SUFFIX, SCOPE)                                   \
   KVBUF_ATOMIC_INT(unsigned long long, SUFFIX, SCOPE)                          \
   KVBUF_ATOMIC_FLOAT(float, int, SUFFIX, SCOPE)                                \

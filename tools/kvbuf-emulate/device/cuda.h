@@ -17,6 +17,10 @@
 #define __grid_constant__ __attribute__((grid_constant))
 #define __CUDACC__
 #define CUDA_VERSION 12080
+#define CUDART_VERSION CUDA_VERSION
+// The guards of the toolkit's headers, which NVIDIA's samples ask for.
+#define __CUDA_RUNTIME_H__
+#define __DRIVER_TYPES_H__
 
 #include <__clang_cuda_math_forward_declares.h>
 #include <cmath>

@@ -97,18 +97,20 @@ public:
   __device__ unsigned meta_group_size() const {
     return (details::sizeOfBlock() + N - 1) / N;
   }
-  template <typename T> __device__ T shfl(T v, int from) const {
-    return KVBUF_LANES(shfl)(KVBUF_MASK v, from, N);
+#define KVBUF_SHUFFLE(NAME, BY)                                                \
+  template <typename T> __device__ T NAME(T v, BY by) const {                  \
+    int words[(sizeof(T) + 3) / 4] = {};                                       \
+    __builtin_memcpy(words, &v, sizeof(T));                                    \
+    for (int &word : words)                                                    \
+      word = KVBUF_LANES(NAME)(KVBUF_MASK word, by, N);                        \
+    __builtin_memcpy(&v, words, sizeof(T));                                    \
+    return v;                                                                  \
   }
-  template <typename T> __device__ T shfl_xor(T v, int by) const {
-    return KVBUF_LANES(shfl_xor)(KVBUF_MASK v, by, N);
-  }
-  template <typename T> __device__ T shfl_up(T v, unsigned by) const {
-    return KVBUF_LANES(shfl_up)(KVBUF_MASK v, by, N);
-  }
-  template <typename T> __device__ T shfl_down(T v, unsigned by) const {
-    return KVBUF_LANES(shfl_down)(KVBUF_MASK v, by, N);
-  }
+  KVBUF_SHUFFLE(shfl, int)
+  KVBUF_SHUFFLE(shfl_xor, int)
+  KVBUF_SHUFFLE(shfl_up, unsigned)
+  KVBUF_SHUFFLE(shfl_down, unsigned)
+#undef KVBUF_SHUFFLE
   __device__ unsigned ballot(int p) const {
     return (KVBUF_LANES(ballot)(KVBUF_MASK p) >> first()) &
            (N < 32 ? (1u << (N % 32)) - 1 : ~0u);
@@ -116,12 +118,13 @@ public:
   __device__ int any(int p) const { return ballot(p) != 0; }
   __device__ int all(int p) const { return ballot(!p) == 0; }
 
+  __device__ unsigned mask() const { return lanes; }
+
 private:
   static __device__ unsigned first() { return details::lane() & ~(N - 1); }
   static __device__ unsigned maskOf() {
     return (N < 32 ? (1u << (N % 32)) - 1 : ~0u) << (first() % 32);
   }
-  __device__ unsigned mask() const { return lanes; }
 };
 template <unsigned N, typename Parent>
 __device__ inline thread_block_tile<N, Parent> tiled_partition(const Parent &) {
@@ -142,12 +145,25 @@ public:
   __device__ explicit coalesced_group(unsigned mask)
       : thread_group(__builtin_popcount(mask & ((1u << details::lane()) - 1)),
                      __builtin_popcount(mask), mask, false) {}
+  __device__ unsigned mask() const { return lanes; }
   __device__ void sync() const { details::syncLanes(lanes); }
   template <typename T> __device__ T shfl(T v, unsigned from) const {
     return __shfl_sync(lanes, v, laneOf(from));
   }
+  template <typename T> __device__ T shfl_up(T v, unsigned by) const {
+    return shfl(v, rank < by ? rank : rank - by);
+  }
+  template <typename T> __device__ T shfl_down(T v, unsigned by) const {
+    return shfl(v, rank + by < count ? rank + by : rank);
+  }
   __device__ int any(int p) const { return __any_sync(lanes, p); }
   __device__ int all(int p) const { return __all_sync(lanes, p); }
+  __device__ unsigned ballot(int p) const {
+    unsigned members = __ballot_sync(lanes, p), bits = 0;
+    for (unsigned k = 0, rest = lanes; rest; ++k, rest &= rest - 1)
+      bits |= (members >> __builtin_ctz(rest) & 1) << k;
+    return bits;
+  }
 
 private:
   __device__ int laneOf(unsigned member) const {
@@ -159,6 +175,30 @@ private:
 };
 __device__ inline coalesced_group coalesced_threads() {
   return coalesced_group(__activemask());
+}
+/// Those of a group with the same answer, or the same label.
+template <unsigned N, typename P>
+__device__ inline coalesced_group
+binary_partition(const thread_block_tile<N, P> &tile, bool answer) {
+  unsigned yes = __ballot_sync(tile.mask(), answer);
+  return coalesced_group(answer ? yes : tile.mask() & ~yes);
+}
+template <unsigned N, typename P, typename T>
+__device__ inline coalesced_group
+labeled_partition(const thread_block_tile<N, P> &tile, T label) {
+  return coalesced_group(__match_any_sync(tile.mask(), label));
+}
+__device__ inline coalesced_group binary_partition(const coalesced_group &group,
+                                                   bool answer) {
+  unsigned yes = __ballot_sync(group.mask(), answer);
+  return coalesced_group(answer ? yes : group.mask() & ~yes);
+}
+template <typename T, typename Op>
+__device__ inline T reduce(const coalesced_group &group, T v, Op op) {
+  T all = group.shfl(v, 0);
+  for (unsigned k = 1; k < group.size(); ++k)
+    all = op(all, group.shfl(v, k));
+  return all;
 }
 
 /// All blocks. The driver's registers have the place of the word that they

@@ -75,6 +75,8 @@
 #define KVBUF_PAIR(NAME, PAIR, SHORT, ONE, JOINED)                             \
   struct alignas(4) PAIR {                                                     \
     NAME x, y;                                                                 \
+    PAIR() = default;                                                          \
+    __attribute__((host, device)) PAIR(NAME x, NAME y) : x(x), y(y) {}         \
   };                                                                           \
   KVBUF_BOTH PAIR __hadd2(PAIR a, PAIR b) { return {a.x + b.x, a.y + b.y}; }   \
   KVBUF_BOTH PAIR __hsub2(PAIR a, PAIR b) { return {a.x - b.x, a.y - b.y}; }   \

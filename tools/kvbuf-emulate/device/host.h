@@ -12,6 +12,10 @@ enum KVBUF_HOST(Error_t) {
   KVBUF_HOST(ErrorInvalidValue),
   KVBUF_HOST(ErrorMemoryAllocation),
   KVBUF_HOST(ErrorNotReady),
+  KVBUF_HOST(ErrorInvalidDevice),
+  KVBUF_HOST(ErrorLaunchFailure),
+  KVBUF_HOST(ErrorAssert),
+  KVBUF_HOST(ErrorPeerAccessAlreadyEnabled),
   KVBUF_HOST(ErrorNotSupported),
   KVBUF_HOST(ErrorUnknown),
 };
@@ -35,6 +39,15 @@ enum {
   KVBUF_HOST(DevAttrMaxSharedMemoryPerBlockOptin),
   KVBUF_HOST(DevAttrComputeCapabilityMajor),
   KVBUF_HOST(DevAttrComputeCapabilityMinor),
+  KVBUF_HOST(DevAttrComputeMode),
+  KVBUF_HOST(DevAttrClockRate),
+  KVBUF_HOST(DevAttrIntegrated),
+  KVBUF_HOST(DevAttrMaxThreadsPerBlock),
+  KVBUF_HOST(DevAttrWarpSize),
+  KVBUF_HOST(ComputeModeProhibited),
+  KVBUF_HOST(DeviceScheduleAuto),
+  KVBUF_HOST(DeviceScheduleBlockingSync),
+  KVBUF_HOST(DeviceMapHost),
   KVBUF_HOST(DeviceAttributeMultiprocessorCount),
   KVBUF_HOST(DeviceAttributeCooperativeLaunch),
   KVBUF_HOST(HostAllocDefault),
@@ -46,6 +59,7 @@ enum {
   KVBUF_HOST(EventDisableTiming),
   KVBUF_HOST(EventBlockingSync),
   KVBUF_HOST(StreamNonBlocking),
+  KVBUF_HOST(StreamCaptureModeGlobal),
 };
 typedef struct kvbufStream *KVBUF_HOST(Stream_t);
 typedef struct kvbufEvent *KVBUF_HOST(Event_t);
@@ -93,6 +107,11 @@ KVBUF_FUNCTION(OccupancyMaxActiveBlocksPerMultiprocessor)
 KVBUF_FUNCTION(OccupancyMaxPotentialBlockSize)
 KVBUF_FUNCTION(LaunchKernel) KVBUF_FUNCTION(LaunchCooperativeKernel)
 KVBUF_FUNCTION(StreamCreate) KVBUF_FUNCTION(StreamCreateWithFlags)
+KVBUF_FUNCTION(StreamCreateWithPriority) KVBUF_FUNCTION(StreamAddCallback)
+KVBUF_FUNCTION(DeviceGetStreamPriorityRange) KVBUF_FUNCTION(LaunchHostFunc)
+KVBUF_FUNCTION(DeviceCanAccessPeer) KVBUF_FUNCTION(DeviceEnablePeerAccess)
+KVBUF_FUNCTION(DeviceDisablePeerAccess) KVBUF_FUNCTION(MemcpyPeer)
+KVBUF_FUNCTION(ChooseDevice) KVBUF_FUNCTION(StreamAttachMemAsync)
 KVBUF_FUNCTION(StreamDestroy) KVBUF_FUNCTION(StreamSynchronize)
 KVBUF_FUNCTION(StreamWaitEvent) KVBUF_FUNCTION(StreamQuery)
 KVBUF_FUNCTION(StreamBeginCapture) KVBUF_FUNCTION(StreamEndCapture)

@@ -8,6 +8,8 @@
 #pragma once
 #include <kvbuf_half.h>
 
+#define CUBLAS_API_H_ // which NVIDIA's samples ask for
+
 #define KVBUF_CHOICES(NAME, ...)                                               \
   enum NAME { __VA_ARGS__ };
 #define KVBUF_FUNCTION(RESULT, NAME)                                           \
