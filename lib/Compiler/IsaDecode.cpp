@@ -38,8 +38,13 @@ static bool startsWithAny(StringRef name, llvm::ArrayRef<StringRef> prefixes) {
 
 /// Sets the class of a vector instruction by its mnemonic.
 static void classifyVector(IsaInstruction &instruction, StringRef name) {
-  if (startsWithAny(name, {"v_mfma_", "v_smfmac_"})) {
+  if (startsWithAny(name, {"v_mfma_", "v_smfmac_", "v_wmma_", "v_swmmac_"})) {
     instruction.kind = IsaClass::Mfma;
+    return;
+  }
+  if (name == "v_nop") {
+    instruction.kind = IsaClass::Nop;
+    instruction.nopCycles = 1;
     return;
   }
   instruction.kind = IsaClass::Valu;
@@ -56,8 +61,9 @@ static void classifyLds(IsaInstruction &instruction, StringRef name) {
   if (startsWithAny(name, {"ds_bpermute", "ds_permute", "ds_swizzle"}))
     instruction.kind = IsaClass::LdsExchange;
   else
-    instruction.kind =
-        name.starts_with("ds_write") ? IsaClass::LdsWrite : IsaClass::LdsRead;
+    instruction.kind = startsWithAny(name, {"ds_write", "ds_store"})
+                           ? IsaClass::LdsWrite
+                           : IsaClass::LdsRead;
 }
 
 /// Bytes that a lane loads by a vector memory instruction of this name; 0: it
@@ -69,9 +75,11 @@ static unsigned loadBytesOf(StringRef name) {
   StringRef width = name.drop_front(at + 6);
   width.consume_front("lds_");
   constexpr std::pair<StringRef, unsigned> kWidths[] = {
-      {"dwordx4", 16}, {"dwordx3", 12}, {"dwordx2", 8},
-      {"dword", 4},    {"ushort", 2},   {"sshort", 2},
-      {"short", 2},    {"ubyte", 1},    {"sbyte", 1}};
+      {"dwordx4", 16},   {"dwordx3", 12}, {"dwordx2", 8}, {"dword", 4},
+      {"ushort", 2},     {"sshort", 2},   {"short", 2},   {"ubyte", 1},
+      {"sbyte", 1},      {"b128", 16},    {"b96", 12},    {"b64", 8},
+      {"b32", 4},        {"u16", 2},      {"i16", 2},     {"d16_b16", 2},
+      {"d16_hi_b16", 2}, {"u8", 1},       {"i8", 1}};
   for (auto [prefix, bytes] : kWidths)
     if (width.starts_with(prefix))
       return bytes;
@@ -84,6 +92,28 @@ static IsaWait decodeWait(uint64_t immediate) {
   int vmcnt = (immediate & 15) | (immediate >> 14 & 3) << 4;
   int lgkmcnt = immediate >> 8 & 15;
   return {vmcnt == 63 ? -1 : vmcnt, lgkmcnt == 15 ? -1 : lgkmcnt};
+}
+
+/// A wait of gfx12, which has a counter for each kind of access: loads for
+/// vmcnt; LDS and scalar loads for lgkmcnt (LLVM's AMDGPUBaseInfo,
+/// "Waitcnt"). Nothing: no wait.
+static std::optional<IsaWait> decodeCounterWait(StringRef name,
+                                                uint64_t immediate) {
+  if (!name.consume_front("s_wait_"))
+    return std::nullopt;
+  int count = immediate & 63, other = immediate >> 8 & 63;
+  if (name == "loadcnt")
+    return IsaWait{count, -1};
+  if (name == "dscnt" || name == "kmcnt")
+    return IsaWait{-1, count};
+  if (name == "loadcnt_dscnt")
+    return IsaWait{other, count};
+  if (name == "storecnt_dscnt")
+    return IsaWait{-1, count};
+  if (name == "storecnt" || name == "asynccnt" || name == "tensorcnt")
+    return IsaWait{-1, -1};
+  // Hazards of registers, for which nothing of memory is awaited.
+  return std::nullopt;
 }
 
 namespace {
@@ -172,9 +202,10 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
               *subtarget, *instructions, inst)));
   } else if (name.starts_with("ds_")) {
     classifyLds(result, name);
-  } else if (startsWithAny(name, {"buffer_", "global_", "flat_"})) {
+  } else if (startsWithAny(name, {"buffer_", "global_", "flat_", "tensor_"})) {
     result.kind = IsaClass::Vmem;
-    result.ldsDma = name.contains("_lds_") || operands.contains(" lds");
+    result.ldsDma = name.contains("_lds_") || name.ends_with("_lds") ||
+                    operands.contains(" lds");
     result.loadBytes = loadBytesOf(name);
     result.writesBack = name == "buffer_wbl2";
     result.invalidates = name == "buffer_inv";
@@ -184,10 +215,14 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
   } else if (name == "s_waitcnt") {
     result.kind = IsaClass::Wait;
     result.wait = decodeWait(immediate());
+  } else if (std::optional<IsaWait> wait =
+                 decodeCounterWait(name, immediate())) {
+    result.kind = IsaClass::Wait;
+    result.wait = *wait;
   } else if (name == "s_nop") {
     result.kind = IsaClass::Nop;
     result.nopCycles = immediate() + 1;
-  } else if (name == "s_barrier") {
+  } else if (name == "s_barrier" || name == "s_barrier_wait") {
     result.kind = IsaClass::Barrier;
   } else if (startsWithAny(name, {"s_branch", "s_cbranch", "s_setpc"})) {
     result.kind = IsaClass::Branch;

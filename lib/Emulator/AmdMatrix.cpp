@@ -38,8 +38,12 @@ static Place operandPlace(const WarpOp &op, unsigned l, unsigned e,
   switch (op.layout) {
   case AmdLayout::Gfx11: // the two halves of the wave hold the same
     return {0, l % 16, e};
-  case AmdLayout::Gfx12:
-    return {0, l % 16, l / 16 * perLane + e};
+  case AmdLayout::Gfx12: {
+    // Where a lane has more than 8 elements of 8 bits or more, the two halves
+    // of the wave take turns along k (gfx1250).
+    unsigned together = bitsOf(op.a) < 8 ? perLane : std::min(perLane, 8u);
+    return {0, l % 16, (e / together * 2 + l / 16) * together + e % together};
+  }
   case AmdLayout::Mfma:
     break;
   }

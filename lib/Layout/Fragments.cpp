@@ -65,13 +65,16 @@ llvm::StringRef kvbuf::matrixUnitName(MatrixUnit unit) {
     return "wgmma";
   case MatrixUnit::Mfma:
     return "mfma";
+  case MatrixUnit::Wmma:
+    return "wmma";
   }
   llvm_unreachable("all matrix units are named");
 }
 
 std::optional<MatrixUnit> kvbuf::matrixUnit(llvm::StringRef name) {
   for (MatrixUnit unit :
-       {MatrixUnit::MmaSync, MatrixUnit::Wgmma, MatrixUnit::Mfma})
+       {MatrixUnit::MmaSync, MatrixUnit::Wgmma, MatrixUnit::Mfma,
+        MatrixUnit::Wmma})
     if (name == matrixUnitName(unit))
       return unit;
   return std::nullopt;
@@ -107,6 +110,9 @@ std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
   if (unit == MatrixUnit::Wgmma)
     return m == 64 && n == 8 ? matrixLayouts(MatrixUnit::MmaSync, 16, n, k)
                              : std::nullopt;
+  if (unit == MatrixUnit::Wmma)
+    return m == 16 && n == 16 && k == 32 ? std::optional(wmmaM16N16K32())
+                                         : std::nullopt;
   if (m == 16 && n == 8 && k == 16)
     return mmaSyncM16N8K16();
   if (m == 16 && n == 8 && k == 32)
@@ -117,8 +123,34 @@ std::optional<MmaLayouts> kvbuf::matrixLayouts(MatrixUnit unit, int64_t m,
 }
 
 int64_t kvbuf::wordElements(MatrixUnit unit, int64_t m, int64_t k) {
-  // A's 16 rows are four registers in each of 32 lanes.
-  return unit == MatrixUnit::Mfma ? m * k / 64 : k / 8;
+  switch (unit) {
+  case MatrixUnit::MmaSync:
+  case MatrixUnit::Wgmma:
+    // A's 16 rows are four registers in each of 32 lanes.
+    return k / 8;
+  case MatrixUnit::Mfma:
+    return m * k / 64;
+  case MatrixUnit::Wmma:
+    return m * k / 32;
+  }
+  llvm_unreachable("a unit without words");
+}
+
+MmaLayouts kvbuf::wmmaM16N16K32() {
+  MmaLayouts layouts;
+  layouts.m = 16;
+  layouts.n = 16;
+  layouts.k = 32;
+  // Vectors of 16 bytes; the halves of the wave take turns along k.
+  auto operand = [](llvm::StringRef side, llvm::StringRef k) {
+    return ordered(along("register", k, 3) * along("lane", side, 4) *
+                   along("lane", k, 1) * along("register", k, 1));
+  };
+  layouts.a = operand("row", "col");
+  layouts.b = operand("col", "row");
+  layouts.c = ordered(along("register", "row", 3) * along("lane", "col", 4) *
+                      along("lane", "row", 1));
+  return layouts;
 }
 
 MmaLayouts kvbuf::mmaSyncM16N8K16() { return mmaSync(16, 1); }

@@ -27,7 +27,8 @@ struct Chip {
   int major, minor;
   const char *name;
 };
-constexpr Chip kChips[] = {{9, 4, "gfx942"}, {9, 5, "gfx950"}};
+constexpr Chip kChips[] = {
+    {9, 4, "gfx942"}, {9, 5, "gfx950"}, {12, 5, "gfx1250"}};
 
 /// The device that was current on this thread before `enter`.
 thread_local int previous = 0;

@@ -49,6 +49,13 @@ bool chooseTurningTeam(const TargetInfo &target, const ScheduleRequest &request,
 ScheduleChoice scheduleAMD(const TargetInfo &target,
                            const ScheduleRequest &request);
 
+/// AMD's gfx1250, whose waves have 32 lanes, but for what all of the vendor's
+/// chips have alike.
+TargetInfo describeGFX1250();
+/// Its default schedule.
+ScheduleChoice scheduleGFX1250(const TargetInfo &target,
+                               const ScheduleRequest &request);
+
 /// The default schedule of latent attention on any chip.
 ScheduleChoice scheduleLatent(const TargetInfo &target,
                               const ScheduleRequest &request);

@@ -27,6 +27,26 @@ gpu.module @instructions attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+gpu.module @newer attributes {kvbuffer.target = "gfx1250"} {
+  llvm.func @kernel(%r: !llvm.ptr<8>, %lds: !llvm.ptr<3>, %a: vector<8xbf16>, %c: vector<16xf32>, %i: i32) attributes {
+      kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c4 = llvm.mlir.constant(4 : i32) : i32
+    // expected-error@+1 {{'rocdl.mfma.f32.32x32x16.bf16' op is no instruction of gfx1250: MFMA is CDNA's; this chip has WMMA}}
+    %d = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %c, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    // expected-error@+1 {{'rocdl.s.waitcnt' op is no instruction of gfx1250: this chip has a counter for each kind of access, and s.wait.* for each}}
+    rocdl.s.waitcnt 0
+    // expected-error@+1 {{'rocdl.ds.read.tr16.b64' op is no instruction of gfx1250: this chip's transposed LDS reads are ds.load.tr*}}
+    %t = rocdl.ds.read.tr16.b64 %lds : !llvm.ptr<3> -> vector<4xbf16>
+    // expected-error@+1 {{'rocdl.raw.ptr.buffer.load.lds' op is no instruction of gfx1250: this chip copies into LDS by global.load.async.* and tensor.*}}
+    rocdl.raw.ptr.buffer.load.lds %r, %lds, %c4, %i, %c0, %c0, %c0
+    rocdl.s.wait.dscnt 0
+    llvm.return
+  }
+}
+
+// -----
+
 gpu.module @offsets attributes {kvbuffer.target = "gfx950"} {
   llvm.func @kernel(%r: !llvm.ptr<8>, %lds: !llvm.ptr<3>, %c: vector<4xf32>, %a: vector<2xf32>, %b: vector<2xi16>, %i: i32) attributes {
       kvbuffer.phase = #kvbuffer.phase<target>} {

@@ -1,6 +1,6 @@
 # RUN: %python %s %S %bin/kvbuf-emu-test %t.mlir
 # RUN: %python %s %S %bin/kvbuf-emu-test %t.mlir --options='{"portable":true}'
-"""MFMA and ds_read_b64_tr_b16 against their lane maps.
+"""MFMA, gfx1250's WMMA and ds_read_b64_tr_b16 against their lane maps.
 
 With G = 64 / M groups of M lanes, from AMD's matrix instruction calculator for
 the shapes of CDNA3 and, for the two of CDNA4, from the same rule with k / G
@@ -13,6 +13,8 @@ does it. Numbers are small integers, so that every sum is exact in any order.
 """
 import struct
 import sys
+
+import numpy as np
 
 sys.path.insert(0, sys.argv[1] + "/Inputs")
 from amd_wave import Wave, join, listed, load_words, split, store_words
@@ -162,6 +164,49 @@ for chip in ("gfx942", "gfx950"):
         for left in BIAS:
             for right in BIAS:
                 float8_products(m, k, left, right, chip)
+
+
+def wmma(dtype):
+    """Two waves of 32 lanes, a product of random matrices each, against float64.
+
+    A[row][k]: lane row, or row + 16 where k % 16 >= 8; of its 8 registers of two
+    elements, those from 4 on are of k >= 16. B[k][col] likewise. D[row][col]: lane
+    col + 16 (row // 8), register row % 8. Numbers are few multiples of 1/2, so that
+    sums are exact in f32.
+    """
+    random = np.random.default_rng(1250)
+    a, b = random.integers(-8, 9, (2, 2, 16, 32)) / 2
+    b = b.transpose(0, 2, 1)
+    c = random.integers(-64, 65, (2, 16, 16)) / 4
+    want = c + a @ b
+    words = {name: np.zeros(64 * count) for name, count in (("a", 16), ("b", 16), ("c", 8))}
+    for w in range(2):
+        for k in range(32):
+            lane, register = 16 * (k % 16 // 8), 4 * (k // 16) + k % 8 // 2
+            for x in range(16):
+                place = 2 * (64 * register + 32 * w + lane + x) + k % 2
+                words["a"][place], words["b"][place] = a[w, x, k], b[w, k, x]
+        for row in range(16):
+            for col in range(16):
+                words["c"][64 * (row % 8) + 32 * w + 16 * (row // 8) + col] = c[w, row, col]
+    operand, d = f"vector<16x{dtype}>", "vector<8xf32>"
+    body = "".join(load_words(p, 8) + join("abc"[p], [f"%w{p}_{i}" for i in range(8)], operand if p < 2 else d)
+                   for p in range(3))
+    body += f"""
+    %d = rocdl.wmma.f32.16x16x32.{dtype} %a, %b, %c : ({operand}, {operand}, {d}) -> {d}"""
+    text, values = split("x", "%d", 8, d, "f32")
+    got = wave.run(body + text + store_words(3, values, "f32"),
+                   [listed(dtype, words["a"]), listed(dtype, words["b"]), listed("f32", words["c"]), "buf:f32:512:uninit"],
+                   "gfx1250")
+    for w in range(2):
+        for row in range(16):
+            for col in range(16):
+                have = got[64 * (row % 8) + 32 * w + 16 * (row // 8) + col]
+                assert have == want[w, row, col], (dtype, w, row, col, have, want[w, row, col])
+
+
+wmma("bf16")
+wmma("f16")
 
 
 def transposed_read():

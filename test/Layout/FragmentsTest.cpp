@@ -91,6 +91,38 @@ void mmaSync(Properties &properties) {
                    two == mma.a ? "" : two.str());
 }
 
+/// gfx1250's WMMA: registers of two elements, four registers for the lower 16
+/// of k and four for the upper ones; of each, lanes from 16 on have the
+/// upper 8. A register of C is a row, of lanes from 16 on 8 rows further down.
+void wmma(Properties &properties) {
+  MmaLayouts mma = wmmaM16N16K32();
+  auto depth = [](int64_t i, int64_t lane) {
+    int64_t word = i / 2, upper = word / 4;
+    return 16 * upper + 8 * (lane / 16) + 2 * (word % 4) + i % 2;
+  };
+  auto a = [&](int64_t i, int64_t lane) -> Place {
+    return {lane % 16, depth(i, lane)};
+  };
+  auto b = [&](int64_t i, int64_t lane) -> Place {
+    return {depth(i, lane), lane % 16};
+  };
+  auto c = [](int64_t i, int64_t lane) -> Place {
+    return {8 * (lane / 16) + i, lane % 16};
+  };
+  properties.holds("wmma 16x16x32: A", differs(mma.a, 16, 32, a));
+  properties.holds("wmma 16x16x32: B", differs(mma.b, 16, 32, b));
+  properties.holds("wmma 16x16x32: C", differs(mma.c, 8, 32, c));
+  properties.catches(
+      "A whose lanes have 16 k in a row",
+      differs(mma.a, 16, 32, [](int64_t i, int64_t lane) -> Place {
+        return {lane % 16, 16 * (lane / 16) + i};
+      }));
+  // Two products below each other are B of the next one, in its own order.
+  LinearLayout two = mma.c * LinearLayout::identity("register", "row", 1);
+  properties.holds("two accumulators below each other are one B operand",
+                   two == mma.b ? "" : two.str());
+}
+
 /// The formulas of the PTX ISA, "Matrix Fragments for mma.m16n8k32", .e4m3 and
 /// .e5m2; and of two instructions side by side.
 void mmaSyncBytes(Properties &properties) {
@@ -344,6 +376,7 @@ void mfmaTables(Properties &properties, const std::string &folder) {
 
 void kvbuf::test::fragmentProperties(Properties &properties,
                                      const std::string &tables) {
+  wmma(properties);
   mmaSync(properties);
   mmaSyncBytes(properties);
   ldmatrix(properties);

@@ -30,10 +30,13 @@ enum class MatrixUnit {
   /// perhaps a, from LDS.
   Wgmma,
   /// MFMA of AMD's CDNA.
-  Mfma
+  Mfma,
+  /// WMMA of AMD's gfx1250, of waves of 32 lanes.
+  Wmma
 };
 
-/// Its name in the IR: "mma_sync", "wgmma", "mfma"; and back, if it is one.
+/// Its name in the IR: "mma_sync", "wgmma", "mfma", "wmma"; and back, if it is
+/// one.
 llvm::StringRef matrixUnitName(MatrixUnit unit);
 std::optional<MatrixUnit> matrixUnit(llvm::StringRef name);
 
@@ -67,6 +70,12 @@ MmaLayouts mmaSyncM16N16K32();
 /// Returns nothing for another shape.
 std::optional<MmaLayouts> mfma16Bit(int64_t m, int64_t n, int64_t k);
 
+/// `v_wmma_f32_16x16x32` of gfx1250 with bf16 or f16 operands (AMD's matrix
+/// instruction calculator; FlyDSL's kernels for the chip): a lane of A has 8
+/// consecutive k of the lower 16, and as many 16 further on; the two halves of
+/// a wave share each 16. A lane of C has 8 rows of a column.
+MmaLayouts wmmaM16N16K32();
+
 /// The layouts of a unit's instruction of shape m x n x k, or of a group of
 /// instructions that is laid out as one of that k; nothing if it has none. Of
 /// `wgmma` those of one warp: PTX ISA, "Matrix fragments for
@@ -76,7 +85,7 @@ std::optional<MmaLayouts> matrixLayouts(MatrixUnit unit, int64_t m, int64_t n,
 
 /// Elements of an operand that a lane keeps together as one vector, for that
 /// instruction: a register of 32 bits of `mma.sync`, all that a lane holds of
-/// an MFMA's operand.
+/// an MFMA's or a WMMA's operand.
 int64_t wordElements(MatrixUnit unit, int64_t m, int64_t k);
 
 /// The fragment with rows and columns changed over.

@@ -199,6 +199,9 @@ struct TargetInfo {
   bool roundsToBf16 = true;
   /// Whether kernels can read the size of the grid from a register.
   bool readsGridSize = true;
+  /// The last word of the descriptor of a range of DRAM (a raw buffer) whose
+  /// reads past its end are zeros, as the backend takes it.
+  uint32_t rangeFlags = 0;
   /// The operand of an `s_waitcnt` that waits for the write-back of L2 by which
   /// a release at a scope wider than a block begins, where a chip has such and
   /// LLVM's backend loses the wait for it (llvm-project PR 178316).
@@ -410,6 +413,8 @@ struct TargetInfo {
   /// The instructions that each warp executes for itself.
   llvm::SmallVector<MatrixInstruction>
   warpInstructions(llvm::StringRef element) const;
+  /// The family of the instructions that each warp executes for itself.
+  MatrixUnit matrixUnit() const { return matrixInstructions.front().unit; }
   /// Why the chip cannot execute an op of its vendor's dialect
   /// ("rocdl.wmma...", "nvvm.wgmma..."), for a message; nothing if it can, or
   /// if it is not known that it cannot.

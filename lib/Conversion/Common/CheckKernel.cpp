@@ -261,7 +261,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
     return failure();
   // Copies and reads take what the swizzle keeps together, at most.
   if (int64_t unit = params.getSwizzleOfBlocks().unit;
-      target.asyncCopyBytes.back() > unit)
+      !target.asyncCopyBytes.empty() && target.asyncCopyBytes.back() > unit)
     return op->emitOpError()
            << "has a buffer whose swizzle moves vectors of " << unit
            << " bytes; " << target.chip << " copies "

@@ -11,6 +11,7 @@
 #include "Common/LowerMath.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Target/DefaultChips.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Conversion/AMDGPUToROCDL/AMDGPUToROCDL.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -47,6 +48,14 @@ static constexpr StringLiteral kDevice = "agent";
 /// The symbol of a module's LDS.
 static constexpr StringLiteral kLdsName = "kvbuf_lds";
 
+/// The chip that an op's module names; where it names none, the vendor's
+/// default.
+static TargetInfo chipOf(Operation *op) {
+  if (std::optional<TargetInfo> target = targetOf(op))
+    return *target;
+  return *lookupTarget(kDefaultAMDChip);
+}
+
 namespace {
 
 Value constant(OpBuilder &b, Location loc, Type type, int64_t value) {
@@ -56,7 +65,7 @@ Value i32(OpBuilder &b, Location loc, int64_t value) {
   return constant(b, loc, b.getI32Type(), value);
 }
 
-/// `kvbuffer.lane_mma` to an MFMA.
+/// `kvbuffer.lane_mma` to an MFMA or a WMMA.
 struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -108,6 +117,13 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
                          create(SmallVector<Value>{a, b, c, zero, zero, zero}));
       return success();
     };
+    // The wave says which unit: shapes of both are alike.
+    if (chipOf(op).matrixUnit() == MatrixUnit::Wmma) {
+      if (shape != ArrayRef<int64_t>{16, 16, 32})
+        return rewriter.notifyMatchFailure(op, "no WMMA of this shape");
+      rewriter.replaceOp(op, createWmma(rewriter, loc, bf16, a, b, c));
+      return success();
+    }
     auto make = [&]<typename Op>() {
       return [&](ValueRange operands) -> Value {
         return Op::create(rewriter, loc, TypeRange{c.getType()}, operands)
@@ -138,6 +154,19 @@ struct LowerLaneMma : ConvertOpToLLVMPattern<LaneMmaOp> {
   }
 
 private:
+  /// The WMMA of 16-bit operands, as they are.
+  static Value createWmma(OpBuilder &b, Location loc, bool bf16, Value x,
+                          Value y, Value c) {
+    auto create = [&]<typename Op>() -> Value {
+      return Op::create(b, loc, c.getType(), /*signA=*/false, x,
+                        /*signB=*/false, y, /*modC=*/0, c,
+                        /*reuseA=*/false, /*reuseB=*/false)
+          .getRes();
+    };
+    return bf16 ? create.operator()<ROCDL::wmma_f32_16x16x32_bf16>()
+                : create.operator()<ROCDL::wmma_f32_16x16x32_f16>();
+  }
+
   /// AMD's names: fp8 has four bits of exponent, bf8 has five.
   static bool isBF8(Type type) {
     return isa<Float8E5M2Type, Float8E5M2FNUZType>(type);
@@ -212,12 +241,10 @@ struct LowerDramRange : ConvertOpToLLVMPattern<DramRangeOp> {
         data.alignedPtr(rewriter, loc), ValueRange{adaptor.getOffset()});
     Value bytes = LLVM::ZExtOp::create(rewriter, loc, rewriter.getI64Type(),
                                        adaptor.getBytes());
-    // Raw, 32-bit elements, out of range reads as zero: 7 << 12 | 4 << 15 in
-    // the descriptor's last word (CDNA3 ISA, "Buffer Resource Descriptor").
     rewriter.replaceOpWithNewOp<ROCDL::MakeBufferRsrcOp>(
         op, LLVM::LLVMPointerType::get(getContext(), kBuffer), base,
         constant(rewriter, loc, rewriter.getI16Type(), 0), bytes,
-        i32(rewriter, loc, 0x27000));
+        i32(rewriter, loc, chipOf(op).rangeFlags));
     return success();
   }
 };
@@ -325,14 +352,16 @@ struct LowerByteShuffle : ConvertOpToLLVMPattern<vector::ShuffleOp> {
     Value all = LLVM::PoisonOp::create(rewriter, loc, wordsOf(type));
     for (auto [i, word] : llvm::enumerate(words)) {
       auto [from, selector] = word;
-      Value low = wordAt(from.first), high = wordAt(from.second);
-      Value permuted =
-          LLVM::CallIntrinsicOp::create(
-              rewriter, loc, i32Type,
-              rewriter.getStringAttr("llvm.amdgcn.perm"),
-              ValueRange{high, low,
-                         i32(rewriter, loc, static_cast<int32_t>(selector))})
-              .getResult(0);
+      Value permuted = wordAt(from.first);
+      // A word as it is needs no instruction.
+      if (selector != kInOrder)
+        permuted =
+            LLVM::CallIntrinsicOp::create(
+                rewriter, loc, i32Type,
+                rewriter.getStringAttr("llvm.amdgcn.perm"),
+                ValueRange{wordAt(from.second), permuted,
+                           i32(rewriter, loc, static_cast<int32_t>(selector))})
+                .getResult(0);
       all = LLVM::InsertElementOp::create(rewriter, loc, all, permuted,
                                           i32(rewriter, loc, i));
     }
@@ -344,6 +373,8 @@ struct LowerByteShuffle : ConvertOpToLLVMPattern<vector::ShuffleOp> {
 private:
   /// Two words, by their numbers in both operands.
   using Word = std::pair<int64_t, int64_t>;
+  /// The selector of the first word's bytes in their order.
+  static constexpr uint32_t kInOrder = 0x03020100;
 
   /// Which two words `bytes` are of, and the selector of them, the second
   /// word's bytes from 4 on; nullopt if they are of more.
@@ -390,7 +421,7 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   LogicalResult
   matchAndRewrite(LaneAnyOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Type lanes = rewriter.getI64Type();
+    Type lanes = rewriter.getIntegerType(chipOf(op).waveSize);
     Value vote = ROCDL::BallotOp::create(rewriter, op.getLoc(), lanes,
                                          adaptor.getCondition());
     rewriter.replaceOpWithNewOp<LLVM::ICmpOp>(
@@ -407,11 +438,14 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   LogicalResult
   matchAndRewrite(LaneCountOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Value vote = ROCDL::BallotOp::create(
-        rewriter, op.getLoc(), rewriter.getI64Type(), adaptor.getCondition());
+    Type lanes = rewriter.getIntegerType(chipOf(op).waveSize);
+    Value vote = ROCDL::BallotOp::create(rewriter, op.getLoc(), lanes,
+                                         adaptor.getCondition());
     Value count = LLVM::CtPopOp::create(rewriter, op.getLoc(), vote);
-    rewriter.replaceOpWithNewOp<LLVM::TruncOp>(op, rewriter.getI32Type(),
-                                               count);
+    if (!lanes.isInteger(32))
+      count = LLVM::TruncOp::create(rewriter, op.getLoc(),
+                                    rewriter.getI32Type(), count);
+    rewriter.replaceOp(op, count);
     return success();
   }
 };

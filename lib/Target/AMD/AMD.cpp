@@ -43,6 +43,11 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   // As rocminfo prints it, "gfx942:sramecc+:xnack-": code that asks for neither
   // setting runs with each.
   chip = chip.split(':').first;
+  if (chip == "gfx1250") {
+    TargetInfo target = describeGFX1250();
+    target.kernelInputs = kKernelInputs;
+    return target;
+  }
   bool cdna3 = chip == "gfx942", cdna4 = chip == "gfx950";
   if (!cdna3 && !cdna4)
     return std::nullopt;
@@ -113,6 +118,9 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.splitsOfSmallPages = 2;
   target.splitsOfSmallNarrowPages = 3;
   target.roundsToBf16 = cdna4;
+  // Raw, 32-bit elements: 7 << 12 | 4 << 15 (CDNA3 ISA, "Buffer Resource
+  // Descriptor").
+  target.rangeFlags = 0x27000;
   // The grid's size is a hidden kernel argument.
   target.readsGridSize = false;
   // vmcnt(0), nothing of the other counters. (CDNA3 ISA, "S_WAITCNT"; LLVM's
@@ -167,6 +175,8 @@ static constexpr int64_t kAddressRegisters = 16;
 /// on gfx942.
 ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                                    const ScheduleRequest &request) {
+  if (target.matrixUnit() == MatrixUnit::Wmma)
+    return scheduleGFX1250(target, request);
   ScheduleChoice choice;
   choice.BK = 32;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);

@@ -9,7 +9,8 @@
 // LLVM's rocdl dialect has the instructions of all AMD chips. Its backend ends
 // compilation on one that the chip lacks, with a message about its own graph;
 // the tables here are for a better one, earlier. They follow LLVM's features of
-// gfx942 and gfx950 (`MAIInsts`, `GFX940Insts`, `GFX950Insts`).
+// gfx942, gfx950 and gfx1250 (`MAIInsts`, `GFX940Insts`, `GFX950Insts`,
+// `GFX1250Insts`).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,24 @@ static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
         {"global.load.async.", "this copy into LDS came with gfx1250"},
         {"permlanex16", "permlanex16 is RDNA's"},
         {"cvt.scale.", "this conversion came with gfx1250"},
+};
+
+/// Ops that gfx1250 lacks, which other chips of the vendor have.
+static constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral>
+    kNotGfx1250[] = {
+        {"mfma.", "MFMA is CDNA's; this chip has WMMA"},
+        {"smfmac.", "MFMA is CDNA's; this chip has WMMA"},
+        {"s.waitcnt", "this chip has a counter for each kind of access, and "
+                      "s.wait.* for each"},
+        {"ds.read.tr", "this chip's transposed LDS reads are ds.load.tr*"},
+        {"raw.ptr.buffer.load.lds", "this chip copies into LDS by "
+                                    "global.load.async.* and tensor.*"},
+        {"raw.buffer.load.lds", "this chip copies into LDS by "
+                                "global.load.async.* and tensor.*"},
+        {"global.load.lds", "this chip copies into LDS by "
+                            "global.load.async.* and tensor.*"},
+        {"load.to.lds", "this chip copies into LDS by global.load.async.* "
+                        "and tensor.*"},
 };
 
 /// Ops that came with gfx950.
@@ -85,6 +104,12 @@ std::optional<std::string> detail::whyNotAMD(const TargetInfo &target,
                                              StringRef op) {
   if (!op.consume_front("rocdl."))
     return std::nullopt;
+  if (target.matrixUnit() == MatrixUnit::Wmma) {
+    for (const auto &[prefix, reason] : kNotGfx1250)
+      if (op.starts_with(prefix))
+        return reason.str();
+    return std::nullopt;
+  }
   for (const auto &[prefix, reason] : kForeign)
     if (op.starts_with(prefix))
       return reason.str();

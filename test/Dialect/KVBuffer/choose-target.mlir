@@ -51,7 +51,7 @@
 
 // A chip that is not known.
 // RUN: not kvbuf-opt %t/none.mlir --kvbuf-to-target=chip=sm_12 2>&1 | FileCheck %s --check-prefix=UNKNOWN
-// UNKNOWN: error: unknown target 'sm_12'; expected one of gfx942, gfx950, sm_80,
+// UNKNOWN: error: unknown target 'sm_12'; expected one of gfx942, gfx950, gfx1250, sm_80,
 
 //--- none.mlir
 !qo = memref<?x?x2x64xbf16>

@@ -536,7 +536,9 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   int64_t columns = op.getTile().getType().getCols();
   const FragmentLayout &atom = lower.layouts.of(type);
-  for (unsigned bit = 0; bit < atom.layout.inLog2("register"); ++bit)
+  // A word in pieces that a lane loads at once, beside each other in a row.
+  int64_t width = std::min<int64_t>(atom.registers(), kWidestRead / bytes);
+  for (unsigned bit = 0; int64_t(1) << bit < width; ++bit)
     if (atom.layout.basis("register", bit, "col") != 1 << bit)
       return op.emitOpError()
              << "a lane's words are no pieces of rows on " << lower.target.chip;
@@ -579,8 +581,6 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
       arith::MulIOp::create(b, lower.rowPart(atom),
                             lower.i32(atom.warpRows(type))));
   Value col = emitLinear(b, lower.lane, colBits);
-  // A word in pieces that a lane loads at once, beside each other in a row.
-  int64_t width = std::min<int64_t>(atom.registers(), kWidestRead / bytes);
   for (int64_t r = 0; r < atom.warpRows(type); r += atom.rows) {
     Value at = arith::AddIOp::create(b, row, lower.i32(r));
     Value line = arith::AddIOp::create(b, lineOf(at), col);
@@ -593,7 +593,7 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
     for (int64_t c = 0; c < type.getCols(); c += atom.cols) {
       SmallVector<Value> parts;
       for (int64_t reg = 0; reg < atom.registers(); reg += width) {
-        int64_t first = c + reg;
+        int64_t first = c + atom.layout.apply({{"register", reg}}, "col");
         Value at = arith::AddIOp::create(b, line, lower.i32(first * bytes));
         if (c + atom.cols > columns) {
           // Columns past the tile's: out of the range.
