@@ -691,3 +691,25 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// A ring before the teams does not hide what they ask for.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    gpu.func @no_registers_behind_a_ring() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @producers warps(4) {
+        }
+        // expected-error @below {{'kvbuffer.team' op has registers(240), but sm_90 hands out none anew; expected a team without registers}}
+        kvbuffer.team @consumers warps(4) registers(240) {
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -144,13 +144,18 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                         elementOfSchedule(kernel, schedule, target));
   if (std::optional<std::string> why = limits.whyNotOnChip())
     return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
-  Operation *rings = findRings(kernel);
-  if (auto team = dyn_cast_or_null<TeamOp>(rings);
-      team && !target.warpsPerRegisterGroup)
-    return team.emitOpError()
-           << "has registers(" << int64_t(team.getRegisters()) << "), but "
+  TeamOp anew;
+  if (!target.warpsPerRegisterGroup)
+    kernel.walk([&](TeamOp team) {
+      anew = team.getRegisters() ? team : TeamOp();
+      return anew ? WalkResult::interrupt() : WalkResult::advance();
+    });
+  if (anew)
+    return anew.emitOpError()
+           << "has registers(" << int64_t(anew.getRegisters()) << "), but "
            << target.chip
            << " hands out none anew; expected a team without registers";
+  Operation *rings = findRings(kernel);
   if (rings && !target.hasRings())
     return rings->emitOpError()
            << "joins teams by barriers in LDS that a copy engine completes, "

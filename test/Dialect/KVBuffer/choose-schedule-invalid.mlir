@@ -100,6 +100,13 @@
 // RUN: %{run}
 // ANEW: error: 'kvbuffer.attention' op producer_registers = 40 does not fit sm_90, which hands out none anew; expected producer_registers = 0
 
+// Fewer warps than are to share columns: limits are counted before the rule
+// that forbids it is.
+// REDEFINE: %{options} = chip=sm_90a schedule=split_keys=true,BN=128,BM=64,warp_cols=2
+// REDEFINE: %{prefix} = FEW
+// RUN: %{run}
+// FEW: error: 'kvbuffer.attention' op warp_cols must be a power of two that divides warps = 1, got 2
+
 // REDEFINE: %{options} = chip=sm_100a schedule=producers=1,producer_registers=40
 // REDEFINE: %{prefix} = OFGROUPS
 // RUN: %{run}

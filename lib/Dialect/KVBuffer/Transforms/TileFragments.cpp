@@ -98,6 +98,14 @@ struct TileFragmentsPass : kvbuf::impl::TileFragmentsBase<TileFragmentsPass> {
     for (MmaOp op : products) {
       FragmentType a = op.getA().getType(), bType = op.getB().getType();
       int64_t step = stepOf(op, schedule, target);
+      if (step < 1) {
+        op.emitOpError() << "has no matrix instruction: neither its fragments' "
+                            "layouts nor the schedule name one; expected "
+                            "mma_shape in '"
+                         << KVBufferDialect::kScheduleAttr
+                         << "', as kvbuf-complete-program puts it in";
+        return signalPassFailure();
+      }
       if (a.getCols() <= step)
         continue;
       // Where halves of the block take turns, fragments are loaded in other

@@ -214,7 +214,10 @@ struct Schedule : TileParameters {
     return splitKeys() && warpCols == 1 &&
            (warps == 1 || BM <= kMostRowsOfWarp);
   }
-  int64_t rowsOfWarp() const { return warps ? BM / warpRows() : BM; }
+  /// The rows of the block's BM that one warp has. All of them where warps are
+  /// not chosen yet, or are fewer than share columns, which no schedule that
+  /// was verified has.
+  int64_t rowsOfWarp() const { return warpRows() ? BM / warpRows() : BM; }
 };
 
 /// For the uniquing of attributes.
