@@ -9,7 +9,7 @@
 #include "LowerForChip.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "kvbuffer/Target/AMD/Passes.h"
+#include "kvbuffer/Transforms/AMD/Passes.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"

@@ -10,7 +10,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Pipelines/Passes.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
-#include "kvbuffer/Target/AMD/Passes.h"
+#include "kvbuffer/Transforms/AMD/Passes.h"
 
 void kvbuf::registerAllPasses() {
   registerKVBufferTransformsPasses();

@@ -9,6 +9,8 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "Vendors.h"
 #include "kvbuffer/Target/SystemFunctions.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Twine.h"
 
 using namespace kvbuf;
 
@@ -204,14 +206,6 @@ bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
   int64_t bytes = waveSize * asyncCopyBytes.back();
   return rows * rowBytes % bytes == 0 && bytes >= rowBytes &&
          pageSize * rowBytes % bytes == 0;
-}
-
-ScheduleChoice
-TargetInfo::chooseSchedule(const ScheduleRequest &request) const {
-  if (request.latent)
-    return detail::scheduleLatent(*this, request);
-  return vendor == Vendor::NVIDIA ? detail::scheduleNVIDIA(*this, request)
-                                  : detail::scheduleAMD(*this, request);
 }
 
 std::optional<TargetInfo> kvbuf::lookupTarget(llvm::StringRef chip) {

@@ -5,7 +5,7 @@
 # RUN:   %src/include/kvbuffer/Dialect/KVBuffer/Transforms/*.td \
 # RUN:   %src/include/kvbuffer/Conversion/*.td \
 # RUN:   %src/include/kvbuffer/Pipelines/*.td \
-# RUN:   %src/include/kvbuffer/Target/AMD/*.td \
+# RUN:   %src/include/kvbuffer/Transforms/AMD/*.td \
 # RUN:   %src/*.md %src/docs/*.md %src/docs/design/*.md %src/docs/targets/*.md
 #
 # The checker is no yes-man: it accepts and refuses these.

@@ -1,14 +1,18 @@
 # Who may name whom: a problem is known in its folders, a kind of cache where caches
 # are, a chip in tables, an engine where engines are. What is still known elsewhere
-# stands in a list, which may only become shorter.
+# stands in a list, which may only become shorter. Tables of chips include no dialect.
 #
 # RUN: %python %s %src
 # It notices who is new, and who is in a list for nothing.
 # RUN: rm -rf %t && mkdir -p %t/lib/Compiler %t/lib/Target %t/lib/Emulator && cp -r %src/include %t/
 # RUN: echo 'if (isa<GemmOp>(op)) return "sm_80";' > %t/lib/Compiler/New.cpp
+# RUN: echo '#include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"' > %t/lib/Target/New.cpp
+# RUN: sed -i '1i #include "mlir/IR/Types.h"' %t/include/kvbuffer/Target/TargetInfo.h
 # RUN: not %python %s %t | FileCheck %s
 # CHECK-DAG: lib/Compiler/New.cpp names Gemm (1): expected it in lib/Programs/Gemm
 # CHECK-DAG: lib/Compiler/New.cpp names a chip (1): expected it in lib/Target
+# CHECK-DAG: lib/Target/New.cpp includes kvbuffer/Dialect/KVBuffer/IR/Schedule.h: tables of chips know no dialect
+# CHECK-DAG: include/kvbuffer/Target/TargetInfo.h includes mlir/IR/Types.h: tables of chips know no dialect
 # CHECK-DAG: lib/Dialect/KVBuffer/IR/KnownAttributes.cpp is in the list of Attention for nothing
 """Checks the borders between parts of the sources.
 
@@ -113,4 +117,12 @@ for folder in "python", "benchmark":
             print(f"{name} writes problems as text: expected {WRITER}" if writes
                   else f"{name} is in the list of writers for nothing")
             found = True
+# What tables of chips are made of: themselves, layouts, LLVM's containers.
+BELOW = re.compile(r"Vendors\.h|kvbuffer/(Target|Layout)/\w+\.(h|def)|llvm/(ADT|Support)/")
+for path, text in sources.items():
+    if path.startswith(("lib/Target/", I + "Target/")):
+        for name in re.findall(r'#\s*include\s*"([^"]+)"', text):
+            if not BELOW.match(name):
+                print(f"{path} includes {name}: tables of chips know no dialect")
+                found = True
 sys.exit(found)

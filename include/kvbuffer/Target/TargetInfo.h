@@ -15,7 +15,6 @@
 #ifndef KVBUFFER_TARGET_TARGETINFO_H
 #define KVBUFFER_TARGET_TARGETINFO_H
 
-#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.h"
 #include "kvbuffer/Layout/Fragments.h"
 #include "kvbuffer/Layout/Shared.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -50,71 +49,6 @@ struct MatrixInstruction {
   bool isOfGroups() const { return warpsTogether(unit) > 1; }
   /// Its rows that a warp has.
   int64_t rowsOfWarp() const { return m / warpsTogether(unit); }
-};
-
-/// What a schedule is chosen by.
-struct ScheduleRequest {
-  /// Elements of a head of Q and K, before padding.
-  int64_t headSize = 0;
-  /// Those of a head of V and O.
-  int64_t valueHeadSize = 0;
-  /// Bytes of an element of O.
-  int64_t outBytes = 2;
-  /// Tokens of a page of a paged cache; 0 for other caches.
-  int64_t pageSize = 0;
-  /// Whether tiles may be cut where a copy engine does not know of it: by the
-  /// end of a sequence in a cache of many, or of a window.
-  bool cutTiles = false;
-  /// Whether a mask or the tail hides keys that other rows see (causal or
-  /// window).
-  bool masked = false;
-  /// Whether scores have a soft cap, by which a tile's softmax takes longer.
-  bool capped = false;
-  /// Whether functions of the problem's own make scores or hide keys, by which
-  /// a tile's softmax takes longer; false where they leave tiles out.
-  bool ownScores = false;
-  /// Whether rows' log-sum-exps are stored, too.
-  bool lse = false;
-  /// Whether a window hides keys on the left of those that a row sees.
-  bool window = false;
-  /// Heads of K and V, and heads of queries that share one of them.
-  int64_t kvHeads = 1, sharing = 1;
-  /// Query rows of a sequence; -1 where the types leave them open.
-  int64_t queries = -1;
-  /// Where the types leave it open: whether launches of rows that the schedule
-  /// does not suit (`TargetInfo::clusterGain`) have another kernel.
-  bool otherByLaunch = false;
-  /// Whether a team may do nothing but move tiles (`producers`).
-  bool movingTeam = true;
-  /// Whether keys are split over blocks (`split_keys`), and the rows of a tile
-  /// then: query rows times the heads that share a head of the cache.
-  bool splitKeys = false;
-  int64_t foldedRows = 0;
-  /// Whether sequences may be of different lengths, which the device alone
-  /// knows.
-  bool lengthsDiffer = false;
-  /// Bytes of an element of the cache: 1 of a quantized one, and of one that is
-  /// multiplied as it is.
-  int64_t cacheBytes = 2;
-  /// Bytes of an element of Q.
-  int64_t queryBytes = 2;
-  /// Whether products are of 8-bit floats.
-  bool multipliesBytes() const { return queryBytes == 1; }
-  /// Whether values are the first columns of keys, in one slot with them.
-  bool latent = false;
-  /// Whether a row of the cache is packed of parts of several types, which are
-  /// widened on their way into slots.
-  bool packed = false;
-  /// Where lists say which blocks of keys a block of queries sees: the rows of
-  /// the latter, which tiles of queries divide; else 0.
-  int64_t blockRows = 0;
-};
-
-/// What a chip proposes for a problem.
-struct ScheduleChoice : ScheduleParameters {
-  /// Why the problem keeps the chip's general schedule, where it has a faster
-  /// kind; else empty.
-  std::string note;
 };
 
 /// An input that the hardware or the loader prepares for a kernel that asks for
@@ -434,9 +368,6 @@ struct TargetInfo {
   /// can be copied into LDS without registers; `pageSize`: rows that lie
   /// together in DRAM if they are fewer than the tile's, else 0.
   bool canCopyDirectly(int64_t rows, int64_t rowBytes, int64_t pageSize) const;
-  /// The default schedule for a problem. The page size bounds BN only through
-  /// the choice between whole-tile and per-page look-ups.
-  ScheduleChoice chooseSchedule(const ScheduleRequest &request) const;
 };
 
 /// The chip of that name; nothing if it is not known.

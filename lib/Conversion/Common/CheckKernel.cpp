@@ -10,7 +10,7 @@
 #include "KVBufferToGPU/LaneLayouts.h"
 #include "KVBufferToGPU/Machine.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Target/ScheduleLimits.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"

@@ -10,7 +10,7 @@
 #include "Attention.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Programs/Programs.h"
-#include "kvbuffer/Target/ScheduleCandidates.h"
+#include "kvbuffer/Programs/ScheduleCandidates.h"
 
 using namespace mlir;
 using namespace kvbuf;

@@ -46,7 +46,7 @@ static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
   request.splitKeys = true;
   for (queries = std::clamp<int64_t>(queries, 1, most);; queries /= 2) {
     request.foldedRows = queries * group;
-    ScheduleChoice choice = target.chooseSchedule(request);
+    ScheduleChoice choice = kvbuf::chooseSchedule(target, request);
     if (queries == 1 ||
         limitsOf(op, Schedule::of(choice), target).hasRoom(operandsOf(op)))
       return request.foldedRows;
@@ -93,7 +93,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
     return std::nullopt;
   request.splitKeys = true;
   request.foldedRows = rowsOfTile(op, request, target);
-  ScheduleChoice choice = target.chooseSchedule(request);
+  ScheduleChoice choice = kvbuf::chooseSchedule(target, request);
   if (group > choice.BM ||
       !limitsOf(op, Schedule::of(choice), target).hasRoom(operandsOf(op)))
     return std::nullopt;
@@ -105,12 +105,12 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
 static ScheduleChoice chooseTiles(AttentionOp op, ScheduleRequest request,
                                   const TargetInfo &target) {
   if (request.splitKeys || request.queries < 1 || !request.movingTeam)
-    return target.chooseSchedule(request);
+    return kvbuf::chooseSchedule(target, request);
   ScheduleRequest folded = request;
   folded.queries *= request.sharing;
-  ScheduleChoice choice = target.chooseSchedule(folded);
+  ScheduleChoice choice = kvbuf::chooseSchedule(target, folded);
   if (choice.producers == 0 || foldedHeadsOf(op, choice.BM) == 1)
-    return target.chooseSchedule(request);
+    return kvbuf::chooseSchedule(target, request);
   // Rows of several heads are no box of O.
   choice.stageOutput = false;
   return choice;
@@ -124,7 +124,7 @@ bool kvbuf::splitsFewSequences(AttentionOp op, const TargetInfo &target) {
       request.queries > kMostTreeQueries ||
       request.queries * group <= target.splitKeysRows || op.isLatent() ||
       op.getBlockMaskAttr() || !sharesSplitTiles(op, target) ||
-      !target.chooseSchedule(request).producers)
+      !kvbuf::chooseSchedule(target, request).producers)
     return false;
   return rowsOfTile(op, request, target) > target.splitKeysRows;
 }
@@ -191,7 +191,7 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
       request.queries * group > target.splitKeysRows &&
       request.foldedRows <= target.splitKeysRows)
     return std::nullopt;
-  ScheduleChoice choice = target.chooseSchedule(request);
+  ScheduleChoice choice = kvbuf::chooseSchedule(target, request);
   if (op.getBatchInvariant())
     choice.splitSize = kInvariantSplit;
   std::string rows = std::to_string(request.foldedRows);

@@ -26,7 +26,7 @@
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Target/LatentRoles.h"
+#include "kvbuffer/Schedules/LatentRoles.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;

@@ -29,7 +29,7 @@
 #include "TileProgram.h"
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "kvbuffer/Target/LatentRoles.h"
+#include "kvbuffer/Schedules/LatentRoles.h"
 
 using namespace mlir;
 using namespace kvbuf;

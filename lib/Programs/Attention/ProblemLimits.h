@@ -17,7 +17,7 @@
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_PROBLEMLIMITS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
-#include "kvbuffer/Target/ScheduleLimits.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
 
 namespace kvbuf {
 

@@ -13,7 +13,7 @@
 #include "TiledReads.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Target/ScheduleLimits.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Diagnostics.h"

@@ -18,9 +18,9 @@
 #ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H
 
+#include "Schedules/ScheduleRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AskedSchedule.h"
-#include "kvbuffer/Target/TargetInfo.h"
 
 namespace kvbuf {
 

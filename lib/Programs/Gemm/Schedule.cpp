@@ -11,7 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AskedSchedule.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Target/ScheduleLimits.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/StringExtras.h"
 

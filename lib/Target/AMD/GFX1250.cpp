@@ -60,36 +60,3 @@ TargetInfo detail::describeGFX1250() {
   target.readsGridSize = false;
   return target;
 }
-
-/// Waves of 32 queries, two of the instruction's columns, so that each fragment
-/// of K and V is read for two products; 64 keys a tile. LDS rows of 128 bytes,
-/// whose 16 rows a swizzle spreads over all banks.
-ScheduleChoice detail::scheduleGFX1250(const TargetInfo &target,
-                                       const ScheduleRequest &request) {
-  ScheduleChoice choice;
-  const MatrixInstruction &mma = target.matrixInstructions.front();
-  choice.mma = {mma.m, mma.n, mma.k};
-  choice.swapAB = true;
-  choice.qInRegs = true;
-  bool wholeRows =
-      request.headSize % 64 == 0 && request.valueHeadSize % 64 == 0;
-  choice.BK = wholeRows ? 64 : 32;
-  choice.vPath = Path::Registers;
-  if (request.splitKeys) {
-    choice.splitKeys = true;
-    choice.equalShares = request.lengthsDiffer;
-    choice.lookAhead = request.pageSize > 0;
-    choice.BM = request.foldedRows > 16 ? 32 : 16;
-    choice.BN = 32;
-    choice.warps = 1;
-    return choice;
-  }
-  choice.warps = 4;
-  choice.BM = choice.warps * 2 * mma.n;
-  choice.BN = 64;
-  choice.xcds = target.dies;
-  choice.lookAhead = target.lanesLookUp(
-      choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
-      choice.warps);
-  return choice;
-}

@@ -14,13 +14,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
-#include "kvbuffer/Target/AMD/Passes.h"
+#include "kvbuffer/Transforms/AMD/Passes.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Builders.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_SETPRIORITY
-#include "kvbuffer/Target/AMD/Passes.h.inc"
+#include "kvbuffer/Transforms/AMD/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_TARGET_SCHEDULECANDIDATES_H
-#define KVBUFFER_TARGET_SCHEDULECANDIDATES_H
+#ifndef KVBUFFER_PROGRAMS_SCHEDULECANDIDATES_H
+#define KVBUFFER_PROGRAMS_SCHEDULECANDIDATES_H
 
 #include "kvbuffer/Target/TargetInfo.h"
 
@@ -22,4 +22,4 @@ scheduleCandidates(const TargetInfo &target);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_TARGET_SCHEDULECANDIDATES_H
+#endif // KVBUFFER_PROGRAMS_SCHEDULECANDIDATES_H

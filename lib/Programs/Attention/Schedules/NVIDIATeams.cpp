@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Vendors.h"
+#include "Proposals.h"
 #include "kvbuffer/Target/PageParts.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -15,14 +15,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
-#include "kvbuffer/Target/AMD/Passes.h"
+#include "kvbuffer/Transforms/AMD/Passes.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_GUARDSINKING
-#include "kvbuffer/Target/AMD/Passes.h.inc"
+#include "kvbuffer/Transforms/AMD/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;

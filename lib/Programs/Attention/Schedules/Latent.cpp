@@ -1,4 +1,4 @@
-//===- ScheduleLatent.cpp - Schedules of latent attention -----------------===//
+//===- Latent.cpp - Schedules of latent attention -----------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -15,8 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Vendors.h"
-#include "kvbuffer/Target/ScheduleLimits.h"
+#include "Proposals.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
 #include <numeric>
 
 using namespace kvbuf;

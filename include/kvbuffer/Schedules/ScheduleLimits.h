@@ -15,8 +15,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_TARGET_SCHEDULELIMITS_H
-#define KVBUFFER_TARGET_SCHEDULELIMITS_H
+#ifndef KVBUFFER_SCHEDULES_SCHEDULELIMITS_H
+#define KVBUFFER_SCHEDULES_SCHEDULELIMITS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -133,4 +133,4 @@ private:
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_TARGET_SCHEDULELIMITS_H
+#endif // KVBUFFER_SCHEDULES_SCHEDULELIMITS_H

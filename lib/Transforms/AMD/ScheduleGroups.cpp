@@ -21,7 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
-#include "kvbuffer/Target/AMD/Passes.h"
+#include "kvbuffer/Transforms/AMD/Passes.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -30,7 +30,7 @@
 
 namespace kvbuf {
 #define GEN_PASS_DEF_SCHEDULEGROUPS
-#include "kvbuffer/Target/AMD/Passes.h.inc"
+#include "kvbuffer/Transforms/AMD/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;

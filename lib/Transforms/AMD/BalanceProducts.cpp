@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
-#include "kvbuffer/Target/AMD/Passes.h"
+#include "kvbuffer/Transforms/AMD/Passes.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/Remarks.h"
@@ -23,7 +23,7 @@
 
 namespace kvbuf {
 #define GEN_PASS_DEF_BALANCEPRODUCTS
-#include "kvbuffer/Target/AMD/Passes.h.inc"
+#include "kvbuffer/Transforms/AMD/Passes.h.inc"
 } // namespace kvbuf
 
 using namespace mlir;

@@ -13,10 +13,10 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_TARGET_LATENTROLES_H
-#define KVBUFFER_TARGET_LATENTROLES_H
+#ifndef KVBUFFER_SCHEDULES_LATENTROLES_H
+#define KVBUFFER_SCHEDULES_LATENTROLES_H
 
-#include "kvbuffer/Target/ScheduleLimits.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
@@ -91,4 +91,4 @@ struct LatentRoles {
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_TARGET_LATENTROLES_H
+#endif // KVBUFFER_SCHEDULES_LATENTROLES_H

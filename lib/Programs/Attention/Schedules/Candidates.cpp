@@ -1,4 +1,4 @@
-//===- ScheduleCandidates.cpp - Schedules worth measuring -----------------===//
+//===- Candidates.cpp - Schedules worth measuring -------------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Target/ScheduleCandidates.h"
+#include "Proposals.h"
+#include "kvbuffer/Programs/ScheduleCandidates.h"
 
 using namespace kvbuf;
 
@@ -42,4 +43,13 @@ kvbuf::scheduleCandidates(const TargetInfo &target) {
     return kMovingTeam;
   return target.vendor == Vendor::AMD ? llvm::ArrayRef(kPaths)
                                       : llvm::ArrayRef(kAlike);
+}
+
+ScheduleChoice kvbuf::chooseSchedule(const TargetInfo &target,
+                                     const ScheduleRequest &request) {
+  if (request.latent)
+    return detail::scheduleLatent(target, request);
+  return target.vendor == Vendor::NVIDIA
+             ? detail::scheduleNVIDIA(target, request)
+             : detail::scheduleAMD(target, request);
 }

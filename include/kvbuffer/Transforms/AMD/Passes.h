@@ -12,8 +12,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_TARGET_AMD_PASSES_H
-#define KVBUFFER_TARGET_AMD_PASSES_H
+#ifndef KVBUFFER_TRANSFORMS_AMD_PASSES_H
+#define KVBUFFER_TRANSFORMS_AMD_PASSES_H
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
@@ -23,8 +23,8 @@ namespace kvbuf {
 
 #define GEN_PASS_DECL
 #define GEN_PASS_REGISTRATION
-#include "kvbuffer/Target/AMD/Passes.h.inc"
+#include "kvbuffer/Transforms/AMD/Passes.h.inc"
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_TARGET_AMD_PASSES_H
+#endif // KVBUFFER_TRANSFORMS_AMD_PASSES_H

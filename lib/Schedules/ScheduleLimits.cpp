@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "kvbuffer/Target/ScheduleLimits.h"
-#include "kvbuffer/Target/LatentRoles.h"
+#include "kvbuffer/Schedules/ScheduleLimits.h"
+#include "kvbuffer/Schedules/LatentRoles.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>

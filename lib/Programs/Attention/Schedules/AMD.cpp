@@ -1,0 +1,175 @@
+//===- AMD.cpp - Schedules of waves that do all the same ------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Proposals.h"
+
+using namespace kvbuf;
+
+/// Registers of a lane for addresses and what is on its way through the
+/// softmax. Measured by compiling: schedules whose other needs come to 240 do
+/// not spill, with 260 they do.
+static constexpr int64_t kAddressRegisters = 16;
+
+/// Waves of 32 queries (16 where the accumulators of 32 would leave no
+/// registers), as many as share the copies of a tile evenly; 64 keys a tile, 32
+/// where two slots of K and V would not fit, and blocks of those where they do
+/// not either. LDS rows of 64 bytes as in the seeds, whose 32-row operands are
+/// read without bank conflicts by one address each. Measured by compiling for
+/// gfx950 and gfx942, head sizes 192 to 512: no register spills but one at 192
+/// on gfx942.
+ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
+                                   const ScheduleRequest &request) {
+  if (target.matrixUnit() == MatrixUnit::Wmma)
+    return scheduleGFX1250(target, request);
+  ScheduleChoice choice;
+  choice.BK = 32;
+  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  int64_t widest = std::max(depth, valueDepth);
+  llvm::ArrayRef<MatrixInstruction> known = request.multipliesBytes()
+                                                ? target.float8Instructions
+                                                : target.matrixInstructions;
+  // The scaled one contracts 64 elements of a row, and as many keys.
+  bool scaled = known.size() > 2 && widest <= 192 &&
+                request.headSize % 64 == 0 && request.valueHeadSize % 64 == 0 &&
+                !request.splitKeys;
+  const MatrixInstruction &mma = known[scaled ? 2 : widest > 192 ? 1 : 0];
+  choice.mma = mma.shape();
+  choice.swapAB = true;
+  choice.qInRegs = true;
+  // Where no swizzle of one term suits a 16-row operand in rows of 64 bytes,
+  // rows are twice as long, if that takes no more columns: rows of pages of 8
+  // are copied directly then. Lanes that load rows of small pages have more of
+  // these to find, which few rows of queries leave time for, but where heads
+  // have padding, whose masks take scalar registers (20 to 87 spilled over
+  // pages of 1).
+  bool wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
+  bool padded = request.headSize % 64 || request.valueHeadSize % 64;
+  auto rowsOf = [&](const MatrixInstruction &of) {
+    int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
+    if (scaled)
+      return of.k;
+    bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
+                  request.cacheBytes == 2 &&
+                  (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
+                   (request.splitKeys && !padded));
+    return longer ? 64 : choice.BK;
+  };
+  if (request.splitKeys) {
+    const MatrixInstruction &small = known[1];
+    choice.mma = small.shape();
+    choice.splitKeys = true;
+    choice.equalShares = request.lengthsDiffer;
+    choice.lookAhead = request.pageSize > 0;
+    choice.BM = request.foldedRows > 16 ? 32 : 16;
+    choice.BN = 32;
+    choice.BK = rowsOf(small);
+    choice.warps = 1;
+    // No transposed read takes bytes: V is turned on its way into LDS.
+    if (!target.readsTransposed || request.cacheBytes == 1)
+      choice.vPath = Path::Registers;
+    return choice;
+  }
+  choice.xcds = target.dies;
+  // A tile's fragments are in registers as a whole while waves take turns.
+  choice.BN = widest > 192 ? 32 : 64;
+  auto lds = [&, columns = depth + valueDepth] {
+    return 2 * choice.stages * choice.BN * columns;
+  };
+  while (lds() > target.ldsBytes && choice.BN > 32)
+    choice.BN /= 2;
+  bool tilesFit = lds() <= target.ldsBytes;
+  if (!tilesFit) {
+    choice.BK = 64;
+    std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, choice.BK);
+    widest = std::max(depth, valueDepth);
+  } else {
+    choice.BK = rowsOf(mma);
+  }
+  auto copies = [&](int64_t cols) {
+    return choice.BN * (tilesFit ? cols : choice.BK) * 2 /
+           (int64_t(target.waveSize) * target.asyncCopyBytes.back());
+  };
+  // What the widest instructions leave over eight waves copy by narrower ones.
+  auto dealt = [&](int64_t cols) {
+    constexpr int64_t narrower = 4;
+    bool rest =
+        tilesFit && request.cacheBytes == 2 &&
+        choice.BN * choice.BK * 2 % (8 * target.waveSize * narrower) == 0;
+    return rest || copies(cols) % 8 == 0;
+  };
+  choice.warps = dealt(depth) && dealt(valueDepth) ? 8 : 4;
+  int64_t most = target.registersPerLane;
+  // Registers of a lane for a tile of scores, for the accumulators, Q and P,
+  // and for the fragments of a tile; these are there as a whole, and two tiles
+  // of scores, while waves take turns.
+  auto scores = [&] { return mma.n * choice.BN / target.waveSize; };
+  auto kept = [&] {
+    return scores() + (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) /
+                          target.waveSize;
+  };
+  // Where a tile has several pages, what goes through registers has an address
+  // for each row; with a window turns of wide heads were measured to spill, too
+  // (192 columns, with log-sum-exps).
+  auto haveTurns = [&] {
+    int64_t fragments = choice.BN * widest / 2 / target.waveSize;
+    int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
+    bool rowsApart = (request.window && widest > 128) || smallPage;
+    bool staged = !target.readsTransposed ||
+                  !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
+    int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
+    // Who waits for a look-up waits for all loads before it, so that it comes
+    // an iteration before the loads that need it, which turns do not.
+    return tilesFit && choice.warps == 8 &&
+           !target.lanesLookUp(choice.BN, smallPage, choice.warps) &&
+           scores() + kept() + fragments + addresses <= most;
+  };
+  bool turns = haveTurns();
+  // Half as many keys need fewer registers. (Where V's rows of several pages go
+  // through registers, LLVM has them loaded much later, and awaited with all.)
+  int64_t half = choice.BN / 2;
+  bool together =
+      request.pageSize % half == 0 ||
+      (target.readsTransposed &&
+       target.canCopyDirectly(half, 2 * choice.BK, request.pageSize));
+  if (!turns && together && tilesFit && half >= 32 && request.cacheBytes == 2) {
+    choice.BN = half;
+    turns = haveTurns();
+    if (!turns)
+      choice.BN *= 2;
+  }
+  bool lanesLookUp = target.lanesLookUp(
+      choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
+      choice.warps);
+  // Where tiles do not fit into LDS, or the compiler has no registers to read
+  // them ahead, they come block by block; three ahead if it has.
+  bool few = kept() + 4 * kAddressRegisters > most;
+  choice.fullKV = tilesFit && !few;
+  if (!tilesFit && !few)
+    choice.stages = 4;
+  choice.BM = choice.warps * mma.n;
+  if (!target.readsTransposed)
+    choice.vPath = Path::Registers;
+  // What is widened in registers, several instructions an element, fills the
+  // vector unit: turns would wait for it.
+  if (request.cacheBytes == 1) {
+    choice.vPath = Path::Registers;
+    choice.fullKV = true;
+    choice.stages = 2;
+    choice.lookAhead = lanesLookUp;
+    return choice;
+  }
+  // With a register-staged V, turns leave no registers for both a log-sum-exp
+  // and a soft cap.
+  if (request.lse && request.capped && choice.vPath == Path::Registers)
+    turns = false;
+  // Two waves a SIMD that take turns fill the matrix unit.
+  choice.overlap = choice.pingPong = turns;
+  choice.lookAhead = lanesLookUp && choice.fullKV;
+  choice.lazyRescale = tilesFit && choice.warps == 8;
+  return choice;
+}
