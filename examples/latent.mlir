@@ -33,10 +33,10 @@ gpu.module @latent_module {
                    %o: !o {kvbuffer.name = "o", kvbuffer.shape = ["batch", 1, 16, 512]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
                          kvbuffer.grid = ["batch", 1, 1],
-                         kvbuffer.problem = {op = "attention", dtype = "bf16", heads = 16, kv_heads = 1,
+                         kvbuffer.problem = #kvbuffer.problem<op = "attention", dtype = "bf16", heads = 16, kv_heads = 1,
                            head_size = 576, v_head_size = 512, latent = true, cache = "paged", page_size = 64,
                            query = "dense", lse = false, causal = false, scale = 0.041666666666666664,
-                           sink = false, softcap = 0.0, window_left = -1 : i64, window_right = -1 : i64}} {
+                           sink = false, softcap = 0.0, window_left = -1, window_right = -1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c16 = arith.constant 16 : index

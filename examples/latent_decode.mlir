@@ -44,10 +44,10 @@ gpu.module @latent_decode_module {
                           %lse: !lse {kvbuffer.name = "lse", kvbuffer.shape = ["batch", 128, 1]})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
                          kvbuffer.grid = [2, 1, "batch"],
-                         kvbuffer.problem = {op = "attention", dtype = "bf16", heads = 128, kv_heads = 1,
+                         kvbuffer.problem = #kvbuffer.problem<op = "attention", dtype = "bf16", heads = 128, kv_heads = 1,
                            head_size = 576, v_head_size = 512, latent = true, cache = "paged", page_size = 64,
                            query = "dense", lse = true, causal = false, scale = 0.041666666666666664,
-                           sink = false, softcap = 0.0, window_left = -1 : i64, window_right = -1 : i64}} {
+                           sink = false, softcap = 0.0, window_left = -1, window_right = -1>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c64 = arith.constant 64 : index

@@ -297,10 +297,9 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
     return launch && launch.getField("beside");
   });
   // Of what the problem's products are, as far as a peak goes.
-  auto problem = withProblem ? withProblem->getAttrOfType<DictionaryAttr>(
-                                   KVBufferDialect::kProblemAttr)
-                             : nullptr;
-  auto dtype = problem ? problem.getAs<StringAttr>("dtype") : nullptr;
+  ProblemAttr problem =
+      withProblem ? ProblemAttr::of(withProblem) : ProblemAttr();
+  auto dtype = problem ? problem.getField<StringAttr>("dtype") : nullptr;
   StringRef element = dtype ? dtype.getValue() : "";
   std::string text;
   llvm::raw_string_ostream stream(text);
@@ -338,7 +337,7 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
     if (withProblem) {
       os.attributeBegin("problem");
       keep(writeOrFail(os, withProblem, KVBufferDialect::kProblemAttr,
-                       withProblem->getAttr(KVBufferDialect::kProblemAttr)));
+                       problem.getFields()));
       os.attributeEnd();
     }
     os.attributeArray("kernels", [&] {

@@ -147,20 +147,18 @@ static void nameBuffers(LLVM::LLVMFuncOp kernel, Program &program) {
     return;
   // More names than these no chip's memory has use for.
   constexpr int64_t kMostNames = 1 << 16;
-  for (Attribute entry : buffers) {
+  for (auto buffer : buffers.getAsRange<kvbuf::LdsAttr>()) {
     // The attribute may be anybody's.
-    auto buffer = dyn_cast<DictionaryAttr>(entry);
-    auto label = buffer ? buffer.getAs<StringAttr>("name") : StringAttr();
-    if (!label || program.sharedVars.size() >= kMostNames)
+    StringRef label = buffer.getName();
+    if (program.sharedVars.size() >= kMostNames)
       continue;
-    if (std::optional<kvbuf::LdsBuffer> known = kvbuf::readLdsBuffer(entry)) {
+    if (std::optional<kvbuf::LdsBuffer> known = kvbuf::readLdsBuffer(buffer)) {
       program.ldsBuffers.push_back(
           std::make_shared<const kvbuf::LdsBuffer>(std::move(*known)));
       continue;
     }
     auto number = [&](StringRef key) -> int64_t {
-      auto attr = buffer.getAs<IntegerAttr>(key);
-      return attr ? attr.getValue().trySExtValue().value_or(0) : 0;
+      return buffer.getNumber(key).value_or(0);
     };
     int64_t offset = number("offset"), slots = number("slots"),
             slotBytes = number("slot_bytes"), rows = number("rows"),

@@ -31,7 +31,7 @@ json::Array kvbuf::describeLds(Operation *kernel) {
   auto buffers = kernel->getAttrOfType<ArrayAttr>(kLdsAttr);
   if (!buffers)
     return list;
-  for (Attribute entry : buffers) {
+  for (auto entry : buffers.getAsRange<LdsAttr>()) {
     std::optional<LdsBuffer> buffer = readLdsBuffer(entry);
     if (!buffer)
       continue;

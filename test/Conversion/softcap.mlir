@@ -6,7 +6,7 @@
 
 // DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))"
 // RUN: %{pass} %s | FileCheck %s
-// RUN: sed -e 's/kvbuffer.schedule = /kvbuffer.problem = {op = "attention", batch_invariant = true}, &/' %s | %{pass} | FileCheck %s --check-prefix=EACH
+// RUN: sed -e 's/kvbuffer.schedule = /kvbuffer.problem = #kvbuffer.problem<op = "attention", batch_invariant = true>, &/' %s | %{pass} | FileCheck %s --check-prefix=EACH
 // RUN: sed -e '/kvbuffer.team/d' -e '/} .. teams/d' -e 's/, producers = 4//' -e 's/sm_90a/gfx950/' -e 's/64, 8, 16./16, 16, 32], swap_a_b = true/' -e 's/64x16x/64x32x/g' %s | %{pass} | FileCheck %s --check-prefix=AMD
 // DEFINE: %{bare} = sed -e '/kvbuffer.mask /d' -e 's/online_softmax %hidden/online_softmax %capped/'
 // RUN: %{bare} %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX

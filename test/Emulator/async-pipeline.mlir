@@ -42,7 +42,7 @@
 
 module {
   llvm.mlir.global internal @tiles() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<512 x f32>
-  llvm.func @kernel(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>) attributes {nvvm.kernel, kvbuffer.lds = [{name = "k", offset = 0, slots = 2, slot_bytes = 1024, rows = 16, row_bytes = 64, cols = 16}]} {
+  llvm.func @kernel(%in: !llvm.ptr<1>, %out: !llvm.ptr<1>) attributes {nvvm.kernel, kvbuffer.lds = [#kvbuffer.lds<name = "k", offset = 0, slots = 2, slot_bytes = 1024, rows = 16, row_bytes = 64, cols = 16>]} {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c1 = llvm.mlir.constant(1 : i32) : i32
     %c4 = llvm.mlir.constant(4 : i32) : i32

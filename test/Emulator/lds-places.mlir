@@ -24,9 +24,9 @@
 module {
   llvm.mlir.global internal @lds() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<5376 x i8>
   llvm.func @kernel(%at: i32) attributes {nvvm.kernel, kvbuffer.lds = [
-      {name = "k", offset = 0, slots = 2, slot_bytes = 2048, element_bytes = 2, rows = 8, row_bytes = 128, cols = 64, swizzle = [3, 0, 3]},
-      {name = "v", offset = 4096, slots = 1, slot_bytes = 256, element_bytes = 2, keys = 16, depth = 8, key_bits = [1, 0, 2, 3], folds = [0, 0, 16], banks = 32},
-      {name = "k2", offset = 4352, slots = 1, slot_bytes = 1024, element_bytes = 2, rows = 16, row_bytes = 64, cols = 32, swizzle = [2, 0, 4, 1, 1, 3]}]} {
+      #kvbuffer.lds<name = "k", offset = 0, slots = 2, slot_bytes = 2048, element_bytes = 2, rows = 8, row_bytes = 128, cols = 64, swizzle = [3, 0, 3]>,
+      #kvbuffer.lds<name = "v", offset = 4096, slots = 1, slot_bytes = 256, element_bytes = 2, keys = 16, depth = 8, key_bits = [1, 0, 2, 3], folds = [0, 0, 16], banks = 32>,
+      #kvbuffer.lds<name = "k2", offset = 4352, slots = 1, slot_bytes = 1024, element_bytes = 2, rows = 16, row_bytes = 64, cols = 32, swizzle = [2, 0, 4, 1, 1, 3]>]} {
     %c0 = llvm.mlir.constant(0 : i32) : i32
     %c32 = llvm.mlir.constant(32 : i32) : i32
     %lds = llvm.mlir.addressof @lds : !llvm.ptr<3>

@@ -156,14 +156,13 @@ static rt::PackedRow packedRow(DictionaryAttr dict) {
 
 /// The problem that a kernel's attribute describes.
 static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
-  auto dict =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
-  if (!dict) {
+  ProblemAttr problem = ProblemAttr::of(kernel);
+  if (!problem) {
     kernel.emitOpError() << "has no '" << KVBufferDialect::kProblemAttr << "'";
     throw Reported();
   }
   auto get = [&](StringRef name, auto type) {
-    auto attr = dict.getAs<decltype(type)>(name);
+    auto attr = problem.getField<decltype(type)>(name);
     if (!attr) {
       kernel.emitOpError() << "the problem has no proper '" << name << "'";
       throw Reported();

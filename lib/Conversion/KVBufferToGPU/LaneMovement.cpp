@@ -190,17 +190,18 @@ static void describeLds(Lanes &lanes, KVBufferAttr params, int64_t offset) {
     add("depth", turned->depth);
     add("banks", turned->banks);
     SmallVector<int64_t> bits(turned->keyBits.begin(), turned->keyBits.end());
-    list.append("key_bits", b.getI64ArrayAttr(bits));
+    list.append("key_bits", b.getDenseI64ArrayAttr(bits));
     if (llvm::any_of(turned->folds, [](int64_t fold) { return fold; }))
-      list.append("folds", b.getI64ArrayAttr(turned->folds));
+      list.append("folds", b.getDenseI64ArrayAttr(turned->folds));
   } else {
     add("rows", tile.rows);
     add("row_bytes", tile.blockCols * tile.elementBytes);
     add("cols", tile.blockCols);
     if (const Swizzle &s = tile.swizzle; s.movesVectors())
-      list.append("swizzle", b.getI64ArrayAttr(swizzleList(s)));
+      list.append("swizzle", b.getDenseI64ArrayAttr(swizzleList(s)));
   }
-  lanes.lds.describe(list.getDictionary(b.getContext()));
+  lanes.lds.describe(
+      LdsAttr::get(b.getContext(), list.getDictionary(b.getContext())));
 }
 
 void kvbuf::lowerOp(Lanes &lanes, AllocOp op) {

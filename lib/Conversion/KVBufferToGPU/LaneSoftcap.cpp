@@ -180,10 +180,9 @@ static SmallVector<SoftcapNearZero> softcapTiers(gpu::GPUFuncOp kernel,
 /// Whether no row's bits may depend on other rows.
 static bool isBatchInvariant(Operation *op) {
   auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
-  auto problem =
-      kernel->getAttrOfType<DictionaryAttr>(KVBufferDialect::kProblemAttr);
+  ProblemAttr problem = ProblemAttr::of(kernel);
   auto invariant =
-      problem ? problem.getAs<BoolAttr>("batch_invariant") : BoolAttr();
+      problem ? problem.getField<BoolAttr>("batch_invariant") : BoolAttr();
   return invariant && invariant.getValue();
 }
 

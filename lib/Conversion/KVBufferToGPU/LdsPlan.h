@@ -30,7 +30,7 @@ public:
   void giveBack(int64_t offset) { end = offset; }
 
   /// Adds a buffer's entry to what messages say of LDS (`kLdsAttr`).
-  void describe(mlir::Attribute buffer) { buffers.push_back(buffer); }
+  void describe(LdsAttr buffer) { buffers.push_back(buffer); }
   /// The entries of all buffers.
   llvm::ArrayRef<mlir::Attribute> described() const { return buffers; }
 

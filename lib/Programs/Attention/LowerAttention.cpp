@@ -406,8 +406,9 @@ struct AttentionKernel {
     int32_t threads = schedule.getWarps() * target.waveSize;
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
     kernel->setAttr(KVBufferDialect::kScheduleAttr, schedule);
-    kernel->setAttr(KVBufferDialect::kProblemAttr,
-                    describeProblem(op, append, attrs));
+    kernel->setAttr(
+        KVBufferDialect::kProblemAttr,
+        ProblemAttr::get(b.getContext(), describeProblem(op, append, attrs)));
     if (Attribute rows = op->getAttr(kSharedRowsAttr))
       kernel->setAttr(kSharedRowsAttr, rows);
     if (op.isRagged())

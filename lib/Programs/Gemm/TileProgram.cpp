@@ -193,7 +193,8 @@ LogicalResult gemm::buildTile(GemmOp op, func::FuncOp func,
       b, func.getName(), b.getFunctionType(func.getArgumentTypes(), {}));
   kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
   kernel->setAttr(KVBufferDialect::kScheduleAttr, *op.getSchedule());
-  kernel->setAttr(KVBufferDialect::kProblemAttr, describe(op, b));
+  kernel->setAttr(KVBufferDialect::kProblemAttr,
+                  ProblemAttr::get(b.getContext(), describe(op, b)));
   std::array<int64_t, 3> sizes = op.getSizes();
   auto size = [&](unsigned which) -> Attribute {
     return ShapedType::isDynamic(sizes[which])

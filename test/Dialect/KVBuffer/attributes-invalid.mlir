@@ -333,7 +333,7 @@ module attributes {kvbuffer.target = 80} {}
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.problem' must be a dictionary}}
+// expected-error @below {{attribute 'kvbuffer.problem' must be a #kvbuffer.problem<...>}}
 func.func private @f() attributes {kvbuffer.problem = "attention"}
 
 // -----
@@ -420,3 +420,28 @@ func.func private @f() attributes {a = #kvbuffer.tensor<"k" : bf16[], read>}
 
 // expected-error @below {{tensor "k": expected an integer, the name of a size or #kvbuffer.size<...>, got {}}}
 func.func private @f() attributes {a = #kvbuffer.tensor<"k" : bf16[8, {}], read>}
+
+// -----
+
+// expected-error @below {{#kvbuffer.problem has no 'op', the problem's name}}
+func.func private @f() attributes {kvbuffer.problem = #kvbuffer.problem<heads = 8>}
+
+// -----
+
+// expected-error @below {{#kvbuffer.lds has no 'name', the buffer's}}
+func.func private @f() attributes {kvbuffer.lds = [#kvbuffer.lds<offset = 0>]}
+
+// -----
+
+// expected-error @below {{#kvbuffer.lds has an unknown key 'slot'; did you mean 'slots'?}}
+func.func private @f() attributes {kvbuffer.lds = [#kvbuffer.lds<name = "k", slot = 2>]}
+
+// -----
+
+// expected-error @below {{key 'swizzle' of #kvbuffer.lds must be an array of integers, got 3}}
+func.func private @f() attributes {kvbuffer.lds = [#kvbuffer.lds<name = "k", swizzle = 3>]}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.lds' must be an array of #kvbuffer.lds<...>}}
+func.func private @f() attributes {kvbuffer.lds = [{name = "k"}]}

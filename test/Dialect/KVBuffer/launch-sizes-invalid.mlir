@@ -22,8 +22,8 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
-  // expected-error @below {{key 'q' of 'tensors' of attribute 'kvbuffer.problem' must be a string, the tensor's name, got 1}}
-  gpu.func @part() kernel attributes {kvbuffer.problem = {op = "gemm", tensors = {q = 1 : i64}}} {
+  // expected-error @below {{key 'q' of 'tensors' of #kvbuffer.problem must be a string, the tensor's name, got 1}}
+  gpu.func @part() kernel attributes {kvbuffer.problem = #kvbuffer.problem<op = "gemm", tensors = {q = 1}>} {
     gpu.return
   }
 }

@@ -11,7 +11,7 @@
 // CHECK-SAME:    known_block_size = array<i32: 256, 1, 1>
 // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<ceildiv(product(total_new, 8), 16)>, 1, 1]
 // CHECK-SAME:    kvbuffer.phase = #kvbuffer.phase<thread>
-// CHECK-SAME:    kvbuffer.problem = {at = false, cache = "paged", head_size = 128 : i64, heads = 8 : i64, k_cache_depth = 128 : i64, k_head_dim_offset = 0 : i64, new = "ragged", op = "cache_append", page_size = 16 : i64, v_cache_depth = 128 : i64, v_head_dim_offset = 0 : i64, values = true}
+// CHECK-SAME:    kvbuffer.problem = #kvbuffer.problem<at = false, cache = "paged", head_size = 128, heads = 8, k_cache_depth = 128, k_head_dim_offset = 0, new = "ragged", op = "cache_append", page_size = 16, v_cache_depth = 128, v_head_dim_offset = 0, values = true>
 // The tokens are on their way before the search for their sequence.
 // CHECK:         vector.load %[[K]]{{.*}} {alignment = 16 : i64}
 // CHECK:         vector.load
@@ -59,7 +59,7 @@ func.func @dense(%k: !new, %kc: !dense, %at: memref<?xi32>, %cos: memref<?x16xf3
 // CHECK-LABEL: gpu.func @sizes(
 // CHECK-SAME:    kvbuffer.shape = ["total_new", 8, 192]}
 // CHECK-SAME:    kvbuffer.shape = ["total_new", 8, 128]}
-// CHECK-SAME:    head_size = 192 : i64, {{.*}}v_head_size = 128 : i64
+// CHECK-SAME:    head_size = 192, {{.*}}v_head_size = 128
 // CHECK:         %[[LANE:.*]] = arith.remui %thread_id_x, %c32{{.*}}
 // CHECK:         %[[EXISTS:.*]] = arith.cmpi slt, %[[TOKEN:.*]], %
 // CHECK:         %[[OFK:.*]] = arith.cmpi slt, %[[LANE]], %c24{{.*}}

@@ -11,7 +11,7 @@
 // CHECK:      gpu.func @narrow_values(
 // CHECK-SAME:   kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 2, 192]
 // CHECK-SAME:   kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 2, 128]
-// CHECK-SAME:   dtype = "bf16", head_size = 192 : i64, {{.*}}scale = {{0\.0721687[0-9]*}} : f64, {{.*}}v_head_size = 128 : i64
+// CHECK-SAME:   dtype = "bf16", head_size = 192, {{.*}}scale = {{0\.0721687[0-9]*}}, {{.*}}v_head_size = 128
 // CHECK-NOT:    o_dtype
 // CHECK:        kvbuffer.alloc : <#[[Q]]>
 // CHECK:        kvbuffer.alloc : <#[[K]]>
@@ -53,7 +53,7 @@ func.func @narrow_values(%q: !q, %k: !k, %v: !v, %o: !o) {
 // slice are none of V's.
 
 // CHECK:      gpu.func @wide_values(
-// CHECK-SAME:   dtype = "f16", head_size = 80 : i64, {{.*}}o_dtype = "bf16", {{.*}}v_head_size = 112 : i64
+// CHECK-SAME:   dtype = "f16", head_size = 80, {{.*}}o_dtype = "bf16", {{.*}}v_head_size = 112
 // CHECK:        kvbuffer.mma {{.*}} {transpose_b} : <64x128xf16, a>, <32x128xf16, b>, <64x32xf32, acc>
 // CHECK:        kvbuffer.mma {{.*}} : <64x32xf16, a>, <32x128xf16, b>, <64x128xf32, acc>
 // CHECK:        kvbuffer.fragment_convert %{{.*}} : <64x128xf32, acc> -> <64x128xbf16, acc>

@@ -11,7 +11,7 @@
 // CHECK:     gpu.func @causal(
 // CHECK-SAME:  %[[ARGQ:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "read", kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 16, 128]}, %[[ARGK:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "k"}, %[[ARGV:.*]]: !kvbuffer.cache<{{.*}}> {kvbuffer.access = "read", kvbuffer.name = "v"}, %[[ARGO:.*]]: memref<?x?x16x128xbf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 16, 128]}
 // CHECK-SAME:  kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.phase = #kvbuffer.phase<tile>
-// CHECK-SAME:  kvbuffer.problem = {cache = "dense", causal = true, dtype = "bf16", head_size = 128 : i64, heads = 16 : i64, kv_heads = 8 : i64, lse = false, op = "attention", query = "dense", scale = {{0\.0883883[0-9]*}} : f64, sink = false, softcap = 0.000000e+00 : f64, window_left = -1 : i64, window_right = -1 : i64}
+// CHECK-SAME:  kvbuffer.problem = #kvbuffer.problem<cache = "dense", causal = true, dtype = "bf16", head_size = 128, heads = 16, kv_heads = 8, lse = false, op = "attention", query = "dense", scale = {{0\.0883883[0-9]*}}, sink = false, softcap = 0.000000e+00, window_left = -1, window_right = -1>
 
 // An item is a tile of queries of a head and a sequence: the tiles of a head read the
 // same keys, and later ones see more of them; two heads share a head of the cache.
@@ -72,7 +72,7 @@ func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK-SAME:  %[[O:[^ ]*]]: memref<?x4x80xf16> {kvbuffer.access = "write", kvbuffer.name = "o", kvbuffer.shape = ["total_q", 4, 80]}, %[[OFFSETS:[^ ]*]]: memref<?xi32> {kvbuffer.access = "read", kvbuffer.name = "q_offsets", kvbuffer.shape = [#kvbuffer.size<sum(batch, 1)>]}, %[[LSE:[^ ]*]]: memref<4x?xf32> {kvbuffer.access = "write", kvbuffer.name = "lse", kvbuffer.shape = [4, "total_q"]}, %[[SINK:[^ ]*]]: memref<?xf32> {kvbuffer.access = "read", kvbuffer.name = "sink", kvbuffer.shape = [4]}
 // CHECK-SAME:  cache = "paged"
 // CHECK-SAME:  page_size = 16
-// CHECK-SAME:  query = "ragged", scale = 5.000000e-01 : f64, sink = true, softcap = 3.000000e+01 : f64, window_left = 100 : i64, window_right = 7 : i64
+// CHECK-SAME:  query = "ragged", scale = 5.000000e-01, sink = true, softcap = 3.000000e+01, window_left = 100, window_right = 7
 // The sequence and its tile, from a number over all of them.
 // CHECK:     %[[NUMBER:.*]], %[[HEADID:.*]] = kvbuffer.work_item [<"total_q" by 128 over "batch" longest "seq_q", growing, sharing = all>, <4, sharing = 4>] reads product(max(product(pages_per_seq, 16), 1), 320)
 // CHECK:     %[[TOTAL:.*]] = memref.dim %{{.*}}, %{{.*}} : memref<?x4x80xf16>
@@ -137,7 +137,7 @@ func.func @negative(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // CHECK-DAG: #[[WIDEK:.*]] = #kvbuffer.kv_buffer<k, {{.*}}, depth = 64, cache_depth = 576, head_dim_offset = 512, stages = 2>
 // CHECK-DAG: #[[WIDEV:.*]] = #kvbuffer.kv_buffer<v, {{.*}}, depth = 64, cache_depth = 512, stages = 2>
 // CHECK:     gpu.func @wide
-// CHECK-SAME:  kvbuffer.problem = {{{.*}}k_cache_depth = 576 : i64, k_head_dim_offset = 512 : i64{{.*}}v_cache_depth = 512 : i64{{[^_]*}}window_left
+// CHECK-SAME:  kvbuffer.problem = #kvbuffer.problem<{{.*}}k_cache_depth = 576, k_head_dim_offset = 512{{.*}}v_cache_depth = 512{{[^_]*}}window_left
 // CHECK-DAG: %[[KBUF:.*]] = kvbuffer.alloc : <#[[WIDEK]]>
 // CHECK-DAG: %[[VBUF:.*]] = kvbuffer.alloc : <#[[WIDEV]]>
 // CHECK:     %[[KTILE:.*]] = kvbuffer.cache_tile {{.*}} -> <64x576xbf16>

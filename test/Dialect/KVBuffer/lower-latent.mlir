@@ -9,7 +9,7 @@
 !rows = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>
 
 // CHECK-LABEL: gpu.func @latent
-// CHECK-SAME: problem = {{{.*}}latent = true{{.*}}v_head_size = 512
+// CHECK-SAME: problem = #kvbuffer.problem<{{.*}}latent = true{{.*}}v_head_size = 512
 // CHECK: %[[KBUF:.*]] = kvbuffer.alloc : <#kbuf>
 // CHECK: %[[QBUF:.*]] = kvbuffer.alloc : <#qbuf>
 // CHECK-NOT: kvbuffer.alloc

@@ -16,7 +16,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
     // CHECK-LABEL: gpu.func @prefill
     gpu.func @prefill(%q: !qo {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}, %v: !kv {kvbuffer.name = "v"}, %o: !qo {kvbuffer.name = "o"}) kernel attributes {
         known_block_size = array<i32: 384, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>,
-        kvbuffer.problem = {cache = "dense", causal = true, dtype = "bf16", head_size = 128 : i64, heads = 16 : i64, kv_heads = 16 : i64, lse = false, op = "attention", query = "dense", scale = 0.088388347648318433 : f64, sink = false, softcap = 0.000000e+00 : f64, window_left = -1 : i64, window_right = -1 : i64},
+        kvbuffer.problem = #kvbuffer.problem<cache = "dense", causal = true, dtype = "bf16", head_size = 128, heads = 16, kv_heads = 16, lse = false, op = "attention", query = "dense", scale = 0.088388347648318433, sink = false, softcap = 0.000000e+00, window_left = -1, window_right = -1>,
         kvbuffer.schedule = #schedule} {
       %c0 = arith.constant 0 : index
       %c1 = arith.constant 1 : index

@@ -159,13 +159,13 @@ func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<args = [<s
 
 // -----
 
-// expected-error @below {{attribute 'kvbuffer.problem' has an unknown key 'soft_cap'; did you mean 'softcap'?}}
-func.func private @f() attributes {kvbuffer.problem = {op = "attention", soft_cap = 1.0 : f64}}
+// expected-error @below {{#kvbuffer.problem has an unknown key 'soft_cap'; did you mean 'softcap'?}}
+func.func private @f() attributes {kvbuffer.problem = #kvbuffer.problem<op = "attention", soft_cap = 1.0>}
 
 // -----
 
-// expected-error @below {{key 'heads' of attribute 'kvbuffer.problem' must be an integer, got "8"}}
-func.func private @f() attributes {kvbuffer.problem = {op = "attention", heads = "8"}}
+// expected-error @below {{key 'heads' of #kvbuffer.problem must be an integer, got "8"}}
+func.func private @f() attributes {kvbuffer.problem = #kvbuffer.problem<op = "attention", heads = "8">}
 
 // -----
 

@@ -6,7 +6,7 @@
 #buf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>
-#problem = {op = "attention", dtype = "bf16", heads = 1 : i64, kv_heads = 1 : i64, head_size = 16 : i64, query = "dense", cache = "dense", causal = false, window_left = -1 : i64, window_right = -1 : i64, softcap = 0.0 : f64, sink = false, lse = false, scale = 0.25 : f64}
+#problem = #kvbuffer.problem<op = "attention", dtype = "bf16", heads = 1, kv_heads = 1, head_size = 16, query = "dense", cache = "dense", causal = false, window_left = -1, window_right = -1, softcap = 0.0, sink = false, lse = false, scale = 0.25>
 !qo = memref<?x?x1x16xbf16, strided<[?, ?, ?, 1]>>
 !kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 16>
 !tile = !kvbuffer.tile<16x16xbf16>

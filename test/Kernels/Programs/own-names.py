@@ -41,7 +41,7 @@ def tile(**options):
     text = text.replace('{seq_q = "tokens"}', '{length = "tokens"}')
     parts = ", ".join(f'{part} = "{name}"' for part, name in NAMES.items()
                       if f'"{name}"' in text)
-    return text.replace("kvbuffer.problem = {", f"kvbuffer.problem = {{tensors = {{{parts}}}, ")
+    return text.replace("#kvbuffer.problem<", f"#kvbuffer.problem<tensors = {{{parts}}}, ")
 
 
 def artifact(text, name):

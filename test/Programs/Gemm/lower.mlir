@@ -12,7 +12,7 @@
 // CHECK-SAME: %[[A0:.+]]: memref<?x?xbf16, strided<[?, 1]>> {kvbuffer.access = "read", kvbuffer.name = "a", kvbuffer.shape = ["m", "k"]}
 // CHECK-SAME: %[[B0:.+]]: memref{{.*}} {kvbuffer.access = "read", kvbuffer.name = "b", kvbuffer.shape = ["k", "n"]}
 // CHECK-SAME: %[[C0:.+]]: memref{{.*}} {kvbuffer.access = "write", kvbuffer.name = "c", kvbuffer.shape = ["m", "n"]}
-// CHECK-SAME: kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.problem = {op = "gemm", transpose_b = false}
+// CHECK-SAME: kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.problem = #kvbuffer.problem<op = "gemm", transpose_b = false>
 // CHECK: kvbuffer.work_item [<"m" by 128, sharing = all>, <"n" by 128, sharing = all>]
 // CHECK: scf.for
 // CHECK: kvbuffer.dram_tile %[[A0]]{{.*}} -> <128x64xbf16>

@@ -1,6 +1,6 @@
 // Kernels at the target stage that do nothing: what their attributes say of
 // tensor maps, a counter, a persistent grid and an alternative.
-#problem = {op = "copy"}
+#problem = #kvbuffer.problem<op = "copy">
 #tensors = [
   #kvbuffer.tensor<"k" : bf16[batch, seq_k, 8, 128], read>]
 module attributes {kvbuffer.target = "sm_90a"} {

@@ -80,8 +80,6 @@ enum class Kind {
   Integer,
   /// An integer or a floating-point number.
   Number,
-  /// An array of integers, in any of the forms that MLIR has.
-  Integers,
   /// An expression over sizes of the problem, or an array of them.
   Sizes,
   /// The same as what `LaunchAttr` and `ArgumentAttr` hold.
@@ -127,11 +125,11 @@ static constexpr Key kFlatKeys[] = {
 static constexpr Key kLdsKeys[] = {
     {"banks", Kind::Integer},  {"cols", Kind::Integer},
     {"depth", Kind::Integer},  {"element_bytes", Kind::Integer},
-    {"folds", Kind::Integers}, {"key_bits", Kind::Integers},
+    {"folds", Kind::Numbers},  {"key_bits", Kind::Numbers},
     {"keys", Kind::Integer},   {"name", Kind::String},
     {"offset", Kind::Integer}, {"row_bytes", Kind::Integer},
     {"rows", Kind::Integer},   {"slot_bytes", Kind::Integer},
-    {"slots", Kind::Integer},  {"swizzle", Kind::Integers}};
+    {"slots", Kind::Integer},  {"swizzle", Kind::Numbers}};
 static constexpr Key kAttentionKeys[] = {{"batch_invariant", Kind::Bool},
                                          {"cache", Kind::String},
                                          {"causal", Kind::Bool},
@@ -197,9 +195,6 @@ static bool isKind(Attribute value, Kind kind) {
     return isInteger(value);
   case Kind::Number:
     return isInteger(value) || isa<FloatAttr>(value);
-  case Kind::Integers:
-    return isa<DenseI64ArrayAttr, DenseI32ArrayAttr>(value) ||
-           (array && llvm::all_of(array, isInteger));
   case Kind::Sizes:
     return isa<DenseI64ArrayAttr, DenseI32ArrayAttr>(value) ||
            (array ? llvm::all_of(array, SizeAttr::isSize)
@@ -236,7 +231,6 @@ static StringRef nameOf(Kind kind) {
     return "an integer";
   case Kind::Number:
     return "a number";
-  case Kind::Integers:
   case Kind::Numbers:
     return "an array of integers";
   case Kind::Sizes:
@@ -282,14 +276,9 @@ static LogicalResult verifyKeys(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// The same of an attribute of an op, called `where`.
-static LogicalResult verifyKeys(Operation *op, StringRef where,
-                                DictionaryAttr dictionary, ArrayRef<Key> keys) {
-  return verifyKeys([&] { return op->emitOpError(); },
-                    "attribute '" + where + "'", dictionary, keys);
-}
-
 SmallVector<StringRef> kvbuf::keysOfLaunches() { return namesOf(kLaunchKeys); }
+
+SmallVector<StringRef> kvbuf::keysOfLds() { return namesOf(kLdsKeys); }
 
 SmallVector<StringRef> kvbuf::keysOfArguments(ArgumentKind kind) {
   return namesOf(keysOf(kind));
@@ -332,40 +321,34 @@ static LogicalResult verifySizes(Operation *op, StringRef where,
   return success();
 }
 
-static LogicalResult verifyProblem(Operation *op, StringRef where,
-                                   DictionaryAttr problem) {
-  Attribute name = problem.get("op");
-  if (name && !isa<StringAttr>(name))
-    return op->emitOpError() << "key 'op' of attribute '" << where
-                             << "' must be a string, got " << name;
+LogicalResult ProblemAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                  DictionaryAttr fields) {
+  constexpr StringLiteral owner = "#kvbuffer.problem";
+  Attribute name = fields.get("op");
+  if (!name)
+    return emitError() << owner << " has no 'op', the problem's name";
+  if (!isa<StringAttr>(name))
+    return emitError() << "key 'op' of " << owner << " must be a string, got "
+                       << name;
   // Which tensors they are made of.
-  if (auto tensors = problem.getAs<DictionaryAttr>("tensors"))
+  if (auto tensors = fields.getAs<DictionaryAttr>("tensors"))
     for (NamedAttribute part : tensors)
       if (!isa<StringAttr>(part.getValue()))
-        return op->emitOpError()
-               << "key '" << part.getName().getValue()
-               << "' of 'tensors' of attribute '" << where
-               << "' must be a string, the tensor's name, got "
-               << part.getValue();
+        return emitError() << "key '" << part.getName().getValue()
+                           << "' of 'tensors' of " << owner
+                           << " must be a string, the tensor's name, got "
+                           << part.getValue();
   // What other problems are made of besides is their makers' affair.
-  if (!name || cast<StringAttr>(name).getValue() != "attention")
+  if (cast<StringAttr>(name).getValue() != "attention")
     return success();
-  return verifyKeys(op, where, problem, kAttentionKeys);
+  return verifyKeys(emitError, owner, fields, kAttentionKeys);
 }
 
-/// An array of dictionaries that have names.
-static LogicalResult verifyNamed(Operation *op, StringRef where,
-                                 ArrayAttr entries, ArrayRef<Key> keys) {
-  for (Attribute entry : entries) {
-    auto dictionary = dyn_cast<DictionaryAttr>(entry);
-    if (!dictionary || !dictionary.getAs<StringAttr>("name"))
-      return op->emitOpError()
-             << "attribute '" << where
-             << "' must hold dictionaries with a 'name', but has " << entry;
-    if (failed(verifyKeys(op, where, dictionary, keys)))
-      return failure();
-  }
-  return success();
+LogicalResult LdsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                              DictionaryAttr fields) {
+  if (!fields.get("name"))
+    return emitError() << "#kvbuffer.lds has no 'name', the buffer's";
+  return verifyKeys(emitError, "#kvbuffer.lds", fields, kLdsKeys);
 }
 
 //===----------------------------------------------------------------------===//
@@ -458,8 +441,7 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == KVBufferDialect::kKernelAttr)
     return expect(isa<LaunchAttr>(value), "a #kvbuffer.launch<...>");
   if (name == KVBufferDialect::kProblemAttr)
-    return dictionary ? verifyProblem(op, name, dictionary)
-                      : expect(false, "a dictionary");
+    return expect(isa<ProblemAttr>(value), "a #kvbuffer.problem<...>");
   if (name == KVBufferDialect::kTensorsAttr)
     return expect(array && llvm::all_of(array, llvm::IsaPred<TensorAttr>),
                   "an array of #kvbuffer.tensor<...>");
@@ -467,8 +449,8 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return dictionary ? verifySizes(op, name, dictionary)
                       : expect(false, "a dictionary");
   if (name == kLdsAttr)
-    return array ? verifyNamed(op, name, array, kLdsKeys)
-                 : expect(false, "an array");
+    return expect(array && llvm::all_of(array, llvm::IsaPred<LdsAttr>),
+                  "an array of #kvbuffer.lds<...>");
   if (name == KVBufferDialect::kGridAttr)
     return !array ? expect(false, "an array")
                   : expect(isKind(value, Kind::Sizes), nameOf(Kind::Sizes));

@@ -29,6 +29,8 @@ mlir::LogicalResult verifyArgumentAttribute(mlir::Operation *op,
 /// kind besides its tensor or size.
 llvm::SmallVector<llvm::StringRef> keysOfLaunches();
 llvm::SmallVector<llvm::StringRef> keysOfArguments(ArgumentKind kind);
+/// The fields of `#kvbuffer.lds`.
+llvm::SmallVector<llvm::StringRef> keysOfLds();
 
 } // namespace kvbuf
 

@@ -278,8 +278,8 @@ static ParseResult parseArgument(AsmParser &parser, Attribute &argument) {
   return success(bool(argument));
 }
 
-/// Parses `name = value`, of a name that is known. `owner` is what has it, for
-/// messages.
+/// Parses `name = value`, of a name that is known; of any name where `known` is
+/// empty. `owner` is what has it, for messages.
 static ParseResult parseField(AsmParser &parser, const Twine &owner,
                               ArrayRef<StringRef> known,
                               NamedAttrList &fields) {
@@ -288,7 +288,7 @@ static ParseResult parseField(AsmParser &parser, const Twine &owner,
   SMLoc loc = parser.getCurrentLocation();
   if (parser.parseKeyword(&name) || parser.parseEqual())
     return failure();
-  if (!llvm::is_contained(known, name)) {
+  if (!known.empty() && !llvm::is_contained(known, name)) {
     InFlightDiagnostic diag = parser.emitError(loc)
                               << owner << " has an unknown key '" << name
                               << "'";
@@ -297,13 +297,15 @@ static ParseResult parseField(AsmParser &parser, const Twine &owner,
   }
   if (fields.get(name))
     return parser.emitError(loc) << owner << " has '" << name << "' twice";
-  ParseResult result =
-      llvm::is_contained({"block", "box", "columns", "dims"}, name)
-          ? parseIntegers(parser, value)
-      : name == "args"      ? parseList(parser, value, parseArgument)
-      : name == "grid"      ? parseList(parser, value, parseSize)
-      : name == "launch_if" ? parseSize(parser, value)
-                            : parser.parseAttribute(value);
+  ParseResult result = llvm::is_contained({"block", "box", "columns", "dims",
+                                           "folds", "key_bits", "swizzle"},
+                                          name)
+                           ? parseIntegers(parser, value)
+                       : name == "args"
+                           ? parseList(parser, value, parseArgument)
+                       : name == "grid" ? parseList(parser, value, parseSize)
+                       : name == "launch_if" ? parseSize(parser, value)
+                                             : parser.parseAttribute(value);
   if (failed(result))
     return failure();
   fields.append(name, value);
@@ -418,10 +420,17 @@ Attribute ArgumentAttr::parse(AsmParser &parser, Type) {
       return {};
     tensor = parser.getBuilder().getStringAttr(name);
   }
-  while (succeeded(parser.parseOptionalComma()))
-    if (parseField(parser, "#kvbuffer.argument<" + word + ">",
-                   keysOfArguments(*kind), details))
+  while (succeeded(parser.parseOptionalComma())) {
+    SmallVector<StringRef> keys = keysOfArguments(*kind);
+    // Sizes and counters have none, whatever its name.
+    if (keys.empty()) {
+      parser.emitError(parser.getCurrentLocation())
+          << "#kvbuffer.argument<" << word << "> has no keys";
       return {};
+    }
+    if (parseField(parser, "#kvbuffer.argument<" + word + ">", keys, details))
+      return {};
+  }
   if (parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(start); },
@@ -496,22 +505,81 @@ bool LaunchAttr::takesTensorMaps() const {
          });
 }
 
-Attribute LaunchAttr::parse(AsmParser &parser, Type) {
+/// Parses the fields of an attribute that has nothing else, those of `known`
+/// names, or any where that is empty.
+template <typename AttrT>
+static Attribute parseFields(AsmParser &parser, StringRef owner,
+                             ArrayRef<StringRef> known) {
   NamedAttrList fields;
   SMLoc start = parser.getCurrentLocation();
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, [&] {
-        return parseField(parser, "#kvbuffer.launch", keysOfLaunches(), fields);
+        return parseField(parser, owner, known, fields);
       }))
     return {};
-  return getChecked([&] { return parser.emitError(start); },
-                    parser.getContext(),
-                    fields.getDictionary(parser.getContext()));
+  return AttrT::getChecked([&] { return parser.emitError(start); },
+                           parser.getContext(),
+                           fields.getDictionary(parser.getContext()));
 }
 
-void LaunchAttr::print(AsmPrinter &printer) const {
+static void printFields(AsmPrinter &printer, DictionaryAttr fields) {
   printer << '<';
-  llvm::interleaveComma(getFields(), printer, [&](NamedAttribute field) {
+  llvm::interleaveComma(fields, printer, [&](NamedAttribute field) {
     printField(printer, field);
   });
   printer << '>';
+}
+
+Attribute LaunchAttr::parse(AsmParser &parser, Type) {
+  return parseFields<LaunchAttr>(parser, "#kvbuffer.launch", keysOfLaunches());
+}
+
+void LaunchAttr::print(AsmPrinter &printer) const {
+  printFields(printer, getFields());
+}
+
+//===----------------------------------------------------------------------===//
+// Problems
+//===----------------------------------------------------------------------===//
+
+ProblemAttr ProblemAttr::of(Operation *kernel) {
+  return kernel->getAttrOfType<ProblemAttr>(KVBufferDialect::kProblemAttr);
+}
+
+StringRef ProblemAttr::getOp() const {
+  return getField<StringAttr>("op").getValue();
+}
+
+Attribute ProblemAttr::parse(AsmParser &parser, Type) {
+  // Which fields there are depends on the problem.
+  return parseFields<ProblemAttr>(parser, "#kvbuffer.problem", {});
+}
+
+void ProblemAttr::print(AsmPrinter &printer) const {
+  printFields(printer, getFields());
+}
+
+//===----------------------------------------------------------------------===//
+// LDS
+//===----------------------------------------------------------------------===//
+
+StringRef LdsAttr::getName() const {
+  return getFields().getAs<StringAttr>("name").getValue();
+}
+
+std::optional<int64_t> LdsAttr::getNumber(StringRef field) const {
+  auto number = getFields().getAs<IntegerAttr>(field);
+  return number ? number.getValue().trySExtValue() : std::nullopt;
+}
+
+std::optional<ArrayRef<int64_t>> LdsAttr::getNumbers(StringRef field) const {
+  auto numbers = getFields().getAs<DenseI64ArrayAttr>(field);
+  return numbers ? std::optional(numbers.asArrayRef()) : std::nullopt;
+}
+
+Attribute LdsAttr::parse(AsmParser &parser, Type) {
+  return parseFields<LdsAttr>(parser, "#kvbuffer.lds", keysOfLds());
+}
+
+void LdsAttr::print(AsmPrinter &printer) const {
+  printFields(printer, getFields());
 }

@@ -17,6 +17,8 @@ using namespace kvbuf;
 /// No chip has more LDS in a block, by far.
 static constexpr int64_t kMostBytes = int64_t(1) << 30;
 
+static bool fits(int64_t x) { return x > 0 && x <= kMostBytes; }
+
 int64_t LdsBuffer::byteOf(int64_t row, int64_t col) const {
   if (!turned)
     return tile.byteOffset(row, col);
@@ -48,85 +50,92 @@ std::optional<LdsBuffer::Place> LdsBuffer::placeOf(int64_t byte) const {
                block * tile.blockCols + element % tile.blockCols};
 }
 
-std::optional<LdsBuffer> kvbuf::readLdsBuffer(Attribute entry) {
-  auto attr = dyn_cast_or_null<DictionaryAttr>(entry);
-  auto label = attr ? attr.getAs<StringAttr>("name") : StringAttr();
-  if (!label)
+/// The part of a description that says how a transposed tile lies; nothing
+/// where its numbers contradict each other.
+static std::optional<TransposedTile> readTransposed(LdsAttr attr,
+                                                    const LdsBuffer &buffer) {
+  auto number = [&](StringRef key) { return attr.getNumber(key).value_or(-1); };
+  TransposedTile tile;
+  tile.keys = number("keys");
+  tile.depth = number("depth");
+  tile.banks = number("banks");
+  tile.elementBytes = buffer.elementBytes;
+  std::optional<ArrayRef<int64_t>> bits = attr.getNumbers("key_bits");
+  if (!bits || buffer.elementBytes > 2 || !fits(tile.keys) || tile.keys < 8 ||
+      !llvm::isPowerOf2_64(tile.keys) || !fits(tile.depth) ||
+      tile.keys > buffer.slotBytes / buffer.elementBytes / tile.depth ||
+      (tile.banks != 32 && tile.banks != 64) ||
+      bits->size() > llvm::Log2_64(tile.keys))
     return std::nullopt;
-  auto asNumber = [](Attribute value) -> int64_t {
-    auto number = dyn_cast_or_null<IntegerAttr>(value);
-    return number ? number.getValue().trySExtValue().value_or(-1) : -1;
-  };
-  auto number = [&](StringRef key) { return asNumber(attr.get(key)); };
+  for (int64_t position : *bits) {
+    if (position < 0 || position >= int64_t(bits->size()))
+      return std::nullopt;
+    tile.keyBits.push_back(position);
+  }
+  ArrayRef<int64_t> folds =
+      attr.getNumbers("folds").value_or(ArrayRef<int64_t>());
+  if (folds.size() > llvm::Log2_64_Ceil(tile.depth))
+    return std::nullopt;
+  // Columns change places with those of fewer bits alone, by whole words.
+  for (auto [bit, by] : llvm::enumerate(folds)) {
+    if (by < 0 || by >= tile.keys * tile.elementBytes << bit ||
+        by % (8 * tile.elementBytes))
+      return std::nullopt;
+    tile.folds.push_back(by);
+  }
+  return tile;
+}
+
+/// The same of a tile whose rows stay together.
+static std::optional<SharedTile> readShared(LdsAttr attr,
+                                            const LdsBuffer &buffer) {
+  int64_t cols = attr.getNumber("cols").value_or(-1);
+  int64_t rows = attr.getNumber("rows").value_or(-1);
+  if (!fits(rows) || !fits(cols) || !llvm::isPowerOf2_64(cols) ||
+      rows > buffer.slotBytes / cols / buffer.elementBytes)
+    return std::nullopt;
+  SharedTile tile;
+  tile.rows = rows;
+  tile.blockCols = cols;
+  tile.elementBytes = buffer.elementBytes;
+  tile.repeats = buffer.slotBytes / tile.blockBytes();
+  std::optional<ArrayRef<int64_t>> list = attr.getNumbers("swizzle");
+  if (!list)
+    return tile;
+  if (llvm::any_of(*list, [](int64_t x) { return x < 0 || x > 16; }))
+    return std::nullopt;
+  std::optional<Swizzle> swizzle = readSwizzle(*list);
+  if (!swizzle || list->empty() ||
+      (swizzle->unit != 8 && swizzle->unit != 16) ||
+      cols * buffer.elementBytes < swizzle->unit)
+    return std::nullopt;
+  // It takes from bits that it does not change.
+  if (!swizzle->isInvolution())
+    return std::nullopt;
+  tile.swizzle = *swizzle;
+  return tile;
+}
+
+std::optional<LdsBuffer> kvbuf::readLdsBuffer(LdsAttr attr) {
+  auto number = [&](StringRef key) { return attr.getNumber(key).value_or(-1); };
   LdsBuffer buffer;
-  buffer.name = label.str();
+  buffer.name = attr.getName().str();
   buffer.offset = number("offset");
   buffer.slots = number("slots");
   buffer.slotBytes = number("slot_bytes");
   buffer.elementBytes = number("element_bytes");
-  auto fits = [](int64_t x) { return x > 0 && x <= kMostBytes; };
   if (buffer.offset < 0 || buffer.offset > kMostBytes || !fits(buffer.slots) ||
       !fits(buffer.slotBytes) || buffer.slots > kMostBytes / buffer.slotBytes ||
       buffer.elementBytes < 1 || buffer.elementBytes > 16 ||
       !llvm::isPowerOf2_64(buffer.elementBytes))
     return std::nullopt;
-  if (attr.get("keys")) {
-    TransposedTile tile;
-    tile.keys = number("keys");
-    tile.depth = number("depth");
-    tile.banks = number("banks");
-    tile.elementBytes = buffer.elementBytes;
-    auto bits = attr.getAs<ArrayAttr>("key_bits");
-    if (!bits || buffer.elementBytes > 2 || !fits(tile.keys) || tile.keys < 8 ||
-        !llvm::isPowerOf2_64(tile.keys) || !fits(tile.depth) ||
-        tile.keys > buffer.slotBytes / buffer.elementBytes / tile.depth ||
-        (tile.banks != 32 && tile.banks != 64) ||
-        bits.size() > llvm::Log2_64(tile.keys))
-      return std::nullopt;
-    for (Attribute bit : bits) {
-      int64_t position = asNumber(bit);
-      if (position < 0 || position >= int64_t(bits.size()))
-        return std::nullopt;
-      tile.keyBits.push_back(position);
-    }
-    if (auto folds = attr.getAs<ArrayAttr>("folds")) {
-      if (folds.size() > llvm::Log2_64_Ceil(tile.depth))
-        return std::nullopt;
-      // Columns change places with those of fewer bits alone, by whole words.
-      for (auto [bit, fold] : llvm::enumerate(folds)) {
-        int64_t by = asNumber(fold);
-        if (by < 0 || by >= tile.keys * tile.elementBytes << bit ||
-            by % (8 * tile.elementBytes))
-          return std::nullopt;
-        tile.folds.push_back(by);
-      }
-    }
-    buffer.turned = tile;
-    return buffer;
+  if (attr.getNumber("keys")) {
+    buffer.turned = readTransposed(attr, buffer);
+    return buffer.turned ? std::optional(buffer) : std::nullopt;
   }
-  int64_t cols = number("cols"), rows = number("rows");
-  if (!fits(rows) || !fits(cols) || !llvm::isPowerOf2_64(cols) ||
-      rows > buffer.slotBytes / cols / buffer.elementBytes)
+  std::optional<SharedTile> tile = readShared(attr, buffer);
+  if (!tile)
     return std::nullopt;
-  buffer.tile.rows = rows;
-  buffer.tile.blockCols = cols;
-  buffer.tile.elementBytes = buffer.elementBytes;
-  buffer.tile.repeats = buffer.slotBytes / buffer.tile.blockBytes();
-  if (auto swizzle = attr.getAs<ArrayAttr>("swizzle")) {
-    SmallVector<int64_t> list;
-    for (Attribute value : swizzle) {
-      list.push_back(asNumber(value));
-      if (list.back() < 0 || list.back() > 16)
-        return std::nullopt;
-    }
-    std::optional<Swizzle> read = readSwizzle(list);
-    if (!read || list.empty() || (read->unit != 8 && read->unit != 16) ||
-        cols * buffer.elementBytes < read->unit)
-      return std::nullopt;
-    // It takes from bits that it does not change.
-    if (!read->isInvolution())
-      return std::nullopt;
-    buffer.tile.swizzle = *read;
-  }
+  buffer.tile = *tile;
   return buffer;
 }

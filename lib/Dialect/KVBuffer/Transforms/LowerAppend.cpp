@@ -327,7 +327,8 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
     kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
     kernel.setKnownBlockSizeAttr(
         b.getDenseI32ArrayAttr({int32_t(shares->lanes * heads), 1, 1}));
-    kernel->setAttr(KVBufferDialect::kProblemAttr, describe(op, attrs));
+    kernel->setAttr(KVBufferDialect::kProblemAttr,
+                    ProblemAttr::get(b.getContext(), describe(op, attrs)));
     auto expression = [&](StringRef name, ArrayRef<Attribute> operands) {
       return SizeAttr::of(b.getContext(), name, operands);
     };

@@ -564,6 +564,73 @@ def KVBuffer_LaunchAttr : KVBuffer_Attr<"Launch", "launch"> {
   }];
 }
 
+def KVBuffer_ProblemAttr : KVBuffer_Attr<"Problem", "problem"> {
+  let summary = "What a kernel computes";
+  let description = [{
+    A kernel's `kvbuffer.problem`, for tools that check results; the manifest's
+    entry. `op` is the problem's name in `Problems.def`, `tensors` says which
+    tensors play its parts where those have other names. The other fields are the
+    problem's own; those of `attention` are verified.
+
+    Example:
+
+    ```mlir
+    #kvbuffer.problem<op = "attention", heads = 16, kv_heads = 4, tensors = {q = "queries"}>
+    ```
+  }];
+  let parameters = (ins
+    AttrOrTypeParameter<"::mlir::DictionaryAttr", "by their names">:$fields);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The problem of a kernel; null if it has none.
+    static ProblemAttr of(::mlir::Operation *kernel);
+    /// The problem's name.
+    ::llvm::StringRef getOp() const;
+    /// The field of this name and kind; null if nothing says.
+    template <typename AttrT>
+    AttrT getField(::llvm::StringRef name) const {
+      return getFields().getAs<AttrT>(name);
+    }
+  }];
+}
+
+def KVBuffer_LdsAttr : KVBuffer_Attr<"Lds", "lds"> {
+  let summary = "What lies in a part of a kernel's LDS";
+  let description = [{
+    An entry of `kvbuffer.lds`, from the thread stage on: a buffer of the stages
+    before. For messages and pictures alone: no code follows from it.
+
+    | field | what it is |
+    |---|---|
+    | `name` | what the buffer is called |
+    | `offset` | its first byte |
+    | `slots`, `slot_bytes` | how many slots it has, and of how many bytes |
+    | `element_bytes` | of an element |
+    | `rows`, `row_bytes`, `cols` | of a block: a slot is blocks of so many rows, one after the other |
+    | `swizzle` | as buffers list it; absent: none |
+    | `keys`, `depth`, `key_bits`, `folds`, `banks` | in place of rows and swizzle, of a tile that was transposed on its way; `folds` absent: none |
+
+    Example:
+
+    ```mlir
+    #kvbuffer.lds<cols = 64, element_bytes = 2, name = "k", offset = 0, row_bytes = 128, rows = 64, slot_bytes = 16384, slots = 2, swizzle = [3, 0, 3]>
+    ```
+  }];
+  let parameters = (ins
+    AttrOrTypeParameter<"::mlir::DictionaryAttr", "by their names">:$fields);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// What the buffer is called.
+    ::llvm::StringRef getName() const;
+    /// A number, and a list of them, that the attribute has.
+    std::optional<int64_t> getNumber(::llvm::StringRef field) const;
+    std::optional<::llvm::ArrayRef<int64_t>>
+    getNumbers(::llvm::StringRef field) const;
+  }];
+}
+
 def KVBuffer_CoordinateAttr : KVBuffer_Attr<"Coordinate", "coordinate"> {
   let summary = "One coordinate of a kernel's items of work";
   let description = [{

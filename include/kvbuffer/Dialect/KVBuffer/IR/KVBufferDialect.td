@@ -56,13 +56,13 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.lengths` | `kvbuffer.attention` | `"cached"` or `"all"`: whether lengths count the new tokens | never: `"cached"` |
     | `kvbuffer.shared_rows` | `kvbuffer.attention`, kernel | `array<i64: over, upto, shared>`: which sequences it computes of a launch that runs several kernels, by their query rows | never |
     | `kvbuffer.resident_blocks` | kernel | an integer: the blocks that a multiprocessor is to have at most, which takes shared memory | never |
-    | `kvbuffer.problem` | kernel | a dictionary: the manifest's `problem` | for tools that check results, and for what knows attention alone |
+    | `kvbuffer.problem` | kernel | a `#kvbuffer.problem` | for tools that check results, and for what knows attention alone |
     | `kvbuffer.grid` | kernel | three sizes: an integer, a name or a `#kvbuffer.size` | tile and scheduled stages, in kernels without `kvbuffer.work_item`, from which `kvbuf-assign-work` makes it; becomes a part of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | kernel | a dictionary: sizes that no argument's shape names, and what they are where the caller does not say | where there are such; becomes `defaults` of `kvbuffer.kernel` |
     | `kvbuffer.sizes` | argument of a kernel that is a cache | a dictionary from what its type calls its sizes to names of its own | where caches of one kernel differ in them |
     | `kvbuffer.kernel` | kernel | a `#kvbuffer.launch` | thread and target stages |
     | `kvbuffer.tensors` | kernel | an array of `#kvbuffer.tensor` | thread and target stages |
-    | `kvbuffer.lds` | kernel | dictionaries that say which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
+    | `kvbuffer.lds` | kernel | an array of `#kvbuffer.lds`, which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |
     | `kvbuffer.edge_tiles` | an `scf.if` over a tile's scores | unit: of tiles that need no mask both sides make the same | never |
     | `kvbuffer.every_tile` | an op | unit: passes set and remove it | never |
@@ -118,7 +118,7 @@ def KVBuffer_Dialect : Dialect {
     /// Without it, a dynamic dimension `d` of tensor `x` has the name "x.d".
     static constexpr ::llvm::StringLiteral kShapeAttr = "kvbuffer.shape";
     /// On a `gpu.func`: the problem that it solves, for the manifest; a
-    /// dictionary.
+    /// `ProblemAttr`.
     static constexpr ::llvm::StringLiteral kProblemAttr = "kvbuffer.problem";
     /// On a `gpu.func` without a `kvbuffer.work_item`: how many blocks to launch;
     /// an array of three expressions of the manifest.

@@ -16,21 +16,16 @@
 #define KVBUFFER_DIALECT_KVBUFFER_IR_LDSMAP_H
 
 #include "kvbuffer/Layout/Shared.h"
-#include "mlir/IR/Attributes.h"
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 #include <string>
 
 namespace kvbuf {
 
-/// On a kernel from the thread stage on: an array of dictionaries, one a
-/// buffer: `name` (the operand), `offset` (its first byte), `slots`,
-/// `slot_bytes`, and, where a row of a block stays in one place, `rows`,
-/// `row_bytes` and `cols` of a block: a slot is blocks of so many rows, one
-/// after the other. With `element_bytes` it says where each element lies: of a
-/// SharedTile by `swizzle` (as buffers list it, absent: none), of a
-/// TransposedTile by `keys`, `depth`, `key_bits`, `folds` (absent: none) and
-/// `banks`. For messages and pictures alone: no code follows from it.
+class LdsAttr;
+
+/// On a kernel from the thread stage on: what lies in LDS; an array of
+/// `LdsAttr`, one a buffer.
 inline constexpr llvm::StringLiteral kLdsAttr = "kvbuffer.lds";
 
 /// A buffer in LDS of which each element's place is known.
@@ -63,10 +58,10 @@ struct LdsBuffer {
   std::optional<Place> placeOf(int64_t byte) const;
 };
 
-/// The description of one buffer, an entry of `kvbuffer.lds`; nothing where it
-/// does not tell each element's place, or where the numbers contradict each
-/// other: the attribute may be anybody's.
-std::optional<LdsBuffer> readLdsBuffer(mlir::Attribute entry);
+/// The description of one buffer; nothing where it does not tell each element's
+/// place, or where the numbers contradict each other: the attribute may be
+/// anybody's.
+std::optional<LdsBuffer> readLdsBuffer(LdsAttr entry);
 
 } // namespace kvbuf
 
