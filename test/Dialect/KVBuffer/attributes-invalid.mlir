@@ -445,3 +445,13 @@ func.func private @f() attributes {kvbuffer.lds = [#kvbuffer.lds<name = "k", swi
 
 // expected-error @below {{attribute 'kvbuffer.lds' must be an array of #kvbuffer.lds<...>}}
 func.func private @f() attributes {kvbuffer.lds = [{name = "k"}]}
+
+// -----
+
+// expected-error @below {{expected 0 or more iterations ahead, got -1}}
+func.func private @f() attributes {kvbuffer.stage = #kvbuffer.stage<-1 ahead, own>}
+
+// -----
+
+// expected-error @below {{attribute 'kvbuffer.stage' must be a #kvbuffer.stage<...>}}
+func.func private @f() attributes {kvbuffer.stage = "ahead"}

@@ -380,7 +380,7 @@ static constexpr Known kKnown[] = {
     {kSharedRowsAttr, Place::Any},
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
-    {KVBufferDialect::kEveryTileAttr, Place::Any},
+    {KVBufferDialect::kStageAttr, Place::Any},
     {KVBufferDialect::kGroupAttr, Place::Any}};
 
 static bool stands(Operation *op, Place place) {
@@ -451,6 +451,8 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == kLdsAttr)
     return expect(array && llvm::all_of(array, llvm::IsaPred<LdsAttr>),
                   "an array of #kvbuffer.lds<...>");
+  if (name == KVBufferDialect::kStageAttr)
+    return expect(isa<StageAttr>(value), "a #kvbuffer.stage<...>");
   if (name == KVBufferDialect::kGridAttr)
     return !array ? expect(false, "an array")
                   : expect(isKind(value, Kind::Sizes), nameOf(Kind::Sizes));

@@ -583,3 +583,14 @@ Attribute LdsAttr::parse(AsmParser &parser, Type) {
 void LdsAttr::print(AsmPrinter &printer) const {
   printFields(printer, getFields());
 }
+
+//===----------------------------------------------------------------------===//
+// Stages
+//===----------------------------------------------------------------------===//
+
+LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                int64_t ahead, StageSpan) {
+  if (ahead < 0)
+    return emitError() << "expected 0 or more iterations ahead, got " << ahead;
+  return success();
+}

@@ -276,22 +276,11 @@ struct OverlapProductsPass
       return isLast;
     });
     llvm::append_range(order, last);
-    // Only the first scores are of the first tile.
-    constexpr StringLiteral isWhole = "kvbuffer.whole_in_loop";
-    if (loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))
-      for (Operation *op : t.scoreSlice)
-        if (isa<DramLoadOp>(op))
-          op->setAttr(isWhole, rewriter.getUnitAttr());
     FailureOr<scf::ForOp> rotated =
         pipelinePeeled(rewriter, loop, order, CountedStage::Ahead,
                        "of which the weights' product is late");
     if (failed(rotated))
       return failure();
-    for (auto load : rotated->getBody()->getOps<DramLoadOp>())
-      if (load->hasAttr(isWhole))
-        load.setWhole(true);
-    (*rotated)->getBlock()->walk(
-        [&](Operation *op) { op->removeAttr(isWhole); });
     simplifyFirst(rewriter, *rotated);
     remark::passed(loc,
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))

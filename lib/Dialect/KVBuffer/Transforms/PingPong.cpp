@@ -383,7 +383,7 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   // there in any case: the output's operand is loaded in every iteration, and
   // that of the tile after the loop with them.
   for (Operation *op : outputSlice)
-    op->setAttr(kEveryTile, rewriter.getUnitAttr());
+    setSpan(op, StageSpan::All);
   Value outputBuffer = outputLoad.getBuffer();
 
   rewriter.setInsertionPoint(loop);
@@ -393,7 +393,7 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
       pipelineLoop(rewriter, loop, order, "for turns");
   if (failed(result))
     return failure();
-  forgetMarks(*result);
+  forgetStages(*result);
   reuseLoad(rewriter, *result, outputBuffer);
   rewriter.setInsertionPoint(*result);
   StaggerOp::create(rewriter, loc, /*end=*/false);

@@ -20,8 +20,51 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Marks loads that run ahead, while a loop is pipelined.
-static constexpr StringLiteral kAhead = "kvbuffer.ahead";
+static StageAttr stageOf(Operation *op) {
+  return op->getAttrOfType<StageAttr>(KVBufferDialect::kStageAttr);
+}
+
+static void setStage(Operation *op, int64_t ahead, StageSpan span) {
+  op->setAttr(KVBufferDialect::kStageAttr,
+              StageAttr::get(op->getContext(), ahead, span));
+}
+
+void kvbuf::setSpan(Operation *op, StageSpan span) {
+  StageAttr stage = stageOf(op);
+  setStage(op, stage ? stage.getAhead() : 0, span);
+}
+
+StageSpan kvbuf::spanOf(Operation *op) {
+  StageAttr stage = stageOf(op);
+  return stage ? stage.getSpan() : StageSpan::Own;
+}
+
+/// Says at loads how far ahead they run: those of a stage below `now` do.
+static void markLoads(const PipelineOrder &order, unsigned now) {
+  for (auto [op, stage] : order)
+    if (isa<DramLoadOp>(op) && stage < now)
+      setStage(op, now - stage, spanOf(op));
+}
+
+/// Makes the loads whole that run ahead in a loop of which only the tiles of
+/// the first iteration can have invalid rows.
+static void loadWhole(scf::ForOp loop) {
+  for (auto load : loop.getBody()->getOps<DramLoadOp>())
+    if (StageAttr stage = stageOf(load); stage && stage.getAhead() > 0)
+      load.setWhole(true);
+}
+
+/// Forgets how far ahead ops run, once their loop is made, but not for which
+/// iterations: who has said so may ask.
+static void forgetAhead(scf::ForOp loop) {
+  loop->getBlock()->walk([](Operation *op) {
+    StageSpan span = spanOf(op);
+    if (span == StageSpan::Own)
+      op->removeAttr(KVBufferDialect::kStageAttr);
+    else
+      setStage(op, /*ahead=*/0, span);
+  });
+}
 
 /// Whether `op` loads one number of an argument that its kernel only reads.
 static bool loadsNumber(Operation *op) {
@@ -63,11 +106,11 @@ static Operation *predicateNumber(RewriterBase &rewriter, memref::LoadOp load,
 /// Gives an op that runs ahead the predicate of its iteration; null for what
 /// cannot be predicated.
 static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
-  if (op->hasAttr(kEveryTile) || isa<LdsStageOp>(op))
+  if (spanOf(op) == StageSpan::All || isa<LdsStageOp>(op))
     return op;
   auto compare = pred.getDefiningOp<arith::CmpIOp>();
   if (isa<DramLoadOp, CacheTileOp, memref::LoadOp>(op) &&
-      op->hasAttr(kOneMore) && compare) {
+      spanOf(op) == StageSpan::OneMore && compare) {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPointAfter(compare);
     pred =
@@ -96,9 +139,7 @@ FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
   unsigned now = 0;
   for (auto [op, stage] : order)
     now = std::max(now, stage);
-  for (auto [op, stage] : order)
-    if (isa<DramLoadOp>(op) && stage < now)
-      op->setAttr(kAhead, rewriter.getUnitAttr());
+  markLoads(order, now);
 
   scf::PipeliningOption options;
   options.supportDynamicLoops = true;
@@ -114,10 +155,8 @@ FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
   if (failed(result))
     return emitError(loc) << "cannot pipeline the loop " << what;
   if (wholeAfterFirst)
-    for (auto load : result->getBody()->getOps<DramLoadOp>())
-      if (load->hasAttr(kAhead))
-        load.setWhole(true);
-  (*result)->getBlock()->walk([](Operation *op) { op->removeAttr(kAhead); });
+    loadWhole(*result);
+  forgetAhead(*result);
   return result;
 }
 
@@ -348,6 +387,7 @@ FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
   Location loc = loop.getLoc();
   Value upperBound = loop.getUpperBound();
   unsigned carried = loop.getNumResults();
+  markLoads(order, /*now=*/1);
   DictionaryAttr attributes = loop->getDiscardableAttrDictionary();
   rewriter.setInsertionPoint(loop);
   Value any = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt,
@@ -382,6 +422,9 @@ FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
   if (failed(result))
     return emitError(loc) << "cannot pipeline the loop " << what;
   (*result)->setDiscardableAttrs(attributes);
+  if ((*result)->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))
+    loadWhole(*result);
+  forgetAhead(*result);
   if (counted == CountedStage::Ahead) {
     // Only what follows the loop needs the number of the last iteration.
     result->setUpperBound(upperBound);
@@ -564,9 +607,7 @@ FailureOr<scf::WhileOp> kvbuf::pipelineWhile(IRRewriter &rewriter,
   return result;
 }
 
-void kvbuf::forgetMarks(scf::ForOp loop) {
-  loop->getBlock()->walk([](Operation *op) {
-    op->removeAttr(kEveryTile);
-    op->removeAttr(kOneMore);
-  });
+void kvbuf::forgetStages(scf::ForOp loop) {
+  loop->getBlock()->walk(
+      [](Operation *op) { op->removeAttr(KVBufferDialect::kStageAttr); });
 }

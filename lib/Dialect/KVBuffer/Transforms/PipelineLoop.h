@@ -30,13 +30,12 @@ namespace kvbuf {
 /// n lower runs n iterations ahead.
 using PipelineOrder = std::vector<std::pair<mlir::Operation *, unsigned>>;
 
-/// Marks of ops, before their loop is pipelined: what runs ahead of the last
-/// iterations, too (`kEveryTile`), as what stands after the loop goes on with
-/// it; and what runs ahead for one iteration more than there are (`kOneMore`).
-/// Other loads, of numbers too, and look-ups run for the loop's own iterations
-/// only.
-constexpr llvm::StringLiteral kEveryTile = KVBufferDialect::kEveryTileAttr;
-constexpr llvm::StringLiteral kOneMore = "kvbuffer.one_more";
+/// Says for which iterations an op runs ahead, before its loop is pipelined
+/// (`#kvbuffer.stage`). What nothing is said of, loads, of numbers too, and
+/// look-ups, runs for the loop's own.
+void setSpan(mlir::Operation *op, StageSpan span);
+/// What was said of it.
+StageSpan spanOf(mlir::Operation *op);
 
 /// The first op of those that loads of a loop's body need which cannot run
 /// ahead of its iteration; null if all can. Index arithmetic, loads and
@@ -52,8 +51,8 @@ constexpr llvm::StringLiteral kNotAhead =
 /// Overlaps the iterations of `loop`, whose step is 1. Waits and meetings are
 /// the same for all warps, and so have no predicate. Where all tiles but the
 /// first are whole (`kWholeAfterFirstAttr`), so are those that the new loop
-/// loads ahead. Marks stay until `forgetMarks`. On failure says at the loop
-/// that it cannot pipeline it, `what` it is: "that loads tiles".
+/// loads ahead. Stages stay at the ops until `forgetStages`. On failure says at
+/// the loop that it cannot pipeline it, `what` it is: "that loads tiles".
 mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
                                                mlir::scf::ForOp loop,
                                                const PipelineOrder &order,
@@ -92,7 +91,8 @@ enum class CountedStage { Ahead, Now };
 /// own iterations only without a predicate: the first of stage 0 before the new
 /// loop, the last of stage 1 after it, all of it in a branch that is taken if
 /// there is an iteration. Stage 0 may read what stage 1 of the iteration before
-/// computes. Results are the branch's. Failure as above.
+/// computes. Tiles that the new loop loads ahead are whole as above. Results
+/// are the branch's. Failure as above.
 mlir::FailureOr<mlir::scf::ForOp> pipelinePeeled(mlir::IRRewriter &rewriter,
                                                  mlir::scf::ForOp loop,
                                                  const PipelineOrder &order,
@@ -107,8 +107,8 @@ mlir::FailureOr<mlir::scf::WhileOp> pipelineWhile(mlir::IRRewriter &rewriter,
                                                   const PipelineOrder &order,
                                                   llvm::StringRef what);
 
-/// Removes the marks in a loop and in what `pipelineLoop` has put before it.
-void forgetMarks(mlir::scf::ForOp loop);
+/// Removes the stages in a loop and in what `pipelineLoop` has put before it.
+void forgetStages(mlir::scf::ForOp loop);
 
 } // namespace kvbuf
 

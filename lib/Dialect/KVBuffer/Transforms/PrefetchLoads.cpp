@@ -359,14 +359,14 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
             : 0;
     unsigned last = distance + lookAhead;
     for (auto [load, tail] : tails) {
-      load->setAttr(kOneMore, rewriter.getUnitAttr());
-      load.getTile().getDefiningOp()->setAttr(kOneMore, rewriter.getUnitAttr());
+      setSpan(load, StageSpan::OneMore);
+      setSpan(load.getTile().getDefiningOp(), StageSpan::OneMore);
       // What the load after the loop reads to know its place is there, too.
       OpSlice slice;
       collectSlice(load.getToken(), loop, slice);
       for (Operation *op : slice)
         if (isa<memref::LoadOp>(op))
-          op->setAttr(kOneMore, rewriter.getUnitAttr());
+          setSpan(op, StageSpan::OneMore);
     }
     // Whether the first loads can be issued while a wait before the loop
     // still waits: they fill slots that nothing before the loop does.
@@ -450,8 +450,9 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
       auto behind = llvm::find_if(tails, [&](auto tail) {
         return tail.second && tail.second.getBuffer() == load.getBuffer();
       });
-      Value token =
-          load->hasAttr(kOneMore) ? nextToken(*result, load) : Value();
+      Value token = spanOf(load) == StageSpan::OneMore
+                        ? nextToken(*result, load)
+                        : Value();
       if (behind == tails.end() || !token)
         continue;
       Operation *tile = behind->second.getTile().getDefiningOp();
@@ -460,7 +461,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         rewriter.eraseOp(tile);
       behind->second = DramLoadOp();
     }
-    forgetMarks(*result);
+    forgetStages(*result);
     // A wait before the loop moves after the first loads, which it need
     // not hold up; or they before it, where its data is needed sooner.
     for (Operation *op = start; op; op = op->getPrevNode())

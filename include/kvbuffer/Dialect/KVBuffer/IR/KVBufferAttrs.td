@@ -94,6 +94,13 @@ def KVBuffer_ArgumentKind
   let cppNamespace = "::kvbuf";
 }
 
+def KVBuffer_StageSpan
+    : I32Enum<"StageSpan", "For which iterations an op runs ahead", [
+    I32EnumCase<"Own", 0, "own">, I32EnumCase<"OneMore", 1, "one_more">,
+    I32EnumCase<"All", 2, "all">]> {
+  let cppNamespace = "::kvbuf";
+}
+
 def KVBuffer_TensorAccess
     : I32Enum<"TensorAccess", "What a kernel does with a tensor", [
     I32EnumCase<"Read", 0, "read">, I32EnumCase<"Write", 1, "write">,
@@ -629,6 +636,32 @@ def KVBuffer_LdsAttr : KVBuffer_Attr<"Lds", "lds"> {
     std::optional<::llvm::ArrayRef<int64_t>>
     getNumbers(::llvm::StringRef field) const;
   }];
+}
+
+def KVBuffer_StageAttr : KVBuffer_Attr<"Stage", "stage"> {
+  let summary = "When an op of a loop runs that is being pipelined";
+  let description = [{
+    An op's `kvbuffer.stage`, while a pass overlaps the iterations of its loop:
+    how many iterations `ahead` of its own it runs, and for which iterations.
+    Passes set it, and the pass that makes the loop removes it.
+
+    | iterations | |
+    |---|---|
+    | `own` | the loop's: what runs ahead of the last ones is predicated |
+    | `one_more` | one more than there are, as what stands after the loop goes on with it |
+    | `all` | whatever there are: what stands after the loop goes on with all that ran ahead |
+
+    Example:
+
+    ```mlir
+    #kvbuffer.stage<1 ahead, one_more>
+    ```
+  }];
+  let parameters = (ins
+    AttrOrTypeParameter<"int64_t", "iterations">:$ahead,
+    EnumParameter<KVBuffer_StageSpan>:$span);
+  let assemblyFormat = "`<` $ahead `ahead` `,` $span `>`";
+  let genVerifyDecl = 1;
 }
 
 def KVBuffer_CoordinateAttr : KVBuffer_Attr<"Coordinate", "coordinate"> {

@@ -65,7 +65,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.lds` | kernel | an array of `#kvbuffer.lds`, which bytes of LDS are which buffer's; the thread stage sets it, messages read it | never |
     | `kvbuffer.stream` | argument of a function | unit: launches that stand for the function's problems go to this stream, an `!llvm.ptr` (`kvbuf-outline-kernels`) | never |
     | `kvbuffer.edge_tiles` | an `scf.if` over a tile's scores | unit: of tiles that need no mask both sides make the same | never |
-    | `kvbuffer.every_tile` | an op | unit: passes set and remove it | never |
+    | `kvbuffer.stage` | an op of a loop | a `#kvbuffer.stage`: when it runs, while passes pipeline the loop; they remove it | never |
     | `kvbuffer.group` | the op that ends a group of copies | unit: nothing reads it | never |
     | `kvbuffer.whole_after_first` | loop | unit: only the tiles of the first iteration can have invalid rows | never |
 
@@ -96,10 +96,10 @@ def KVBuffer_Dialect : Dialect {
     /// both sides make the same; a unit attribute.
     static constexpr ::llvm::StringLiteral kEdgeTilesAttr =
         "kvbuffer.edge_tiles";
-    /// On what runs for every tile while `kvbuf-ping-pong` cuts a loop into
-    /// parts; a unit attribute, which that pass removes.
-    static constexpr ::llvm::StringLiteral kEveryTileAttr =
-        "kvbuffer.every_tile";
+    /// On an op of a loop while its iterations are made to overlap: how far
+    /// ahead it runs, and for which of them; a `StageAttr`, which the pass that
+    /// makes the loop removes.
+    static constexpr ::llvm::StringLiteral kStageAttr = "kvbuffer.stage";
     /// On the op that ends a group of copies, whose text would go on without
     /// an attribute; a unit attribute that nothing reads.
     static constexpr ::llvm::StringLiteral kGroupAttr = "kvbuffer.group";
