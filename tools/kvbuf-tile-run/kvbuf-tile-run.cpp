@@ -184,15 +184,15 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
                                   : rt::Layout::Dense;
   };
   rt::AttentionProblem p;
-  auto lengths = dict.getAs<StringAttr>("lengths");
+  auto lengths = problem.getField<StringAttr>("lengths");
   p.lengthsCountNew = lengths && lengths.getValue() == "all";
   p.dtype = rt::parseDType(get("dtype", StringAttr()).getValue().str());
   p.heads = number("heads");
   p.kvHeads = number("kv_heads");
   p.headSize = number("head_size");
-  auto valueHeadSize = dict.getAs<IntegerAttr>("v_head_size");
+  auto valueHeadSize = problem.getField<IntegerAttr>("v_head_size");
   p.valueHeadSize = valueHeadSize ? valueHeadSize.getInt() : p.headSize;
-  auto outDtype = dict.getAs<StringAttr>("o_dtype");
+  auto outDtype = problem.getField<StringAttr>("o_dtype");
   p.outDtype = outDtype ? rt::parseDType(outDtype.str()) : p.dtype;
   p.query = layout("query");
   p.cache = layout("cache");
@@ -200,24 +200,24 @@ static rt::AttentionProblem readProblem(gpu::GPUFuncOp kernel) {
     p.pageSize = number("page_size");
   for (auto [name, row] : {std::pair("k", &p.k), std::pair("v", &p.v)}) {
     auto part = [&](StringRef what, int64_t fallback) {
-      auto attr = dict.getAs<IntegerAttr>((Twine(name) + what).str());
+      auto attr = problem.getField<IntegerAttr>((Twine(name) + what).str());
       return attr ? attr.getInt() : fallback;
     };
     *row = {part("_cache_depth", row == &p.k ? p.headSize : p.valueHeadSize),
             part("_head_dim_offset", 0)};
-    auto dtype = dict.getAs<StringAttr>((Twine(name) + "_dtype").str());
+    auto dtype = problem.getField<StringAttr>((Twine(name) + "_dtype").str());
     if (!dtype && !rt::isFloat8(p.dtype))
       continue;
     rt::QuantizedSpec &spec =
         (row == &p.k ? p.kQuantized : p.vQuantized).emplace();
     spec.dtype = dtype ? rt::parseDType(dtype.getValue().str()) : p.dtype;
     if (auto group =
-            dict.getAs<IntegerAttr>((Twine(name) + "_granularity").str()))
+            problem.getField<IntegerAttr>((Twine(name) + "_granularity").str()))
       spec.granularity = group.getInt();
   }
-  auto latent = dict.getAs<BoolAttr>("latent");
+  auto latent = problem.getField<BoolAttr>("latent");
   p.latent = latent && latent.getValue();
-  if (auto row = dict.getAs<DictionaryAttr>("k_row"))
+  if (auto row = problem.getField<DictionaryAttr>("k_row"))
     p.packed = packedRow(row);
   if (p.latent) {
     p.v = p.k;

@@ -34,8 +34,7 @@ Value CachePlaces::offsetOf(Lanes &lower, ArrayRef<Value> lead) const {
   return offset;
 }
 
-Value CachePlaces::lineOf(Lanes &lower, const TileValues &tile,
-                          Value row) const {
+Value CachePlaces::lineOf(Lanes &lower, const TileView &tile, Value row) const {
   ImplicitLocOpBuilder &b = lower.b;
   Value token = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
   // Also asked of rows that are not there: what is read to place them is to

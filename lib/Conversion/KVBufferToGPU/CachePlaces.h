@@ -32,8 +32,7 @@ public:
   /// How many elements of a head's first row such indices lie behind.
   mlir::Value offsetOf(Lanes &lower, llvm::ArrayRef<mlir::Value> lead) const;
   /// The offset of row `row` (an i32) of a tile, in elements.
-  mlir::Value lineOf(Lanes &lower, const TileValues &tile,
-                     mlir::Value row) const;
+  mlir::Value lineOf(Lanes &lower, const TileView &tile, mlir::Value row) const;
 
   const CacheLayout layout;
   const CacheParts parts;

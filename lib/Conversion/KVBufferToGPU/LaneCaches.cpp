@@ -131,14 +131,6 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheNumKeysOp op) {
   lower.set(op.getKeys(), {keys});
 }
 
-/// Whether lanes have the pages of a cache's tile looked up before it is loaded
-/// (`TileValues::pages`).
-static bool looksUpByLane(Lanes &lanes, TileType type) {
-  return !lanes.machine.hasRings() &&
-         lanes.target.lanesLookUp(type.getRows(), type.getPageSize(),
-                                  lanes.schedule.getWarps());
-}
-
 /// The table of the blocks of a tile's cache.
 static const IndexArg &tableOf(LaneLowering &lower, CacheTileOp op) {
   return lower.signature.tensor(op.getCache())
@@ -146,9 +138,9 @@ static const IndexArg &tableOf(LaneLowering &lower, CacheTileOp op) {
 }
 
 /// The numbers of the pages that a tile's rows lie in, by lanes
-/// (`TileValues::pages`).
+/// (`TileView::pages`).
 static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
-                         const TileValues &tile, Value tableBase) {
+                         const TileView &tile, Value tableBase) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t page = op.getTile().getType().getPageSize();
   auto numberOf = [&](Value row) {
@@ -212,7 +204,7 @@ static Value guardedLookup(LaneLowering &lower, CacheTileOp op, Value entry) {
 /// Places a tile of a cache whose type alone knows where rows are: as a whole
 /// where they lie together, else each row when it is loaded.
 static LogicalResult placeTile(LaneLowering &lower, CacheTileOp op,
-                               TileValues &tile, TileCoordinates &at) {
+                               TileView &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   const CachePlaces &cache = *lower.places[op.getCache()];
   Value batch = lower.single(op.getBatch()), head = lower.single(op.getHead()),
@@ -223,6 +215,7 @@ static LogicalResult placeTile(LaneLowering &lower, CacheTileOp op,
   if (op.getTile().getType().getPageSize()) {
     tile.base = ofHead;
     tile.batch = batch;
+    tile.places = &cache;
     tile.firstKey = start;
     tile.pageStride = cache.strides.front();
     for (Value other : ArrayRef(cache.strides).take_front(leading - 1))
@@ -233,16 +226,16 @@ static LogicalResult placeTile(LaneLowering &lower, CacheTileOp op,
   if (cache.layout.getRun() && failed(checkInOnePage(op)))
     return failure();
   Values lead = cache.leadOf(lower, batch, start, /*checked=*/true);
-  at.position = {lower.toI32(lead.back()), lower.toI32(head)};
+  tile.box.position = {lower.toI32(lead.back()), lower.toI32(head)};
   for (Value other : llvm::reverse(ArrayRef(lead).drop_back()))
-    at.position.push_back(lower.toI32(other));
+    tile.box.position.push_back(lower.toI32(other));
   tile.base = add(b, ofHead, cache.offsetOf(lower, lead));
   return success();
 }
 
 /// Places a tile of a cache whose type says where rows are (`CacheRows`).
 static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
-                              TileValues &tile, TileCoordinates &at) {
+                              TileView &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   CacheLayout layout = op.getLayout();
   CacheRows found = layout.getRows();
@@ -252,7 +245,7 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
   ArrayRef<Value> s = cache.strides;
   auto place = [&](std::initializer_list<Value> position) {
     for (Value index : position)
-      at.position.push_back(lower.toI32(index));
+      tile.box.position.push_back(lower.toI32(index));
   };
   if (found.offsets) {
     tile.rowStride = s[0];
@@ -279,7 +272,7 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
       tile.base = mul(b, head, s[2]);
       tile.firstKey = start;
       tile.pageStride = s[0];
-      if (!packedRowOf(op.getTile()) && looksUpByLane(lower, small)) {
+      if (tile.map == RowMap::Lanes) {
         tile.pages = pagesOfRows(lower, op, tile, tableBase);
         return success();
       }
@@ -308,25 +301,25 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
   Value start = lower.single(op.getStart());
   int64_t rows = op.getTile().getType().getRows();
 
-  TileValues tile;
+  TileView tile;
+  tile.type = op.getTile().getType();
+  tile.map = TileView::mapOf(lower, op.getTile());
+  tile.edges = TileView::edgesOf(op.getTile());
   tile.data = lower.signature.tensor(op.getCache()).data;
   // Rows outside of [lo, hi) are not touched. Keys fit 32 bits; producers have
   // no registers to spare for more.
-  TileCoordinates at = tileEdges(op.getTile());
   auto fromStart = [&](Value key) {
     return sub(b, lower.toI32(lower.single(key)), lower.toI32(start));
   };
   tile.lo = lower.i32(0);
-  if (at.rowsBefore)
+  if (tile.edges.rowsBefore)
     tile.lo = arith::MaxSIOp::create(b, fromStart(op.getFrom()), lower.i32(0));
   tile.hi = arith::MinSIOp::create(b, fromStart(op.getUpto()), lower.i32(rows));
-  at.tensor = op.getCache();
+  tile.box.tensor = op.getCache();
   bool byPlace = op.getLayout().getRows().byPlace;
-  if (failed(byPlace ? placeTile(lower, op, tile, at)
-                     : findTile(lower, op, tile, at)))
+  if (failed(byPlace ? placeTile(lower, op, tile) : findTile(lower, op, tile)))
     return failure();
-  lower.set(op.getTile(), tile.pack());
-  lower.coordinates[op.getTile()] = at;
+  lower.setTile(op.getTile(), tile);
   return success();
 }
 

@@ -47,8 +47,6 @@ public:
   LaneQueues queues;
   /// Scores that softmaxes are to cap.
   SoftcapsInSoftmax softcaps;
-  /// Where each tile lies in its tensor.
-  llvm::DenseMap<mlir::Value, TileCoordinates> coordinates;
   /// Whether arithmetic on indices may be done in 32 bits: that of tiles, not
   /// that of a problem's own functions, which may be of any size.
   bool narrowsIndices = true;

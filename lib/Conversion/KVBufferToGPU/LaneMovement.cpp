@@ -25,99 +25,13 @@ using namespace kvbuf;
 /// columns.
 static constexpr int64_t kWordColumns = 8;
 
-/// Whether a tile may have fewer columns than its type says.
-static bool mayCutColumns(DramTileOp op) {
-  IntegerAttr cols;
-  return op.isWindow() &&
-         !(matchPattern(op.getValidCols(), m_Constant(&cols)) &&
-           cols.getInt() >= op.getTile().getType().getCols());
-}
-
-/// The size of a dimension of an argument, as a number or the name that its
-/// shape gives it; null where nothing says.
-static Attribute sizeOf(gpu::GPUFuncOp kernel, Value tensor,
-                        int64_t dimension) {
-  auto argument = dyn_cast<BlockArgument>(tensor);
-  auto type = dyn_cast<MemRefType>(tensor.getType());
-  if (!argument || !type || dimension < 0 || dimension >= type.getRank())
-    return nullptr;
-  Builder b(type.getContext());
-  if (!type.isDynamicDim(dimension))
-    return b.getI64IntegerAttr(type.getDimSize(dimension));
-  if (auto shape = kernel.getArgAttrOfType<ArrayAttr>(
-          argument.getArgNumber(), KVBufferDialect::kShapeAttr))
-    return shape[dimension];
-  // By itself, its name is its own.
-  return b.getArrayAttr({b.getI64IntegerAttr(argument.getArgNumber()),
-                         b.getI64IntegerAttr(dimension)});
-}
-
-/// Whether a tile's `valid` rows or columns end where the tensor does, so that
-/// what is not valid does not exist: `valid` is the size of dimension
-/// `dimension`, by the names of shapes, less the tile's index there.
-static bool endsWithTensor(DramTileOp op, Value valid, int64_t dimension) {
-  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
-  Value size = valid, at = op.getIndices()[dimension];
-  if (auto left = valid.getDefiningOp<arith::SubIOp>()) {
-    if (left.getRhs() != at)
-      return false;
-    size = left.getLhs();
-  } else if (!matchPattern(at, m_Zero())) {
-    return false;
-  }
-  Attribute expected = sizeOf(kernel, op.getTensor(), dimension);
-  Attribute given;
-  Builder builder(op.getContext());
-  IntegerAttr number;
-  if (auto dim = size.getDefiningOp<memref::DimOp>()) {
-    if (std::optional<int64_t> d = dim.getConstantIndex())
-      given = sizeOf(kernel, dim.getSource(), *d);
-  } else if (auto named = size.getDefiningOp<LaunchSizeOp>()) {
-    given = named.getNameAttr();
-  } else if (matchPattern(size, m_Constant(&number))) {
-    given = builder.getI64IntegerAttr(number.getInt());
-  }
-  return given && given == expected;
-}
-
-TileCoordinates kvbuf::tileEdges(Value tile) {
-  TileCoordinates edges;
-  if (auto op = tile.getDefiningOp<DramTileOp>()) {
-    edges.rowDimension = op.getRowDimension();
-    if (op.getNumbers()) {
-      // No box of the tensor has them.
-      edges.rowsBehind = true;
-      edges.colsBehind = mayCutColumns(op);
-    } else if (op.isWindow()) {
-      edges.rowsBehind = !endsWithTensor(op, op.getValid(), edges.rowDimension);
-      edges.colsBehind =
-          !endsWithTensor(op, op.getValidCols(), op.getIndices().size() - 1);
-    } else {
-      // With a batch dimension the tensor ends where the valid rows do.
-      edges.rowsBehind = op.getIndices().size() < 3;
-    }
-  } else if (auto op = tile.getDefiningOp<CacheTileOp>()) {
-    // A range whose mask has no left side starts at key 0.
-    auto range = op.getFrom().getDefiningOp<KeyRangeOp>();
-    edges.rowsBefore = !matchPattern(op.getFrom(), m_Zero()) &&
-                       !(range && range.getLo() == op.getFrom() &&
-                         !range.getMask().boundsLeft());
-    edges.rowsBehind = !op.getLayout().getRows().endWithData();
-    edges.rowDimension = op.getLayout().getLeadingDims().size() - 1;
-  }
-  return edges;
-}
-
-bool kvbuf::needsCopies(RingLoadOp op) {
-  TileCoordinates edges = tileEdges(op.getTile());
-  return edges.colsBehind ||
-         (!op.getWhole() && (edges.rowsBefore || edges.rowsBehind));
-}
-
 void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   const TensorArg &tensor = lower.signature.tensor(op.getTensor());
-  TileValues tile;
+  TileView tile;
+  tile.type = op.getTile().getType();
+  tile.map = TileView::mapOf(lower, op.getTile());
+  tile.edges = TileView::edgesOf(op.getTile());
   tile.data = tensor.data;
   int64_t rowDimension = op.getRowDimension();
   tile.rowStride = tensor.strides[rowDimension];
@@ -149,11 +63,9 @@ void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
     tile.cols = lower.toI32(
         arith::MinSIOp::create(b, lower.single(op.getValidCols()),
                                lower.index(op.getTile().getType().getCols())));
-  lower.set(op.getTile(), tile.pack());
-  TileCoordinates at = tileEdges(op.getTile());
-  at.tensor = op.getTensor();
+  tile.box.tensor = op.getTensor();
   auto place = [&](int64_t dimension) {
-    at.position.push_back(
+    tile.box.position.push_back(
         lower.toI32(lower.single(op.getIndices()[dimension])));
   };
   place(rowDimension);
@@ -162,8 +74,8 @@ void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
     if (dimension != rowDimension)
       place(dimension);
   if (op.isWindow())
-    at.column = lower.toI32(lower.single(op.getIndices()[last]));
-  lower.coordinates[op.getTile()] = at;
+    tile.box.column = lower.toI32(lower.single(op.getIndices()[last]));
+  lower.setTile(op.getTile(), tile);
 }
 
 //===----------------------------------------------------------------------===//
@@ -224,12 +136,10 @@ void kvbuf::lowerOp(Lanes &lanes, AllocOp op) {
     lanes.lds.take(copies * bytes);
 }
 
-TileValues kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
-                           KVBufferAttr params, int64_t block) {
+TileView kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
+                         KVBufferAttr params, int64_t block) {
   ImplicitLocOpBuilder &b = lanes.b;
-  TileValues source = TileValues::unpack(tile.getType(), lanes.get(tile));
-  if (source.batch)
-    source.places = lanes.placesOf(tile);
+  TileView source = lanes.tileOf(tile);
   // Of packed rows whoever widens them counts columns.
   if (packedRowOf(tile))
     return source;
@@ -247,7 +157,7 @@ void kvbuf::lowerOp(Lanes &lanes, DramLoadOp op) {
         b, slot,
         arith::MulIOp::create(b, lanes.toI32(lanes.single(op.getSlot())),
                               lanes.i32(params.getStageBytes())));
-  TileValues tile = sourceOf(lanes, op.getTile(), params, op.getBlock());
+  TileView tile = sourceOf(lanes, op.getTile(), params, op.getBlock());
   Values token = lanes.machine.emitLoad(lanes, op, tile, slot);
   token.insert(token.begin(), slot);
   lanes.set(op.getToken(), token);
@@ -277,8 +187,7 @@ void kvbuf::lowerOp(Lanes &lanes, StagedViewOp op) {
 }
 
 LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {
-  TileValues tile =
-      TileValues::unpack(op.getTile().getType(), lanes.get(op.getTile()));
+  TileView tile = lanes.tileOf(op.getTile());
   // A lane's words are whole, or past the tile's columns.
   int64_t cols = op.getTile().getType().getCols();
   auto made = op.getTile().getDefiningOp<DramTileOp>();

@@ -18,8 +18,8 @@ class LaneLowering;
 
 /// A tile as a buffer reads it: from the first column of a block that the
 /// buffer takes.
-TileValues sourceOf(Lanes &lanes, mlir::TypedValue<TileType> tile,
-                    KVBufferAttr params, int64_t block = 0);
+TileView sourceOf(Lanes &lanes, mlir::TypedValue<TileType> tile,
+                  KVBufferAttr params, int64_t block = 0);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneLowering &lower, DramTileOp op);

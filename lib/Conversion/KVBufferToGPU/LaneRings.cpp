@@ -224,8 +224,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  auto at = lower.coordinates.find(op.getTile());
-  if (at == lower.coordinates.end())
+  if (!lower.tileOf(op.getTile()).box.tensor)
     return op.emitOpError() << "expected a tile that kvbuffer.cache_tile or "
                                "kvbuffer.dram_tile makes";
   KVBufferAttr params = op.getRing().getType().getParams();
@@ -233,7 +232,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   Filling to = filling(lower, op.getFill(), params.getStages());
   Value slot = slotOf(lower, ring, to, params);
   Value parity = emptyParity(lower, to);
-  TileValues tile = sourceOf(lower, op.getTile(), params);
+  TileView tile = sourceOf(lower, op.getTile(), params);
   OpBuilder::InsertionGuard guard(b);
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a warp that
@@ -248,7 +247,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
     lower.enter(
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, filler));
   }
-  return lower.boxes().emitRingLoad(lower, op, tile, at->second, slot,
+  return lower.boxes().emitRingLoad(lower, op, tile, slot,
                                     fullBarrier(lower, ring, to),
                                     emptyBarrier(lower, ring, to), parity);
 }

@@ -32,45 +32,43 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return arith::CmpIOp::create(b, predicate, x, y);
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile);
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile);
 /// The same with stores of at most `bytes` bytes, which its rows begin at
 /// multiples of; `checkCols`: element by element, those of valid columns.
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile,
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
                       int64_t bytes, bool checkCols = false);
 
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
   ImplicitLocOpBuilder &b = lower.b;
-  TileValues tile =
-      TileValues::unpack(op.getTile().getType(), lower.get(op.getTile()));
+  TileView tile = lower.tileOf(op.getTile());
   // An engine stores the rows of a group of warps.
   if (!op.getVia() || !lower.machine.boxStores() || !lower.team ||
       !lower.rings.group) {
     emitStore(lower, op, tile);
     return success();
   }
-  auto at = lower.coordinates.find(op.getTile());
-  if (at == lower.coordinates.end())
+  if (!tile.box.tensor)
     return op.emitOpError() << "expected a tile that kvbuffer.dram_tile makes";
   // An engine's box would write rows and columns that are not the tile's.
   TileType type = op.getTile().getType();
   Value whole;
-  if (at->second.rowsBehind)
+  if (tile.edges.rowsBehind)
     whole = compare(b, arith::CmpIPredicate::sge, tile.hi,
                     lower.i32(type.getRows()));
-  if (at->second.colsBehind) {
+  if (tile.edges.colsBehind) {
     Value cols = compare(b, arith::CmpIPredicate::sge, tile.cols,
                          lower.i32(type.getCols()));
     whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
   }
   if (!whole)
-    return lower.machine.boxStores()->emitStoreVia(lower, op, at->second,
+    return lower.machine.boxStores()->emitStoreVia(lower, op, tile,
                                                    lower.get(op.getFragment()),
                                                    lower.single(op.getVia()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
   if (failed(lower.machine.boxStores()->emitStoreVia(
-          lower, op, at->second, lower.get(op.getFragment()),
+          lower, op, tile, lower.get(op.getFragment()),
           lower.single(op.getVia()))))
     return failure();
   b.setInsertionPointToStart(ifWhole.elseBlock());
@@ -136,8 +134,7 @@ static Value joinPieces(Lanes &lower, ArrayRef<Piece> pieces,
       joined);
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op,
-                      const TileValues &tile) {
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile) {
   ImplicitLocOpBuilder &b = lanes.b;
   if (tile.cols) {
     // Where columns are cut, each element is looked at.
@@ -149,7 +146,7 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op,
                           /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(whole.thenBlock());
-    TileValues rest = tile;
+    TileView rest = tile;
     rest.cols = Value();
     emitStore(lanes, op, rest);
     b.setInsertionPointToStart(whole.elseBlock());
@@ -170,7 +167,7 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op,
   emitStore(lanes, op, tile, lanes.alignment);
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile,
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
                       int64_t bytes, bool checkCols) {
   ImplicitLocOpBuilder &b = lanes.b;
   FragmentType type = op.getFragment().getType();
@@ -234,8 +231,7 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileValues &tile,
         valid = arith::AndIOp::create(b, valid, isFirst);
       // Where the lane's columns begin.
       auto lineFrom = [&](Value col) {
-        return add(b, rowLine(lanes, op.getTile().getType(), tile, r),
-                   lanes.toIndex(col));
+        return add(b, tile.lineOf(lanes, r), lanes.toIndex(col));
       };
       auto store = [&](Value value, Value from, int64_t at) {
         int64_t count = cast<VectorType>(value.getType()).getNumElements();

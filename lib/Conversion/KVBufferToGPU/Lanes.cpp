@@ -191,6 +191,17 @@ void Lanes::laneTypes(Type type, SmallVectorImpl<Type> &types) {
       .Default([&](Type other) { types.push_back(other); });
 }
 
+TileView Lanes::tileOf(TypedValue<TileType> tile) {
+  auto made = tiles.find(tile);
+  return made != tiles.end() ? made->second
+                             : TileView::unpack(*this, tile, get(tile));
+}
+
+void Lanes::setTile(TypedValue<TileType> tile, const TileView &view) {
+  set(tile, view.pack());
+  tiles[tile] = view;
+}
+
 Value Lanes::rowSlot(int64_t offset, int64_t rows) {
   Value at = arith::MulIOp::create(b, blockThread, i32(rows));
   return toIndex(arith::AddIOp::create(b, at, i32(offset / 4)));

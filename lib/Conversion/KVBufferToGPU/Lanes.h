@@ -16,7 +16,7 @@
 /// | fragment a, b | words, `vector<w x T>`, atom by atom |
 /// | fragment acc | one `vector<c x T>` an atom |
 /// | fragment row | one f32 for each row that the lane holds |
-/// | tile | see `TileValues` |
+/// | tile | see `TileView` |
 /// | buffer, staged | the byte offset in shared memory, i32 |
 /// | token | the same, and the machine's own token |
 /// | cache, tensor argument | see `TensorArg` |
@@ -166,8 +166,11 @@ public:
   const Values &get(mlir::Value value) { return map[value]; }
   /// Says it.
   void set(mlir::Value value, Values lanes) { map[value] = std::move(lanes); }
-  /// Of a tile that its cache's type finds row by row (`TileValues::batch`):
-  /// the cache.
+  /// What is known of a tile in DRAM, and says it.
+  TileView tileOf(mlir::TypedValue<TileType> tile);
+  void setTile(mlir::TypedValue<TileType> tile, const TileView &view);
+  /// Of a tile that its cache's type finds row by row (`RowMap::Places`): the
+  /// cache.
   const CachePlaces *placesOf(mlir::Value tile);
   /// The lane value of a scalar of the tile program.
   mlir::Value single(mlir::Value value) { return map[value].front(); }
@@ -218,6 +221,9 @@ private:
   mlir::Value rowSlot(int64_t offset, int64_t rows);
 
   llvm::DenseMap<mlir::Value, Values> map;
+  /// Tiles that are known as a whole, by the ops that have made them; others
+  /// have come through loops and branches as lane values.
+  llvm::DenseMap<mlir::Value, TileView> tiles;
 };
 
 } // namespace kvbuf

@@ -12,50 +12,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-Values TileValues::pack() const {
-  Values values{data, base, rowStride, lo, hi};
-  if (pages)
-    values.append({pages, firstKey, pageStride});
-  else if (batch)
-    values.append({batch, firstKey, pageStride});
-  else if (isPaged())
-    values.append({table, tableBase, firstKey, pageStride});
-  if (cols)
-    values.push_back(cols);
-  return values;
-}
-
-TileValues TileValues::unpack(TileType type, ValueRange values) {
-  TileValues tile;
-  tile.data = values[0];
-  tile.base = values[1];
-  tile.rowStride = values[2];
-  tile.lo = values[3];
-  tile.hi = values[4];
-  // What follows says by its types what it is: a table is memory, a sequence an
-  // index, and a lane's page has an index after it, as the number of columns
-  // has not.
-  values = values.drop_front(5);
-  bool hasTable = type.getPageSize() &&
-                  (!values[0] || isa<MemRefType>(values[0].getType()));
-  if (hasTable) {
-    tile.table = values[0];
-    tile.tableBase = values[1];
-    tile.firstKey = values[2];
-    tile.pageStride = values[3];
-    values = values.drop_front(4);
-  } else if (type.getPageSize()) {
-    (values[0].getType().isIndex() ? tile.batch : tile.pages) = values[0];
-    tile.firstKey = values[1];
-    tile.pageStride = values[2];
-    values = values.drop_front(3);
-  }
-  // A window.
-  if (!values.empty())
-    tile.cols = values.front();
-  return tile;
-}
-
 bool kvbuf::isTurnedInLds(const TargetInfo &target, KVBufferAttr params) {
   return params.getOrder() == Dimension::Cols ||
          (params.contractsRows() && !target.readsTransposed &&
@@ -101,7 +57,7 @@ Value Numerics::emitRatio(Lanes &lower, Value x, Value y) {
 }
 
 LogicalResult Fragments::emitTileFragment(Lanes &, TileFragmentOp op,
-                                          const TileValues &, Values &) {
+                                          const TileView &, Values &) {
   return op.emitOpError() << "has no per-lane form on this target: its "
                              "fragments come from LDS";
 }

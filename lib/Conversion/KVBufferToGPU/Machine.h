@@ -16,7 +16,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H
 
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "TileView.h"
 #include "kvbuffer/Layout/Shared.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -35,16 +35,12 @@ constexpr int64_t kBufferAlignment = 1024;
 /// for less. The runtime checks it of every launch (lib/Runtime/Launch.cpp).
 constexpr int64_t kTensorAlignment = 16;
 
-using Values = llvm::SmallVector<mlir::Value>;
-
 /// A tensor of integers of a cache: a table, lengths, offsets.
 struct IndexArg {
   /// As those of a tensor.
   mlir::Value data;
   Values strides;
 };
-
-class CachePlaces;
 
 /// A tensor (or cache) among the kernel's parameters.
 struct TensorArg {
@@ -63,53 +59,6 @@ struct TensorArg {
   /// Of quantized caches: scales, and their strides as above.
   mlir::Value scales;
   Values scaleStrides;
-};
-
-/// A tile in DRAM, as lane values (in this order in a value list).
-struct TileValues {
-  /// Address of the tensor, element offset of row 0 column 0, row stride.
-  mlir::Value data, base, rowStride;
-  /// Rows [lo, hi) are valid, i32.
-  mlir::Value lo, hi;
-  /// Columns [0, cols) are valid, i32 and less than 1 for none; null where all
-  /// the tile's are.
-  mlir::Value cols;
-  /// For tiles over small pages: the table, the index of the sequence's first
-  /// entry, the key of row 0 and the stride of pages. Without a table, pages
-  /// follow each other from `base` on: groups of rows (`dram_tile`).
-  mlir::Value table, tableBase, firstKey, pageStride;
-  /// In place of a table, where pages have been looked up already: lane i has
-  /// the number (i32) of the page that row i lies in, or 0 where no row of that
-  /// page is valid.
-  mlir::Value pages;
-  /// In place of either, where the cache's type alone knows where rows are
-  /// (`places`, no lane value): the sequence. `base` is the head's then, and
-  /// `pageStride` is a multiple of what all strides but that of rows are.
-  mlir::Value batch;
-  const CachePlaces *places = nullptr;
-
-  /// Whether rows are more than one stride apart.
-  bool isPaged() const { return static_cast<bool>(pageStride); }
-
-  Values pack() const;
-  static TileValues unpack(TileType type, mlir::ValueRange values);
-};
-
-/// Where a tile lies in its tensor, for engines that copy boxes of tensors.
-struct TileCoordinates {
-  /// The kernel's argument.
-  mlir::Value tensor;
-  /// The dimension that its rows run along; its columns run along the last.
-  int64_t rowDimension = 0;
-  /// The first row, then the indices of the other dimensions from the innermost
-  /// on (head, and where the tensor has one, batch or block); i32.
-  Values position;
-  /// The first column, i32; null for 0.
-  mlir::Value column;
-  /// Whether rows before (after) the tile's valid ones, or columns after
-  /// them, may exist in the tensor, so that reading them is not the same as
-  /// reading zeros.
-  bool rowsBefore = false, rowsBehind = false, colsBehind = false;
 };
 
 /// Slots in LDS and the barriers of each: *full*, then *empty*.
@@ -161,13 +110,6 @@ SharedTile sharedTile(KVBufferAttr params);
 /// What every slot's byte offset is a multiple of.
 int64_t slotAlignment(KVBufferAttr params);
 
-/// What a tile's coordinates say of its edges; the rest is empty.
-TileCoordinates tileEdges(mlir::Value tile);
-
-/// Whether a load needs threads to copy: an engine's boxes may read rows that
-/// must read as zero.
-bool needsCopies(RingLoadOp op);
-
 class Lanes;
 class LaneLowering;
 
@@ -195,7 +137,7 @@ public:
     return std::nullopt;
   }
   /// Starts copying a tile into LDS at byte `slot`; returns the token.
-  virtual Values emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
+  virtual Values emitLoad(Lanes &lower, DramLoadOp op, const TileView &tile,
                           mlir::Value slot) = 0;
   /// Waits for the loads of an op's tokens and meets the block. `tokens` are
   /// the lane values of its operands, the slot's offset first.
@@ -223,7 +165,7 @@ public:
   /// Loads a fragment from DRAM; by default says at the op that the chip does
   /// not.
   virtual mlir::LogicalResult emitTileFragment(Lanes &lower, TileFragmentOp op,
-                                               const TileValues &tile,
+                                               const TileView &tile,
                                                Values &words);
 };
 
@@ -311,10 +253,11 @@ public:
   virtual int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) = 0;
   /// Waits for `empty` to complete the phase of parity `emptyParity`, then
   /// fills the slot; `full` completes when the data is there.
-  virtual mlir::LogicalResult
-  emitRingLoad(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
-               const TileCoordinates &at, mlir::Value slot, mlir::Value full,
-               mlir::Value empty, mlir::Value emptyParity) = 0;
+  virtual mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,
+                                           const TileView &tile,
+                                           mlir::Value slot, mlir::Value full,
+                                           mlir::Value empty,
+                                           mlir::Value emptyParity) = 0;
 };
 
 /// Stores of boxes by an engine: a group of warps puts its rows of a fragment
@@ -323,11 +266,9 @@ class BoxStores {
 public:
   virtual ~BoxStores() = default;
   /// Stores the fragment of `values` through LDS at byte `buffer`.
-  virtual mlir::LogicalResult emitStoreVia(LaneLowering &lower,
-                                           FragmentStoreOp op,
-                                           const TileCoordinates &at,
-                                           llvm::ArrayRef<mlir::Value> values,
-                                           mlir::Value buffer) = 0;
+  virtual mlir::LogicalResult
+  emitStoreVia(LaneLowering &lower, FragmentStoreOp op, const TileView &tile,
+               llvm::ArrayRef<mlir::Value> values, mlir::Value buffer) = 0;
 };
 
 /// Products that go on while the warps that asked for them do something else.

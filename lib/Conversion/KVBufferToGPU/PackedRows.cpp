@@ -45,15 +45,13 @@ struct Segment {
 /// Fills a slot with the columns of one segment after the other.
 class PackedLoad {
 public:
-  PackedLoad(Lanes &lower, TileType type, const TileValues &tile, RowAttr row,
+  PackedLoad(Lanes &lower, const TileView &tile, RowAttr row,
              KVBufferAttr params, Value slot);
   void emit(FillingLanes lanes);
 
 private:
   SmallVector<Segment> segments() const;
   void emitVector(const Segment &segment, Value number);
-  /// The first byte of a row, an index.
-  Value lineOf(Value row);
   /// Where byte `at` of a row is that begins at `line`: in the row, or in its
   /// tail.
   Value placeOf(Value line, int64_t at);
@@ -66,8 +64,7 @@ private:
 
   Lanes &lower;
   ImplicitLocOpBuilder &b;
-  TileType type;
-  const TileValues &tile;
+  const TileView &tile;
   RowAttr row;
   KVBufferAttr params;
   Value slot;
@@ -76,10 +73,10 @@ private:
 };
 } // namespace
 
-PackedLoad::PackedLoad(Lanes &lower, TileType type, const TileValues &tile,
-                       RowAttr row, KVBufferAttr params, Value slot)
-    : lower(lower), b(lower.b), type(type), tile(tile), row(row),
-      params(params), slot(slot), layout(sharedTile(params)) {
+PackedLoad::PackedLoad(Lanes &lower, const TileView &tile, RowAttr row,
+                       KVBufferAttr params, Value slot)
+    : lower(lower), b(lower.b), tile(tile), row(row), params(params),
+      slot(slot), layout(sharedTile(params)) {
   LinearLayout block = layout.block();
   for (unsigned bit = 0; bit < block.inLog2("row"); ++bit)
     rowImages.push_back(block.basis("row", bit, "byte"));
@@ -101,27 +98,6 @@ SmallVector<Segment> PackedLoad::segments() const {
   if (int64_t behind = params.getSmemCols() - params.getDepth(); behind > 0)
     list.push_back({RowPartAttr(), 0, params.getDepth(), behind});
   return list;
-}
-
-Value PackedLoad::lineOf(Value row) {
-  if (!tile.isPaged())
-    return add(tile.base, mul(lower.toIndex(row), tile.rowStride));
-  if (!tile.table)
-    return rowLine(lower, type, tile, row);
-  // Keys fit 32 bits.
-  Value key = add(lower.toI32(tile.firstKey), row);
-  Value page = lower.i32(type.getPageSize());
-  auto narrow = [&](Value number) -> Value {
-    return arith::IndexCastUIOp::create(b, b.getIndexType(), number);
-  };
-  Value entry =
-      add(tile.tableBase, narrow(arith::DivUIOp::create(b, key, page)));
-  Value number =
-      memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
-  Value block = arith::IndexCastOp::create(b, b.getIndexType(), number);
-  return add(tile.base, add(mul(block, tile.pageStride),
-                            mul(narrow(arith::RemUIOp::create(b, key, page)),
-                                tile.rowStride)));
 }
 
 Value PackedLoad::placeOf(Value line, int64_t at) {
@@ -227,7 +203,8 @@ void PackedLoad::emitVector(const Segment &segment, Value number) {
     ok = arith::AndIOp::create(
         b, ok, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
   Value elements = loadIf(lower, ok, wide, [&]() -> Value {
-    Value line = lineOf(r), inPart = add(col, lower.i32(segment.inPart));
+    Value line = tile.lineOf(lower, r),
+          inPart = add(col, lower.i32(segment.inPart));
     int64_t bytes = part.getElement().getIntOrFloatBitWidth() / 8;
     Value x = loadAs(VectorType::get({kElements}, part.getElement()),
                      add(placeOf(line, part.getAt()),
@@ -260,13 +237,12 @@ void PackedLoad::emit(FillingLanes lanes) {
 }
 
 void kvbuf::emitPackedLoad(Lanes &lower, TypedValue<TileType> tile,
-                           const TileValues &values, KVBufferAttr params,
+                           const TileView &values, KVBufferAttr params,
                            Value slot, Value pred, FillingLanes lanes) {
   ImplicitLocOpBuilder &b = lower.b;
   OpBuilder::InsertionGuard guard(b);
   if (pred)
     b.setInsertionPointToStart(
         scf::IfOp::create(b, pred, /*withElseRegion=*/false).thenBlock());
-  PackedLoad(lower, tile.getType(), values, packedRowOf(tile), params, slot)
-      .emit(lanes);
+  PackedLoad(lower, values, packedRowOf(tile), params, slot).emit(lanes);
 }

@@ -29,15 +29,15 @@ struct FillingLanes {
   int64_t count;
 };
 
-/// The vector of a row's elements as f32. Halves have all 8-bit floats, and chips
-/// that have an instruction for these make halves of them.
+/// The vector of a row's elements as f32. Halves have all 8-bit floats, and
+/// chips that have an instruction for these make halves of them.
 mlir::Value widenElements(mlir::ImplicitLocOpBuilder &b, mlir::Value vector);
 
 /// Fills the slot at byte `slot` with the columns of `params` of a tile of
 /// packed rows. The stores are done when the op after it begins, for the lane
 /// that made them. `pred`: whether it is done at all; null: it is.
 void emitPackedLoad(Lanes &lower, mlir::TypedValue<TileType> tile,
-                    const TileValues &values, KVBufferAttr params,
+                    const TileView &values, KVBufferAttr params,
                     mlir::Value slot, mlir::Value pred, FillingLanes lanes);
 
 } // namespace kvbuf

@@ -36,7 +36,7 @@ Value kvbuf::loadIf(Lanes &lower, Value condition, Type type,
   });
 }
 
-Value kvbuf::loadCut(Lanes &lower, const TileValues &tile, VectorType type,
+Value kvbuf::loadCut(Lanes &lower, const TileView &tile, VectorType type,
                      Value at, Value ok, Value valid, int64_t alignment) {
   ImplicitLocOpBuilder &b = lower.b;
   Type element = type.getElementType();
@@ -76,7 +76,7 @@ Value kvbuf::loadCut(Lanes &lower, const TileValues &tile, VectorType type,
       });
 }
 
-Value kvbuf::rowsAligned(Lanes &lower, const TileValues &tile, int64_t bytes) {
+Value kvbuf::rowsAligned(Lanes &lower, const TileView &tile, int64_t bytes) {
   ImplicitLocOpBuilder &b = lower.b;
   Type element = cast<MemRefType>(tile.data.getType()).getElementType();
   Value elements = arith::OrIOp::create(b, tile.base, tile.rowStride);
@@ -89,24 +89,6 @@ Value kvbuf::rowsAligned(Lanes &lower, const TileValues &tile, int64_t bytes) {
       b, arith::OrIOp::create(b, inBytes, address), lower.index(bytes - 1));
   return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, low,
                                lower.index(0));
-}
-
-Value kvbuf::rowLine(Lanes &lower, TileType type, const TileValues &tile,
-                     Value row) {
-  ImplicitLocOpBuilder &b = lower.b;
-  auto times = [&](Value count, Value stride) -> Value {
-    return arith::MulIOp::create(b, lower.toIndex(count), stride);
-  };
-  if (!tile.isPaged())
-    return arith::AddIOp::create(b, tile.base, times(row, tile.rowStride));
-  if (tile.places)
-    return tile.places->lineOf(lower, tile, row);
-  Value group = lower.i32(type.getPageSize());
-  Value line = arith::AddIOp::create(
-      b, tile.base,
-      times(arith::DivUIOp::create(b, row, group), tile.pageStride));
-  return arith::AddIOp::create(
-      b, line, times(arith::RemUIOp::create(b, row, group), tile.rowStride));
 }
 
 Value kvbuf::zerosAt(Lanes &lower, Value data) {

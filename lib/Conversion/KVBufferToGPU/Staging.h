@@ -21,7 +21,7 @@ namespace kvbuf {
 /// The vector at element `at` (an index) of a tile's data, of which the first
 /// `valid` (i32, perhaps less than 0) elements exist, and none unless `ok`; the
 /// others are zero. `at` is a multiple of `alignment` bytes.
-mlir::Value loadCut(Lanes &lower, const TileValues &tile, mlir::VectorType type,
+mlir::Value loadCut(Lanes &lower, const TileView &tile, mlir::VectorType type,
                     mlir::Value at, mlir::Value ok, mlir::Value valid,
                     int64_t alignment);
 
@@ -35,12 +35,7 @@ mlir::Value zerosAt(Lanes &lower, mlir::Value data);
 
 /// Whether the rows of a tile of 16-bit elements begin at multiples of `bytes`;
 /// i1, the same for all threads.
-mlir::Value rowsAligned(Lanes &lower, const TileValues &tile, int64_t bytes);
-
-/// The offset of row `row` (an i32) of a tile of a tensor, in elements.
-mlir::Value rowLine(Lanes &lower, TileType type, const TileValues &tile,
-                    mlir::Value row);
-
+mlir::Value rowsAligned(Lanes &lower, const TileView &tile, int64_t bytes);
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H

@@ -528,7 +528,7 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
 }
 
 LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
-                                           const TileValues &tile,
+                                           const TileView &tile,
                                            Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getFragment().getType();

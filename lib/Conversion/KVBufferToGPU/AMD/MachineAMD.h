@@ -100,7 +100,7 @@ public:
   mlir::Value uniform(Lanes &lower, mlir::Value value) override;
   void tokenTypes(Lanes &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;
-  Values emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
+  Values emitLoad(Lanes &lower, DramLoadOp op, const TileView &tile,
                   mlir::Value slot) override;
   void emitStage(Lanes &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
@@ -111,7 +111,7 @@ public:
                                        mlir::Value slot,
                                        Values &words) override;
   mlir::LogicalResult emitTileFragment(Lanes &lower, TileFragmentOp op,
-                                       const TileValues &tile,
+                                       const TileView &tile,
                                        Values &words) override;
   mlir::Value roundOperand(Lanes &lower, mlir::Value value,
                            mlir::VectorType type, bool isProbability) override;
@@ -124,8 +124,8 @@ protected:
   /// The barrier of the block; nothing in a team, which is one wave.
   virtual void emitBarrier(Lanes &lower);
   /// Loads a tile into LDS at byte `slot`; returns what goes through registers.
-  Values emitTileLoad(Lanes &lower, const TileLoad &load,
-                      const TileValues &tile, mlir::Value slot);
+  Values emitTileLoad(Lanes &lower, const TileLoad &load, const TileView &tile,
+                      mlir::Value slot);
   /// Lays out a tile that is turned on its way for the warps of `schedule`,
   /// which load it.
   void layOutTurned(Lanes &lower, KVBufferAttr params, ScheduleAttr schedule);
@@ -154,18 +154,18 @@ private:
                           ScheduleAttr schedule = {});
 
   // Copies (MachineAMDCopies.cpp, MachineAMDStaging.cpp).
-  void emitCopies(Lanes &lower, const TileLoad &load, const TileValues &tile,
+  void emitCopies(Lanes &lower, const TileLoad &load, const TileView &tile,
                   mlir::Value slot);
   /// The same by one part of the plan.
   void emitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
                   CopySource &from, mlir::Value slot);
   /// The same for a tile some of whose columns are not valid: no instruction
   /// copies a part of a vector, so that lanes load and store. Waits for it.
-  void emitCutCopies(Lanes &lower, const TileLoad &load, const TileValues &tile,
+  void emitCutCopies(Lanes &lower, const TileLoad &load, const TileView &tile,
                      mlir::Value slot);
   /// `checkCols`: some of the tile's columns are not valid.
   Values emitStagedLoads(Lanes &lower, const TileLoad &load,
-                         const TileValues &tile, bool checkCols);
+                         const TileView &tile, bool checkCols);
 
   /// Loads in flight that any younger load of this kernel is at least, in
   /// instructions of a wave.

@@ -68,7 +68,7 @@ SmallVector<CopyPlan> kvbuf::planCopies(const TargetInfo &target,
 }
 
 void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
-                            const TileValues &tile, Value slot) {
+                            const TileView &tile, Value slot) {
   RowSource source(lower, load, tile);
   CopySource from{source, {}, {}, false};
   for (const CopyPlan &plan : copyPlans(lower, load.params))
@@ -204,7 +204,7 @@ void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
   }
 }
 
-Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
+Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileView &tile,
                             Value slot) {
   if (!packedRowOf(op.getTile()))
     return emitTileLoad(lower, op, tile, slot);
@@ -216,7 +216,7 @@ Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
 }
 
 Values AMDMachine::emitTileLoad(Lanes &lower, const TileLoad &load,
-                                const TileValues &tile, Value slot) {
+                                const TileView &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = load.params;
   bool staged = goesThroughRegisters(lower.target, params);

@@ -213,8 +213,7 @@ int64_t AMDRingMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
 }
 
 LogicalResult AMDRingMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
-                                           const TileValues &tile,
-                                           const TileCoordinates &, Value slot,
+                                           const TileView &tile, Value slot,
                                            Value full, Value empty,
                                            Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;

@@ -65,8 +65,7 @@ public:
   /// All of the team.
   int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) override;
   mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,
-                                   const TileValues &tile,
-                                   const TileCoordinates &at, mlir::Value slot,
+                                   const TileView &tile, mlir::Value slot,
                                    mlir::Value full, mlir::Value empty,
                                    mlir::Value emptyParity) override;
 

@@ -204,7 +204,7 @@ static Piece pieceOf(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
 }
 
 void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
-                               const TileValues &tile, Value slot) {
+                               const TileView &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = load.params;
   // Pieces are vectors of the slot: the tile is not turned.
@@ -234,7 +234,7 @@ void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
 }
 
 Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
-                                   const TileValues &tile, bool checkCols) {
+                                   const TileView &tile, bool checkCols) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = load.params;
   StagingPlan plan = stagingPlan(lower, params);

@@ -58,7 +58,7 @@ static Value flatFrom(Lanes &lower, Value data, Value base) {
       ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
 }
 
-RowSource::RowSource(Lanes &lower, const TileLoad &load, const TileValues &tile)
+RowSource::RowSource(Lanes &lower, const TileLoad &load, const TileView &tile)
     : lower(lower), b(lower.b), load(load), tile(tile),
       pages(lower.target, load, lower.schedule.getWarps()),
       elementBytes(load.type().getElementType().getIntOrFloatBitWidth() / 8),
@@ -121,7 +121,7 @@ Value RowSource::range(Value first, int64_t rows, Value &shift) {
 
 Value RowSource::lineOf(Value row, bool together) {
   // The lane of its number has looked up a row's page.
-  if (tile.pages) {
+  if (tile.map == RowMap::Lanes) {
     Value found;
     if (together)
       found = gpu::SubgroupBroadcastOp::create(
@@ -141,8 +141,8 @@ Value RowSource::lineOf(Value row, bool together) {
     return arith::AddIOp::create(b, line, timesStride(found, tile.pageStride));
   }
   // Groups of rows follow each other.
-  if (!tile.table)
-    return rowLine(lower, load.type(), tile, lower.toI32(row));
+  if (tile.map != RowMap::Table)
+    return tile.lineOf(lower, lower.toI32(row));
   if (knowsPages()) {
     // The page's number among the tile's. Comparisons that no loop changes
     // would be kept as masks, two scalar registers each, by a backend that
@@ -177,7 +177,7 @@ Value RowSource::lineOf(Value row, bool together) {
 
 Value RowSource::lineOfLane(Value row) {
   if (!paged())
-    return rowLine(lower, load.type(), tile, row);
+    return tile.lineOf(lower, row);
   // Lanes ask each other together.
   if (knowsPages())
     return lineOf(lower.toIndex(row));
@@ -193,7 +193,7 @@ Value RowSource::lineOfLane(Value row) {
 }
 
 void RowSource::lookUpPages() {
-  if (!tile.table || !pages.together)
+  if (tile.map != RowMap::Table || !pages.together)
     return;
   Value first = lo ? lo : lower.i32(0);
   Value last = sub(hi, lower.i32(1));

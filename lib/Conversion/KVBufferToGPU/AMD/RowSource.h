@@ -43,7 +43,7 @@ struct PagesOfTile {
   /// The most pages that its rows are in.
   int64_t count = 0;
   /// Whether they are looked up for all lanes together, who select among them;
-  /// or by lanes before the tile is loaded (`TileValues::pages`). Every lane
+  /// or by lanes before the tile is loaded (`TileView::pages`). Every lane
   /// loads then, and waits can count.
   bool together = false, byLane = false;
   /// Whether each page begins and ends within the tile.
@@ -56,7 +56,7 @@ struct PagesOfTile {
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
 class RowSource {
 public:
-  RowSource(Lanes &lower, const TileLoad &load, const TileValues &tile);
+  RowSource(Lanes &lower, const TileLoad &load, const TileView &tile);
 
   /// Bytes from one row to the next.
   mlir::Value stride;
@@ -83,7 +83,9 @@ public:
 
   /// Whether `lineOf` looks nothing up, so that it may be asked of rows that
   /// are not there.
-  bool knowsPages() const { return tile.pages || !pageLines.empty(); }
+  bool knowsPages() const {
+    return tile.map == RowMap::Lanes || !pageLines.empty();
+  }
 
   /// Whether rows `count` i to `count` i + `count` - 1 lie in one page, one
   /// after the other.
@@ -121,7 +123,7 @@ private:
   Lanes &lower;
   mlir::ImplicitLocOpBuilder &b;
   TileLoad load;
-  const TileValues &tile;
+  const TileView &tile;
   PagesOfTile pages;
   int64_t elementBytes, columns;
   mlir::Value hi, lo, pred;

@@ -298,7 +298,8 @@ SmallVector<TensorMapRequest> HopperMachine::tensorMapsFor(Lanes &lower,
       (team && !team.isWholeGroups(lower.target.warpsPerMatrixGroup())))
     return {};
   KVBufferAttr params = store.getVia().getType().getParams();
-  return {TensorMapRequest{tensor, tileEdges(store.getTile()).rowDimension,
+  return {TensorMapRequest{tensor,
+                           TileView::edgesOf(store.getTile()).rowDimension,
                            kGroupRows, params.getBK(), 0, params.getDepth()}};
 }
 
@@ -313,7 +314,7 @@ void HopperMachine::waitForStores(LaneLowering &lower) {
 
 LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
                                           FragmentStoreOp op,
-                                          const TileCoordinates &at,
+                                          const TileView &tile,
                                           ArrayRef<Value> values,
                                           Value buffer) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -383,18 +384,19 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
       scf::IfOp::create(b, lower.rings.firstOfGroup, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leader.thenBlock());
-  Value map = lower.signature.tensorMap({at.tensor, at.rowDimension, kGroupRows,
+  Value map = lower.signature.tensorMap({tile.box.tensor,
+                                         tile.edges.rowDimension, kGroupRows,
                                          params.getBK(), 0, params.getDepth()});
   Value rows =
       arith::MulIOp::create(b, lower.rings.group, lower.i32(kGroupRows));
   Value from = arith::AddIOp::create(
       b, buffer, arith::MulIOp::create(b, rows, lower.i32(rowBytes(params))));
-  Values rest = at.position;
+  Values rest = tile.box.position;
   rest.front() = arith::AddIOp::create(b, rest.front(), rows);
   for (int64_t block = 0; block < layout.repeats; ++block) {
     Value column = lower.i32(block * params.getBK());
-    if (at.column)
-      column = arith::AddIOp::create(b, at.column, column);
+    if (tile.box.column)
+      column = arith::AddIOp::create(b, tile.box.column, column);
     Values position{column};
     llvm::append_range(position, rest);
     Value source =

@@ -75,11 +75,11 @@ struct PageBoxes {
 void fenceWrites(Lanes &lower);
 /// A row (i32) of a tile, or else the valid row that is nearest, if there is
 /// one.
-mlir::Value nearestRow(Lanes &lower, const TileValues &tile, mlir::Value row);
+mlir::Value nearestRow(Lanes &lower, const TileView &tile, mlir::Value row);
 /// The value that lane `lane` (i32) of the warp holds.
 mlir::Value ofLane(Lanes &lower, mlir::Value value, mlir::Value lane);
 /// What `emit` returns, i32 values, if a tile has a valid row; else zeros.
-Values ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
+Values ifAnyRow(Lanes &lower, const TileView &tile, int64_t count,
                 llvm::function_ref<Values()> emit);
 
 /// Rings on chips whose warps multiply by themselves, sm_90 and sm_100a.
@@ -119,8 +119,7 @@ public:
   void emitClusterMeet(Lanes &lower) override;
   void emitSetRegisters(Lanes &lower, int64_t count, int64_t before) override;
   mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,
-                                   const TileValues &tile,
-                                   const TileCoordinates &at, mlir::Value slot,
+                                   const TileView &tile, mlir::Value slot,
                                    mlir::Value full, mlir::Value empty,
                                    mlir::Value emptyParity) override;
 
@@ -143,43 +142,38 @@ private:
   /// from j times those of a box on. Where those are not valid, the block of
   /// the valid row that is nearest.
   mlir::Value emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
-                                const TileValues &tile);
+                                const TileView &tile);
   /// Asks for a tile's boxes; `blocks` is what emitBlocksOfBoxes returns, or
   /// null.
-  void emitBoxes(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
-                 const TileCoordinates &at, mlir::Value slot, mlir::Value full,
-                 mlir::Value blocks);
+  void emitBoxes(LaneLowering &lower, RingLoadOp op, const TileView &tile,
+                 mlir::Value slot, mlir::Value full, mlir::Value blocks);
   /// Rows of a box of a tile of which not all rows are valid; 0 where such
   /// tiles are copied by a warp.
   int64_t cutRows(Lanes &lower, RingLoadOp op);
   /// Asks for a tile whose last rows may not be valid in boxes of `cutRows`
   /// rows: those of valid rows, and zeros, which lie outside of the tensor, for
   /// others. The box that the end cuts a warp copies.
-  void emitCutTile(LaneLowering &lower, RingLoadOp op, const TileValues &tile,
-                   const TileCoordinates &at, mlir::Value slot,
-                   mlir::Value full);
+  void emitCutTile(LaneLowering &lower, RingLoadOp op, const TileView &tile,
+                   mlir::Value slot, mlir::Value full);
   /// One warp copies a tile of which not all rows are valid, and waits for it.
-  void emitWarpCopies(Lanes &lower, RingLoadOp op, const TileValues &tile,
+  void emitWarpCopies(Lanes &lower, RingLoadOp op, const TileView &tile,
                       mlir::Value slot, mlir::Value full, mlir::Value blocks);
   /// Loads a tile over pages of few rows: as boxes (`pageBoxes`), or the lanes
   /// of `warpsOfSlot` warps copy it, wait for their copies and arrive.
-  void emitSmallPages(LaneLowering &lower, RingLoadOp op,
-                      const TileValues &tile, const TileCoordinates &at,
+  void emitSmallPages(LaneLowering &lower, RingLoadOp op, const TileView &tile,
                       mlir::Value slot, mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
   /// One warp fills a slot with columns of packed rows, and arrives.
-  void emitPackedRows(LaneLowering &lower, RingLoadOp op,
-                      const TileValues &tile, mlir::Value slot,
-                      mlir::Value full, mlir::Value empty,
+  void emitPackedRows(LaneLowering &lower, RingLoadOp op, const TileView &tile,
+                      mlir::Value slot, mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
   /// Nothing where copies by lanes are faster.
   std::optional<PageBoxes> pageBoxes(Lanes &lower, RingLoadOp op);
   /// Asks for the boxes of a tile whose rows are all there, once its slot is
   /// empty.
   void emitPageBoxes(LaneLowering &lower, RingLoadOp op, const PageBoxes &boxes,
-                     const TileValues &tile, const TileCoordinates &at,
-                     mlir::Value slot, mlir::Value full, mlir::Value empty,
-                     mlir::Value emptyParity);
+                     const TileView &tile, mlir::Value slot, mlir::Value full,
+                     mlir::Value empty, mlir::Value emptyParity);
 
   const bool movesRegisters;
 };
@@ -206,7 +200,7 @@ public:
   std::optional<TransposedTile> turnedTile(Lanes &lower,
                                            KVBufferAttr params) override;
   mlir::LogicalResult emitStoreVia(LaneLowering &lower, FragmentStoreOp op,
-                                   const TileCoordinates &at,
+                                   const TileView &tile,
                                    llvm::ArrayRef<mlir::Value> values,
                                    mlir::Value buffer) override;
   void emitTeamEnd(LaneLowering &lower) override;

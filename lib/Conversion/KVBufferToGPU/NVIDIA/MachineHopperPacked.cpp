@@ -37,7 +37,7 @@ constexpr int64_t kRowLanes = 8, kStepRows = 4, kBatchRows = 32;
 struct PackedFill {
   LaneLowering &lower;
   ImplicitLocOpBuilder &b;
-  const TileValues &tile;
+  const TileView &tile;
   KVBufferAttr params;
   RowAttr row;
   /// The slot, and shared memory's address; i32.
@@ -48,7 +48,7 @@ struct PackedFill {
   /// The lane's place in its row, and the row in its step; i32.
   Value place, group;
 
-  PackedFill(LaneLowering &lower, const TileValues &tile, KVBufferAttr params,
+  PackedFill(LaneLowering &lower, const TileView &tile, KVBufferAttr params,
              RowAttr row, Value slot, Value ldsAddress);
   bool isWidened() const { return bool(part.getScale()); }
   /// Pieces of 128 columns that are widened.
@@ -74,7 +74,7 @@ struct PackedFill {
 };
 } // namespace
 
-PackedFill::PackedFill(LaneLowering &lower, const TileValues &tile,
+PackedFill::PackedFill(LaneLowering &lower, const TileView &tile,
                        KVBufferAttr params, RowAttr row, Value slot,
                        Value ldsAddress)
     : lower(lower), b(lower.b), tile(tile), params(params), row(row),
@@ -237,10 +237,9 @@ scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
 }
 
 void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
-                                const TileValues &tile, Value slot, Value full,
+                                const TileView &tile, Value slot, Value full,
                                 Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
-  TileType type = op.getTile().getType();
   KVBufferAttr params = op.getRing().getType().getParams();
   PackedFill fill(lower, tile, params, packedRowOf(op.getTile()), slot,
                   ldsAddress);
@@ -251,16 +250,7 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
     int64_t count = 2 + (fill.isWidened() ? fill.chunks() : 0);
     known.push_back(ifAnyRow(lower, tile, count, [&]() -> Values {
       Value row = nearestRow(lower, tile, fill.rowOf(batch, fill.place));
-      Value line;
-      if (tile.isPaged())
-        line = emitLineInPage(lower, type, tile, row,
-                              emitPageLookup(lower, type, tile, row));
-      else
-        line = arith::AddIOp::create(
-            b, tile.base,
-            arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride)
-                .getResult());
-      return fill.known(line);
+      return fill.known(tile.lineOf(lower, row));
     }));
   }
   emitBarrierWait(lower, empty, emptyParity);

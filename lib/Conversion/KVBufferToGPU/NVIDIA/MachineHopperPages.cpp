@@ -35,14 +35,14 @@ static constexpr int64_t kBoxAlignment = 128;
 /// Rows in a page are less.
 static constexpr int64_t kPacked = 64;
 
-Value hopper::nearestRow(Lanes &lower, const TileValues &tile, Value row) {
+Value hopper::nearestRow(Lanes &lower, const TileView &tile, Value row) {
   ImplicitLocOpBuilder &b = lower.b;
   Value last = arith::SubIOp::create(b, tile.hi, lower.i32(1));
   return arith::MaxSIOp::create(b, arith::MinSIOp::create(b, row, last),
                                 tile.lo);
 }
 
-Values hopper::ifAnyRow(Lanes &lower, const TileValues &tile, int64_t count,
+Values hopper::ifAnyRow(Lanes &lower, const TileView &tile, int64_t count,
                         function_ref<Values()> emit) {
   ImplicitLocOpBuilder &b = lower.b;
   SmallVector<Type> types(count, b.getI32Type());
@@ -242,11 +242,10 @@ std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
 }
 
 void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
-                               const PageBoxes &boxes, const TileValues &tile,
-                               const TileCoordinates &at, Value slot,
-                               Value full, Value empty, Value emptyParity) {
+                               const PageBoxes &boxes, const TileView &tile,
+                               Value slot, Value full, Value empty,
+                               Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
-  TileType type = op.getTile().getType();
   KVBufferAttr params = op.getRing().getType().getParams();
   auto plus = [&](Value x, Value y) -> Value {
     return arith::AddIOp::create(b, x, y);
@@ -304,7 +303,7 @@ void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
     row = plus(row, firstRow);
   }
   // Look-ups are on their way while the warp waits for the slot.
-  Value blocks = emitPageLookup(lower, type, tile, row);
+  Value blocks = tile.lookUpPage(lower, row);
   emitBarrierWait(lower, empty, emptyParity);
 
   // A shuffle takes the whole warp, boxes one lane of it.
@@ -324,7 +323,7 @@ void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
   // A box of each block of columns; the blocks of a cluster ask for some each,
   // for all of them.
   int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
-  Value firstColumn = at.column, mask;
+  Value firstColumn = tile.box.column, mask;
   if (isShared(op)) {
     Value part =
         arith::RemUIOp::create(b, lower.rings.rank, lower.i32(parts.columns));
@@ -340,14 +339,14 @@ void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
     if (there && !mask)
       lower.enter(there);
     Value map = lower.signature.tensorMap(
-        {at.tensor, at.rowDimension, rows, params.getBK(),
+        {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
          params.getHeadDimOffset(), params.getDepth()});
     for (int64_t column = 0; column < columns; ++column) {
       Value first = lower.i32(column * params.getBK());
       if (firstColumn)
         first = plus(firstColumn, first);
       Values position{first};
-      llvm::append_range(position, at.position);
+      llvm::append_range(position, tile.box.position);
       position[1] = inPage;
       position.back() = block;
       Value place = plus(to, lower.i32(byte + column * blockBytes(params)));
@@ -381,9 +380,8 @@ void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
 }
 
 void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
-                                const TileValues &tile,
-                                const TileCoordinates &at, Value slot,
-                                Value full, Value empty, Value emptyParity) {
+                                const TileView &tile, Value slot, Value full,
+                                Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   KVBufferAttr params = op.getRing().getType().getParams();
@@ -436,11 +434,9 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
       bool apart = copies.lanes % page == 0;
       if (first && !apart)
         row = arith::AddIOp::create(b, row, lower.i32(first));
-      Value block =
-          emitPageLookup(lower, type, tile, row, apart ? first / page : 0);
-      Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
-      Value inPage = arith::IndexCastUIOp::create(
-          b, b.getIndexType(), arith::RemUIOp::create(b, key, lower.i32(page)));
+      Value block = tile.lookUpPage(lower, row, apart ? first / page : 0);
+      Value inPage = arith::IndexCastUIOp::create(b, b.getIndexType(),
+                                                  tile.rowInPage(lower, row));
       all.push_back({first, count,
                      arith::MulIOp::create(b, inPage, tile.rowStride), block});
     }
@@ -478,8 +474,7 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
       Value row = arith::AddIOp::create(b, copies.known(count), first);
       row = nearestRow(lower, tile, inTile(row));
       return copies.halves(
-          tile.data, emitLineInPage(lower, type, tile, row,
-                                    emitPageLookup(lower, type, tile, row)));
+          tile.data, tile.lineInPage(lower, row, tile.lookUpPage(lower, row)));
     });
     Value row = inTile(arith::AddIOp::create(b, first, copies.group));
     Value toEnd = arith::SubIOp::create(b, tile.hi, row), toBegin;
@@ -512,7 +507,7 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
   std::optional<PageBoxes> boxes = pageBoxes(lower, op);
   auto loadWhole = [&] {
     if (boxes)
-      emitPageBoxes(lower, op, *boxes, tile, at, wholeSlot, full, empty,
+      emitPageBoxes(lower, op, *boxes, tile, wholeSlot, full, empty,
                     emptyParity);
     else
       copyWhole();

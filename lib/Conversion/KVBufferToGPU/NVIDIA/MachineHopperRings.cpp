@@ -114,7 +114,7 @@ Movers BoxMachine::moversOf(Lanes &lower, RingLoadOp op) {
 }
 
 int64_t BoxMachine::cutRows(Lanes &lower, RingLoadOp op) {
-  TileCoordinates edges = tileEdges(op.getTile());
+  TileEdges edges = TileView::edgesOf(op.getTile());
   TileType type = op.getTile().getType();
   // Where the first rows may be missing, too, what that takes would leave the
   // producers without registers.
@@ -142,7 +142,7 @@ SmallVector<TensorMapRequest> BoxMachine::tensorMapsFor(Lanes &lower,
       return {};
     KVBufferAttr params = load.getRing().getType().getParams();
     TensorMapRequest whole{tensor,
-                           tileEdges(load.getTile()).rowDimension,
+                           TileView::edgesOf(load.getTile()).rowDimension,
                            boxed,
                            params.getBK(),
                            params.getHeadDimOffset(),
@@ -266,27 +266,19 @@ void hopper::fenceWrites(Lanes &lower) {
       NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
 }
 
-/// The row in its page of row `row` (i32) of a tile. Keys fit 32 bits.
-static Value rowInPage(Lanes &lower, TileType type, const TileValues &tile,
-                       Value row) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
-  return arith::RemUIOp::create(b, key, lower.i32(type.getPageSize()));
-}
-
 Value BoxMachine::emitBlocksOfBoxes(Lanes &lower, RingLoadOp op,
-                                    const TileValues &tile) {
+                                    const TileView &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   int64_t rows = boxRows(lower, op), boxes = type.getRows() / rows;
   Value box = arith::MinUIOp::create(b, lower.lane, lower.i32(boxes - 1));
   Value row = arith::MulIOp::create(b, box, lower.i32(rows));
   if (op.getWhole())
-    return emitPageLookup(lower, type, tile, row);
+    return tile.lookUpPage(lower, row);
   return ifAnyRow(lower, tile, 1,
                   [&]() -> Values {
-                    return {emitPageLookup(lower, type, tile,
-                                           nearestRow(lower, tile, row))};
+                    return {
+                        tile.lookUpPage(lower, nearestRow(lower, tile, row))};
                   })
       .front();
 }
@@ -309,8 +301,8 @@ void BoxMachine::emitBox(Lanes &lower, Value map, ValueRange position, Value to,
 }
 
 void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
-                           const TileValues &tile, const TileCoordinates &at,
-                           Value slot, Value full, Value blocks) {
+                           const TileView &tile, Value slot, Value full,
+                           Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   TileType type = op.getTile().getType();
@@ -338,11 +330,11 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
   Value map = lower.signature.tensorMap(
-      {at.tensor, at.rowDimension, rows, params.getBK(),
+      {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
        params.getHeadDimOffset(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
-  Values rest = at.position;
-  Value firstColumn = at.column;
+  Values rest = tile.box.position;
+  Value firstColumn = tile.box.column;
   int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
   if (isShared(op)) {
     // This block's part, to the same place in every block.
@@ -355,8 +347,8 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       Value ofColumns =
           arith::RemUIOp::create(b, part, lower.i32(parts.columns));
       part = arith::DivUIOp::create(b, part, lower.i32(parts.columns));
-      firstColumn = move(at.column ? at.column : lower.i32(0), ofColumns,
-                         columns * params.getBK());
+      firstColumn = move(tile.box.column ? tile.box.column : lower.i32(0),
+                         ofColumns, columns * params.getBK());
       slot = move(slot, ofColumns, columns * blockBytes(params));
     }
     if (parts.rows > 1) {
@@ -371,8 +363,8 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       rest.back() = blockOf[box];
       // Tiles begin at multiples of their rows.
       if (rows < type.getPageSize())
-        rest.front() = rowInPage(
-            lower, type, tile,
+        rest.front() = tile.rowInPage(
+            lower,
             arith::MulIOp::create(b, ofPart(box), lower.i32(rows)).getResult());
     }
     for (int64_t column = 0; column < columns; ++column) {
@@ -390,13 +382,13 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
 }
 
 void BoxMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
-                                const TileValues &tile, Value slot, Value full,
+                                const TileView &tile, Value slot, Value full,
                                 Value blocks) {
   ImplicitLocOpBuilder &b = lower.b;
   TileType type = op.getTile().getType();
   auto lineOf = [&](Value row) {
     Value box = arith::DivUIOp::create(b, row, lower.i32(boxRows(lower, op)));
-    return emitLineInPage(lower, type, tile, row, ofLane(lower, blocks, box));
+    return tile.lineInPage(lower, row, ofLane(lower, blocks, box));
   };
   Copy copy{type, op.getRing().getType().getParams(), lower.target.waveSize};
   // Tiles that are cut are few: a loop of little code.
@@ -421,8 +413,7 @@ void BoxMachine::emitWarpCopies(Lanes &lower, RingLoadOp op,
 }
 
 void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
-                             const TileValues &tile, const TileCoordinates &at,
-                             Value slot, Value full) {
+                             const TileView &tile, Value slot, Value full) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   int64_t rows = cutRows(lower, op), groups = params.getBN() / rows;
@@ -446,7 +437,7 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
     OpBuilder::InsertionGuard guard(b);
     auto ifCut = scf::IfOp::create(b, isCut, /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifCut.thenBlock());
-    TileValues valid = tile;
+    TileView valid = tile;
     valid.lo = zero;
     Copy copy{op.getTile().getType(), params, lower.target.waveSize};
     copy.group = cut;
@@ -467,7 +458,7 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
     NVVM::MBarrierExpectTxOp::create(b, barrier, bytes,
                                      NVVM::MemScopeKind::CTA);
     Value map = lower.signature.tensorMap(
-        {at.tensor, at.rowDimension, rows, params.getBK(),
+        {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
          params.getHeadDimOffset(), params.getDepth()});
     auto loop = scf::ForOp::create(b, zero, lower.i32(groups), lower.i32(1));
     keepLoop(loop);
@@ -480,7 +471,7 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
     Value none =
         arith::CmpIOp::create(b, arith::CmpIPredicate::sle, left, zero);
     lower.enter(arith::OrIOp::create(b, whole, none));
-    Values rest = at.position;
+    Values rest = tile.box.position;
     // Before the tensor lie zeros.
     rest.front() = arith::SelectOp::create(
         b, whole, arith::AddIOp::create(b, rest.front(), from).getResult(),
@@ -504,8 +495,7 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
 }
 
 LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
-                                       const TileValues &tile,
-                                       const TileCoordinates &at, Value slot,
+                                       const TileView &tile, Value slot,
                                        Value full, Value empty,
                                        Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -518,7 +508,7 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError()
            << "cannot divide " << params.getBN() << " rows among " << parts
            << " blocks; expected a multiple of " << kSwizzleRows * parts;
-  if (at.column && params.getSmemCols() != params.getDepth())
+  if (tile.box.column && params.getSmemCols() != params.getDepth())
     return op.emitOpError() << "loads a window of " << params.getDepth()
                             << " columns into blocks of " << params.getBK()
                             << ", whose rest a box would fill with what lies "
@@ -528,35 +518,34 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     return op.emitOpError() << "loads " << params.getBN()
                             << " rows, the copy engine at most 256";
 
-  if (tile.places && isShared(op))
+  if (tile.map == RowMap::Places && isShared(op))
     return op.emitOpError()
            << "shares rows, each of which the type of their cache finds, among "
               "the blocks of a cluster; expected a ring without shared";
-  bool inGroups = tile.isPaged() && !tile.table && !tile.places;
-  if (inGroups && isShared(op))
+  if (tile.map == RowMap::Groups && isShared(op))
     return op.emitOpError() << "shares rows in groups of " << type.getPageSize()
                             << " among the blocks of a cluster; expected a "
                                "ring without shared";
-  if (tile.isPaged() && !inGroups && at.colsBehind)
+  if (tile.isPaged() && tile.map != RowMap::Groups && tile.edges.colsBehind)
     return op.emitOpError() << "loads rows that are looked up one by one, of a "
                                "window whose columns may be cut; expected "
                             << type.getCols() << " valid columns, a constant";
 
   OpBuilder::InsertionGuard guard(b);
-  if (tile.places || inGroups) {
+  if (tile.map == RowMap::Places || tile.map == RowMap::Groups) {
     emitBarrierWait(lower, empty, emptyParity);
     emitWarpCopies(lower, op, tile, slot, full, /*blocks=*/Value());
     return success();
   }
   if (!boxRows(lower, op)) {
-    TileValues rows = tile;
-    if (!at.rowsBefore)
+    TileView rows = tile;
+    if (!tile.edges.rowsBefore)
       rows.lo = lower.i32(0);
     if (packedRowOf(op.getTile())) {
       emitPackedRows(lower, op, rows, slot, full, empty, emptyParity);
       return success();
     }
-    emitSmallPages(lower, op, rows, at, slot, full, empty, emptyParity);
+    emitSmallPages(lower, op, rows, slot, full, empty, emptyParity);
     return success();
   }
   // Look-ups are on their way while the warp waits for the slot.
@@ -565,28 +554,28 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     blocks = emitBlocksOfBoxes(lower, op, tile);
   emitBarrierWait(lower, empty, emptyParity);
   if (!needsCopies(op)) {
-    emitBoxes(lower, op, tile, at, slot, full, blocks);
+    emitBoxes(lower, op, tile, slot, full, blocks);
     return success();
   }
   Value whole;
   auto require = [&](Value condition) {
     whole = whole ? arith::AndIOp::create(b, whole, condition) : condition;
   };
-  if (at.rowsBefore)
+  if (tile.edges.rowsBefore)
     require(arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
                                   lower.i32(0)));
-  if (at.rowsBehind)
+  if (tile.edges.rowsBehind)
     require(arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
                                   lower.i32(type.getRows())));
-  if (at.colsBehind)
+  if (tile.edges.colsBehind)
     require(arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.cols,
                                   lower.i32(type.getCols())));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  emitBoxes(lower, op, tile, at, slot, full, blocks);
+  emitBoxes(lower, op, tile, slot, full, blocks);
   b.setInsertionPointToStart(ifWhole.elseBlock());
   if (cutRows(lower, op))
-    emitCutTile(lower, op, tile, at, slot, full);
+    emitCutTile(lower, op, tile, slot, full);
   else
     emitWarpCopies(lower, op, tile, slot, full, blocks);
   return success();

@@ -66,77 +66,8 @@ Value NVIDIAMachine::emitAddress(Lanes &lower, const LinearAddress &address,
   return arith::AddIOp::create(lower.b, inBlock, lower.index(block));
 }
 
-Value NVIDIAMachine::emitPageLookup(Lanes &lower, TileType type,
-                                    const TileValues &tile, Value row,
-                                    int64_t ahead) {
-  ImplicitLocOpBuilder &b = lower.b;
-  // Keys fit 32 bits.
-  Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
-  Value number = arith::DivUIOp::create(b, key, lower.i32(type.getPageSize()));
-  Value entry = arith::AddIOp::create(
-      b, tile.tableBase,
-      arith::IndexCastUIOp::create(b, b.getIndexType(), number));
-  if (ahead)
-    entry = arith::AddIOp::create(b, entry, lower.index(ahead));
-  Value block =
-      memref::LoadOp::create(b, lower.flat(tile.table), ValueRange{entry});
-  // Tables may be of 64-bit integers; block numbers fit 32 bits.
-  if (!block.getType().isInteger(32))
-    block = arith::TruncIOp::create(b, b.getI32Type(), block);
-  return block;
-}
-
-Value NVIDIAMachine::emitLineInPage(Lanes &lower, TileType type,
-                                    const TileValues &tile, Value row,
-                                    Value block) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value key = arith::AddIOp::create(b, lower.toI32(tile.firstKey), row);
-  Value inPage = arith::IndexCastUIOp::create(
-      b, b.getIndexType(),
-      arith::RemUIOp::create(b, key, lower.i32(type.getPageSize())));
-  Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), block);
-  Value line = arith::AddIOp::create(
-      b, arith::MulIOp::create(b, number, tile.pageStride),
-      arith::MulIOp::create(b, inPage, tile.rowStride));
-  return arith::AddIOp::create(b, line, tile.base);
-}
-
-Value NVIDIAMachine::emitPagedRow(Lanes &lower, TileType type,
-                                  const TileValues &tile, Value row,
-                                  Value rowOk) {
-  ImplicitLocOpBuilder &b = lower.b;
-  if (tile.pages)
-    return emitLineInPage(lower, type, tile, row,
-                          pageFromLane(lower, tile, row));
-  // Groups of rows follow each other.
-  if (!tile.table)
-    return rowLine(lower, type, tile, row);
-  if (!rowOk)
-    return emitLineInPage(lower, type, tile, row,
-                          emitPageLookup(lower, type, tile, row));
-  // No look-up for a row that is not there.
-  auto guarded =
-      scf::IfOp::create(b, TypeRange{b.getI32Type()}, rowOk, true, true);
-  {
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(guarded.thenBlock());
-    scf::YieldOp::create(b, emitPageLookup(lower, type, tile, row));
-    b.setInsertionPointToStart(guarded.elseBlock());
-    scf::YieldOp::create(b, lower.i32(0));
-  }
-  return emitLineInPage(lower, type, tile, row, guarded.getResult(0));
-}
-
-Value NVIDIAMachine::pageFromLane(Lanes &lower, const TileValues &tile,
-                                  Value row) {
-  return gpu::ShuffleOp::create(lower.b, tile.pages, row,
-                                lower.i32(lower.target.waveSize),
-                                gpu::ShuffleMode::IDX)
-      .getShuffleResult();
-}
-
 Values NVIDIAMachine::pagesOfSteps(Lanes &lower, Copy &copy,
-                                   const TileValues &tile, bool aligned) {
+                                   const TileView &tile, bool aligned) {
   ImplicitLocOpBuilder &b = lower.b;
   SharedTile layout = sharedTile(copy.params);
   int64_t page = copy.type.getPageSize(), perStep = copy.rowsPerStep(layout);
@@ -146,10 +77,10 @@ Values NVIDIAMachine::pagesOfSteps(Lanes &lower, Copy &copy,
   Values pages;
   for (int64_t step = 0; step < layout.rows; step += perStep) {
     if (!copy.alignedPages)
-      pages.push_back(pageFromLane(
-          lower, tile, arith::AddIOp::create(b, row, lower.i32(step))));
+      pages.push_back(tile.pageOfLane(
+          lower, arith::AddIOp::create(b, row, lower.i32(step))));
     else if (step % page == 0)
-      pages.push_back(pageFromLane(lower, tile, lower.i32(step)));
+      pages.push_back(tile.pageOfLane(lower, lower.i32(step)));
     else
       pages.push_back(pages.back());
   }
@@ -194,11 +125,10 @@ void NVIDIAMachine::keepLoop(scf::ForOp loop) {
 }
 
 void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
-                               const TileValues &tile, Value slot,
+                               const TileView &tile, Value slot,
                                bool checkRows) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = copy.params;
-  TileType tileType = copy.type;
   Type element = params.getElementType();
   SharedTile layout = sharedTile(params);
   int64_t width = copy.bytes / layout.elementBytes;
@@ -298,9 +228,8 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
   for (auto [i, page] : llvm::enumerate(copy.pages)) {
     int64_t step = i * rowsPerStep;
     if (!copy.alignedPages)
-      line =
-          emitLineInPage(lower, tileType, tile,
-                         arith::AddIOp::create(b, row, lower.i32(step)), page);
+      line = tile.lineInPage(
+          lower, arith::AddIOp::create(b, row, lower.i32(step)), page);
     else if (i && page == copy.pages[i - 1])
       line = arith::AddIOp::create(
           b, line,
@@ -312,9 +241,8 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
   if (tile.isPaged() && copy.pages.empty())
     for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
       Value r = arith::AddIOp::create(b, row, lower.i32(step));
-      Value line = copy.lineOf
-                       ? copy.lineOf(r)
-                       : emitPagedRow(lower, tileType, tile, r, isRowOk(step));
+      Value line =
+          copy.lineOf ? copy.lineOf(r) : tile.lineOf(lower, r, isRowOk(step));
       paged.push_back(arith::AddIOp::create(b, line, laneCols));
     }
   for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
@@ -363,7 +291,7 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
 }
 
 void NVIDIAMachine::emitWordCopies(Lanes &lower, const Copy &copy,
-                                   const TileValues &tile, Value slot,
+                                   const TileView &tile, Value slot,
                                    bool async) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = copy.params;
@@ -424,7 +352,7 @@ void NVIDIAMachine::emitWordCopies(Lanes &lower, const Copy &copy,
         arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
     Value line =
         tile.isPaged()
-            ? emitPagedRow(lower, copy.type, tile, r, rowOk)
+            ? tile.lineOf(lower, r, rowOk)
             : Value(arith::AddIOp::create(
                   b, arith::MulIOp::create(b, lower.toIndex(r), tile.rowStride),
                   tile.base));
@@ -507,7 +435,7 @@ void NVIDIAMachine::emitWordCopies(Lanes &lower, const Copy &copy,
 }
 
 void NVIDIAMachine::emitTileCopies(Lanes &lower, DramLoadOp op,
-                                   const Copy &whole, const TileValues &tile,
+                                   const Copy &whole, const TileView &tile,
                                    Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
@@ -583,7 +511,7 @@ void NVIDIAMachine::emitTileCopies(Lanes &lower, DramLoadOp op,
 }
 
 Values NVIDIAMachine::emitLoad(Lanes &lower, DramLoadOp op,
-                               const TileValues &tile, Value slot) {
+                               const TileView &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
   Values values;
   if (packedRowOf(op.getTile())) {
@@ -603,7 +531,7 @@ Values NVIDIAMachine::emitLoad(Lanes &lower, DramLoadOp op,
     // Ahead of all branches, where the lanes of a warp are known to be
     // together.
     Values pages;
-    if (tile.pages)
+    if (tile.map == RowMap::Lanes)
       pages =
           pagesOfSteps(lower, copy, tile,
                        startsAtMultiple(op.getTile(), copy.type.getPageSize()));

@@ -28,7 +28,7 @@ public:
                               mlir::gpu::GPUFuncOp kernel) override;
   void tokenTypes(Lanes &lower, KVBufferAttr params,
                   llvm::SmallVectorImpl<mlir::Type> &types) override;
-  Values emitLoad(Lanes &lower, DramLoadOp op, const TileValues &tile,
+  Values emitLoad(Lanes &lower, DramLoadOp op, const TileView &tile,
                   mlir::Value slot) override;
   void emitStage(Lanes &lower, LdsStageOp op,
                  llvm::ArrayRef<Values> tokens) override;
@@ -40,7 +40,7 @@ public:
                                        mlir::Value slot,
                                        Values &words) override;
   mlir::LogicalResult emitTileFragment(Lanes &lower, TileFragmentOp op,
-                                       const TileValues &tile,
+                                       const TileView &tile,
                                        Values &words) override;
 
 protected:
@@ -60,7 +60,7 @@ protected:
     /// Not null: only rows `group` (i32) * `groupRows` to the next multiple.
     mlir::Value group = nullptr;
     int64_t groupRows = 0;
-    /// Whether not every column is valid (`TileValues::cols`).
+    /// Whether not every column is valid (`TileView::cols`).
     bool checkCols = false;
     /// The element that row `row` (i32) of a tile over small pages begins with;
     /// null: each row is looked up.
@@ -77,13 +77,13 @@ protected:
   /// Asks LLVM not to unroll a loop.
   static void keepLoop(mlir::scf::ForOp loop);
   /// Starts a tile's copies. `checkRows`: not every row is valid.
-  void emitCopies(Lanes &lower, const Copy &copy, const TileValues &tile,
+  void emitCopies(Lanes &lower, const Copy &copy, const TileView &tile,
                   mlir::Value slot, bool checkRows);
   /// The same, `copy.bytes` (8 or 4) at a time and in a loop of little code,
   /// for tiles whose rows do not begin at multiples of 16 bytes: `async` copies
   /// where they begin at multiples of these, else by loads of elements, which
   /// the threads wait for, and stores.
-  void emitWordCopies(Lanes &lower, const Copy &copy, const TileValues &tile,
+  void emitWordCopies(Lanes &lower, const Copy &copy, const TileView &tile,
                       mlir::Value slot, bool async);
   /// A matrix of 8 rows that ldmatrix reads: its first row and column in the
   /// slot.
@@ -104,7 +104,7 @@ protected:
                                            mlir::Value slot, Values &words);
   /// A load's copies, of the kind that the tile's rows allow.
   void emitTileCopies(Lanes &lower, DramLoadOp op, const Copy &whole,
-                      const TileValues &tile, mlir::Value slot);
+                      const TileView &tile, mlir::Value slot);
 
   // Through registers (MachineNVIDIAStaging.cpp).
 
@@ -115,7 +115,7 @@ protected:
                           llvm::SmallVectorImpl<mlir::Type> &types);
   /// Loads them; what is not valid is zero.
   static Values emitStagedLoads(Lanes &lower, DramLoadOp op,
-                                const TileValues &tile);
+                                const TileView &tile);
   /// Stores them in the slot at byte `slot`.
   static void emitStagedStores(Lanes &lower, KVBufferAttr params,
                                mlir::Value slot,
@@ -125,27 +125,10 @@ protected:
   /// counts all loads.
   bool hasAsyncCopies = true;
 
-  /// The entry (i32) of the page that row `row` (i32) of a tile over small
-  /// pages lies in, or of the one `ahead` pages later. The row is there.
-  static mlir::Value emitPageLookup(Lanes &lower, TileType type,
-                                    const TileValues &tile, mlir::Value row,
-                                    int64_t ahead = 0);
-  /// The element that row `row` (i32) begins with, in the page `block` (i32).
-  static mlir::Value emitLineInPage(Lanes &lower, TileType type,
-                                    const TileValues &tile, mlir::Value row,
-                                    mlir::Value block);
-  /// The page (i32) of row `row` (i32), from the lane that has it.
-  static mlir::Value pageFromLane(Lanes &lower, const TileValues &tile,
-                                  mlir::Value row);
   /// Gets the pages of each step of a copy from the lanes that have them.
   /// `aligned`: the tile starts where a page does.
-  static Values pagesOfSteps(Lanes &lower, Copy &copy, const TileValues &tile,
+  static Values pagesOfSteps(Lanes &lower, Copy &copy, const TileView &tile,
                              bool aligned);
-  /// The element of a tile over small pages that row `row` (i32) begins with;
-  /// looked up where `rowOk`, or always if that is null.
-  static mlir::Value emitPagedRow(Lanes &lower, TileType type,
-                                  const TileValues &tile, mlir::Value row,
-                                  mlir::Value rowOk);
   /// The index, in elements, of (row, col) of a tile in LDS whose slot starts
   /// at element `first`, moved by the terms of `address`.
   static mlir::Value emitAddress(Lanes &lower, const LinearAddress &address,

@@ -22,7 +22,7 @@ using namespace mlir;
 using namespace kvbuf;
 
 LogicalResult NVIDIAMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
-                                              const TileValues &tile,
+                                              const TileView &tile,
                                               Values &words) {
   // Groups of warps that multiply together read the second operand from LDS;
   // the lanes of each hold the first one's as those of a single warp do.
@@ -88,8 +88,8 @@ LogicalResult NVIDIAMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                                     /*addElseBlock=*/true);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(load.thenBlock());
-      Value line = arith::AddIOp::create(b, rowLine(lower, tileType, tile, at),
-                                         lower.toIndex(col));
+      Value line =
+          arith::AddIOp::create(b, tile.lineOf(lower, at), lower.toIndex(col));
       Values loaded;
       for (const Place &place : places) {
         if (place.col / 8 * 8 >= columns) {

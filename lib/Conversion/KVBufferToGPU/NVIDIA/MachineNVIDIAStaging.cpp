@@ -68,10 +68,9 @@ static Value isBusy(Lanes &lower, int64_t busy, int64_t threads) {
 }
 
 Values NVIDIAMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
-                                      const TileValues &tile) {
+                                      const TileView &tile) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  TileType tileType = op.getTile().getType();
   SharedTile layout = sharedTile(params);
   Copy copy = stagedCopy(lower, params);
   int64_t perRow = copy.perRow(layout), perStep = copy.rowsPerStep(layout);
@@ -105,7 +104,7 @@ Values NVIDIAMachine::emitStagedLoads(Lanes &lower, DramLoadOp op,
     }
     Value line =
         tile.isPaged()
-            ? emitPagedRow(lower, tileType, tile, r, rowOk)
+            ? tile.lineOf(lower, r, rowOk)
             : Value(arith::AddIOp::create(
                   b, arith::MulIOp::create(b, lower.toIndex(r), tile.rowStride),
                   tile.base));
