@@ -208,7 +208,60 @@ private:
   KeyTiles tilesOfRange();
   /// Those of the blocks that the problem's lists name.
   KeyTiles tilesOfLists();
+  /// What a tile of queries is computed with, once it is begun.
+  struct QueryTile {
+    explicit QueryTile(KeyTiles tiles) : tiles(std::move(tiles)) {}
+
+    KeyTiles tiles;
+    /// Where its rows are in Q and O, and how many are left there.
+    SmallVector<Value> at;
+    Value left;
+    /// Q in registers, or else in its slot.
+    Value qf, qs;
+    TypedValue<BufferType> kbuf, vbuf;
+    /// A tensor that scores read by tiles.
+    std::optional<TiledRead> read;
+    memref::LoadOp readBy;
+    FragmentType accType, scoreType, rowType, pType, sumType;
+    /// Columns of an accumulator, and how many there are.
+    int64_t accCols = 0, accParts = 1;
+    /// Whether a tile's product is added to the accumulator when it is done.
+    bool apart = false;
+    /// K's scales, and what is left of them beside those that Q has taken.
+    Value kScale, kFactor;
+    /// What weights are multiplied by before they are rounded, and whether an
+    /// op of its own does so.
+    float gain = 1;
+    bool scalesWeights = false;
+    /// Whether the matrix unit adds weights up: the ones that it multiplies by,
+    /// and the sum that the softmax begins with.
+    bool sumsByUnit = false;
+    Value ones, noSum;
+    /// The accumulator, the maxima and the sums of weights to begin with, and
+    /// the other accumulators.
+    SmallVector<Value> init;
+  };
   void computeTile();
+  /// Loads the tile's queries, allocates buffers, and makes what the loop over
+  /// keys begins with.
+  QueryTile beginTile(KeyTiles tiles);
+  void beginSums(QueryTile &tile);
+  /// The iterations from `first` to `last`, from a state on. `mayBeCut`: of
+  /// tiles that the end of the sequence may cut.
+  scf::ForOp sumTiles(const QueryTile &tile, Value first, Value last,
+                      ValueRange state, bool mayBeCut);
+  /// One of them, in `loop`.
+  void addTile(const QueryTile &tile, scf::ForOp loop, bool mayBeCut);
+  /// The scores of one.
+  Value scoresOf(const QueryTile &tile, scf::ForOp loop,
+                 const TileTokens &tokens, bool mayBeCut);
+  SmallVector<Value> sumAllTiles(const QueryTile &tile);
+  /// Divides and stores what has been summed up.
+  void finishTile(const QueryTile &tile, ArrayRef<Value> sums);
+  TileType tileType(int64_t cols, Type type) {
+    return TileType::get(b.getContext(), schedule.getBM(), cols, type,
+                         group > 1 ? group : 0);
+  }
   /// The sum of two accumulators.
   Value addUp(Value one, Value other);
   /// `count` tiles of keys in parts of the schedule's `sum_keys`, whose sums
@@ -242,6 +295,8 @@ private:
   Value batch, head, kvHead, row, clusterRow, queries, firstRow, keys, keyLo;
   Value query;
   int64_t group = 1;
+  /// Constants.
+  Value c0, c1;
 };
 
 } // namespace
@@ -613,254 +668,280 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
           /*wholeAfterFirst=*/false};
 }
 
-void TileProgram::computeTile() {
+TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  Value k = operand(op.getK()), v = operand(op.getV());
-  keys = CacheNumKeysOp::create(b, k, batch,
-                                lengthsCountNew(op) ? constant(0) : queries);
-  Value zero = constant(0), one = constant(1);
-  KeyTiles tiles = op.getBlockMaskAttr() ? tilesOfLists() : tilesOfRange();
-
+  QueryTile tile(std::move(tiles));
   Value all = queries;
   if (group > 1)
     all = arith::MulIOp::create(b, queries, constant(group));
-  Value left = arith::SubIOp::create(b, all, row);
-  SmallVector<Value> at{query, head};
+  tile.left = arith::SubIOp::create(b, all, row);
+  tile.at = {query, head};
   if (op.isRagged())
-    at[0] = arith::AddIOp::create(b, firstRow, row);
+    tile.at[0] = arith::AddIOp::create(b, firstRow, row);
   else
-    at.insert(at.begin(), batch);
-  auto tileType = [&](int64_t cols, Type type) {
-    return TileType::get(b.getContext(), BM, cols, type, group > 1 ? group : 0);
-  };
+    tile.at.insert(tile.at.begin(), batch);
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
   const SeveralTiles *several = schedule.getSeveralTiles();
   Value qbuf = qFromDram
                    ? Value()
                    : alloc(Operand::Q, BM, several ? several->qStages : 1);
-  TypedValue<BufferType> kbuf = alloc(Operand::K, BN, schedule.getStages());
+  tile.kbuf = alloc(Operand::K, BN, schedule.getStages());
   // A strip of V is BK keys.
-  TypedValue<BufferType> vbuf = alloc(
-      Operand::V,
-      std::holds_alternative<Strips>(schedule.getValues()) ? schedule.getBK()
-                                                           : BN,
-      schedule.getStages());
-  std::optional<TiledRead> read;
-  memref::LoadOp readBy = tiledReadOf(op);
-  if (readBy && limitsOf(op, schedule.getStructure(), target).stagesReads())
-    read.emplace(b, op, readBy, args,
-                 ScoreTile{batch, head, row, Value(), queries, keys}, BM, BN,
-                 target);
+  tile.vbuf = alloc(Operand::V,
+                    std::holds_alternative<Strips>(schedule.getValues())
+                        ? schedule.getBK()
+                        : BN,
+                    schedule.getStages());
+  tile.readBy = tiledReadOf(op);
+  if (tile.readBy &&
+      limitsOf(op, schedule.getStructure(), target).stagesReads())
+    tile.read.emplace(b, op, tile.readBy, args,
+                      ScoreTile{batch, head, row, Value(), queries, keys}, BM,
+                      BN, target);
   Value qtile = DramTileOp::create(b, tileType(op.getHeadSize(), element),
-                                   operand(op.getQ()), at, left,
+                                   operand(op.getQ()), tile.at, tile.left,
                                    /*validCols=*/Value(), IntegerAttr(), group);
-  Value qs;
   if (!qFromDram) {
     Value qtoken =
         DramLoadOp::create(b, qtile, qbuf, /*slot=*/Value(), /*pred=*/Value(),
                            /*whole=*/false);
-    qs =
+    tile.qs =
         LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
   }
+  FragmentType qType = fragment(BM, depth, element, Role::A);
+  if (qFromDram)
+    tile.qf = TileFragmentOp::create(b, qType, qtile);
+  else if (schedule.getQInRegs())
+    tile.qf = FragmentLoadOp::create(b, qType, tile.qs, 0, 0);
+  beginSums(tile);
+  return tile;
+}
 
+void TileProgram::beginSums(QueryTile &tile) {
+  int64_t BM = schedule.getBM(), BN = schedule.getBN();
   // Where registers have no room for the product of a tile beside all of the
   // accumulators, these are parts of a few columns each.
-  bool apart = addsTilesApart(op, target);
-  int64_t accCols = limitsOf(op, schedule.getStructure(), target)
-                        .columnsApart(operandsOf(op));
-  int64_t accParts = valueDepth / accCols;
-  FragmentType accType = fragment(BM, accCols, b.getF32Type(), Role::Acc);
-  FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
-  FragmentType rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
-  FragmentType pType = fragment(BM, BN, weights, Role::A);
-  FragmentType qType = fragment(BM, depth, element, Role::A);
-  Value qf;
-  if (qFromDram)
-    qf = TileFragmentOp::create(b, qType, qtile);
-  else if (schedule.getQInRegs())
-    qf = FragmentLoadOp::create(b, qType, qs, 0, 0);
-
-  SmallVector<Value> init{
-      fill(accType, 0.0f),
-      fill(rowType, -std::numeric_limits<float>::infinity()),
-      fill(rowType, 0.0f)};
-  init.append(accParts - 1, init.front());
+  tile.apart = addsTilesApart(op, target);
+  tile.accCols = limitsOf(op, schedule.getStructure(), target)
+                     .columnsApart(operandsOf(op));
+  tile.accParts = valueDepth / tile.accCols;
+  tile.accType = fragment(BM, tile.accCols, b.getF32Type(), Role::Acc);
+  tile.scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
+  tile.rowType = fragment(BM, 1, b.getF32Type(), Role::Row);
+  tile.pType = fragment(BM, BN, weights, Role::A);
+  // One after the other: which is made first is not the compiler's to choose.
+  tile.init = {fill(tile.accType, 0.0f)};
+  tile.init.push_back(
+      fill(tile.rowType, -std::numeric_limits<float>::infinity()));
+  tile.init.push_back(fill(tile.rowType, 0.0f));
+  tile.init.append(tile.accParts - 1, tile.init.front());
   CacheScales scales(b, batch, kvHead);
-  Value kScale = scales.ofHead(k);
-  Value kFactor = scales.fit(op, target, qf, rowType, kScale);
-  if (kFactor)
+  tile.kScale = scales.ofHead(operand(op.getK()));
+  tile.kFactor = scales.fit(op, target, tile.qf, tile.rowType, tile.kScale);
+  if (tile.kFactor)
     products = b.getF16Type();
   // Weights that are multiplied by something before they are rounded.
-  float gain = weightGain(weights);
-  bool scalesWeights = isScaledByToken(op.getV().getType()) ||
-                       (gain != 1 && !schedule.getMovingTeam());
+  tile.gain = weightGain(weights);
+  const MovingTeam *team = schedule.getMovingTeam();
+  tile.scalesWeights =
+      isScaledByToken(op.getV().getType()) || (tile.gain != 1 && !team);
   // Weights of bytes are added up as they were rounded, by the matrix unit,
   // where nothing but the output needs their sum: additions are an eighth of
   // what groups execute otherwise. Each of 8 columns of ones has an eighth.
-  const MovingTeam *team = schedule.getMovingTeam();
   constexpr int64_t sumCols = 8;
-  bool sumsByUnit = apart && accParts == 1 && team && team->widens.warps &&
-                    gain != 1 && !op.getLse() && !op.getSink() &&
-                    !schedule.getSumKeys();
-  FragmentType sumType = fragment(BM, sumCols, b.getF32Type(), Role::Acc);
-  Value ones, noSum = init[2];
-  if (sumsByUnit) {
-    ones = fill(fragment(sumCols, BN, weights, Role::B), 1.0f / sumCols);
-    init[2] = fill(sumType, 0.0f);
+  tile.sumsByUnit = tile.apart && tile.accParts == 1 && team &&
+                    team->widens.warps && tile.gain != 1 && !op.getLse() &&
+                    !op.getSink() && !schedule.getSumKeys();
+  tile.sumType = fragment(BM, sumCols, b.getF32Type(), Role::Acc);
+  tile.noSum = tile.init[2];
+  if (tile.sumsByUnit) {
+    tile.ones = fill(fragment(sumCols, BN, weights, Role::B), 1.0f / sumCols);
+    tile.init[2] = fill(tile.sumType, 0.0f);
   }
-  double softmaxScale = softmaxScaleOf(op);
+}
 
-  // The iterations from `first` to `last`, from a state on.
-  bool mayBeCut = true;
-  auto sumTiles = [&](Value first, Value last, ValueRange state) -> scf::ForOp {
-    auto loop = scf::ForOp::create(b, first, last, one, state);
-    if (tiles.wholeAfterFirst)
-      loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(loop.getBody());
-      Value i = loop.getInductionVar();
-      Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
-            l = loop.getRegionIterArg(2);
-      Value key = tiles.keyOf(i);
-
-      auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
-        FragmentType type = fragment(BM, cols, products, Role::A);
-        if (!qf)
-          return FragmentLoadOp::create(b, type, qs, 0, col);
-        return cols == depth ? qf
-                             : FragmentSliceOp::create(b, type, qf, 0, col);
-      };
-      TileTokens tokens{key, keyLo, keys};
-      Value s = multiplyKeys(queriesAt, k, kbuf, key,
-                             scales.groups(k, depth, scoreType, tokens));
-      if (kFactor)
-        s = RescaleOp::create(b, s, kFactor);
-      s = scales.multiplyByToken(scales.multiply(s, kScale),
-                                 scales.ofTokens(k, scoreType, tokens));
-      ScoreTile at{batch, head, query, key, queries, keys, group};
-      at.loop = loop;
-      at.bounded = boundsKeys(op, group);
-      at.mayBeCut = mayBeCut;
-      if (read) {
-        at.read = read->fragmentAt(b, key);
-        at.readBy = readBy;
-      }
-      if (tiles.isWhole && mayBeCut)
-        at.wholly = tiles.isWhole(i);
-      s = shapeScores(b, op, args, s, at,
-                      mayBeCut ? tiles.edges : EdgeTiles(tiles.partly), i);
-      auto softmax = OnlineSoftmaxOp::create(
-          b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s, m,
-          sumsByUnit ? noSum : l, b.getF32FloatAttr(softmaxScale),
-          /*masked=*/b.getUnitAttr(), unboundedScoresOf(op));
-      if (gain != 1 && !scalesWeights)
-        softmax.setGainAttr(b.getF32FloatAttr(gain));
-      Value scaled =
-          apart ? acc : RescaleOp::create(b, acc, softmax.getRescale());
-
-      SmallVector<Weighted> weighted;
-      Value vScales = scales.ofTokens(v, scoreType, tokens);
-      for (const ScaledColumns &part :
-           scales.groups(v, valueDepth, scoreType, tokens))
-        weighted.push_back(
-            {part, scales.weights(softmax.getP(),
-                                  vScales ? vScales : part.scales, pType, op)});
-      SmallVector<Value> accs{acc};
-      llvm::append_range(accs, loop.getRegionIterArgs().drop_front(3));
-      if (accParts > 1) {
-        accs = addValues(softmax, v, vbuf, key, accs);
-      } else {
-        accs[0] = multiplyValues(weighted, v, vbuf, key,
-                                 apart ? fill(accType, 0.0f) : scaled);
-        if (apart)
-          accs[0] = RescaleOp::create(b, accType, scaled, softmax.getRescale(),
-                                      accs[0]);
-      }
-      Value newSum = softmax.getNewSum();
-      if (sumsByUnit) {
-        Value sum = MmaOp::create(b, softmax.getP(), ones, fill(sumType, 0.0f),
-                                  /*transpose_b=*/true);
-        newSum = RescaleOp::create(b, sumType, l, softmax.getRescale(), sum);
-      }
-      SmallVector<Value> yielded{accs[0], softmax.getNewMax(), newSum};
-      llvm::append_range(yielded, ArrayRef(accs).drop_front());
-      scf::YieldOp::create(b, yielded);
-    }
-    return loop;
+Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
+                            const TileTokens &tokens, bool mayBeCut) {
+  Value k = operand(op.getK()), i = loop.getInductionVar();
+  CacheScales scales(b, batch, kvHead);
+  auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
+    FragmentType type = fragment(schedule.getBM(), cols, products, Role::A);
+    if (!tile.qf)
+      return FragmentLoadOp::create(b, type, tile.qs, 0, col);
+    return cols == depth ? tile.qf
+                         : FragmentSliceOp::create(b, type, tile.qf, 0, col);
   };
-  auto sumAll = [&] {
-    return schedule.getSumKeys() ? sumInParts(tiles.count, init, sumTiles)
-                                 : sumTiles(zero, tiles.count, init);
-  };
-  SmallVector<Value> sums;
-  if (tiles.isCut) {
-    // Few sequences have a block that is cut, and to look for it in each costs
-    // as much as a function of visibility.
-    auto branch = scf::IfOp::create(b, ValueRange(init).getTypes(), tiles.isCut,
-                                    /*addThenBlock=*/true,
-                                    /*addElseBlock=*/true);
-    for (Block *side : {branch.thenBlock(), branch.elseBlock()}) {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(side);
-      mayBeCut = side == branch.thenBlock();
-      scf::ForOp loop = sumAll();
-      scf::YieldOp::create(b, loop.getResults());
-    }
-    sums = branch.getResults();
+  Value s = multiplyKeys(queriesAt, k, tile.kbuf, tokens.first,
+                         scales.groups(k, depth, tile.scoreType, tokens));
+  if (tile.kFactor)
+    s = RescaleOp::create(b, s, tile.kFactor);
+  s = scales.multiplyByToken(scales.multiply(s, tile.kScale),
+                             scales.ofTokens(k, tile.scoreType, tokens));
+  ScoreTile at{batch, head, query, tokens.first, queries, keys, group};
+  at.loop = loop;
+  at.bounded = boundsKeys(op, group);
+  at.mayBeCut = mayBeCut;
+  if (tile.read) {
+    at.read = tile.read->fragmentAt(b, tokens.first);
+    at.readBy = tile.readBy;
+  }
+  if (tile.tiles.isWhole && mayBeCut)
+    at.wholly = tile.tiles.isWhole(i);
+  return shapeScores(b, op, args, s, at,
+                     mayBeCut ? tile.tiles.edges : EdgeTiles(tile.tiles.partly),
+                     i);
+}
+
+void TileProgram::addTile(const QueryTile &tile, scf::ForOp loop,
+                          bool mayBeCut) {
+  Value v = operand(op.getV());
+  Value acc = loop.getRegionIterArg(0), m = loop.getRegionIterArg(1),
+        l = loop.getRegionIterArg(2);
+  Value key = tile.tiles.keyOf(loop.getInductionVar());
+  TileTokens tokens{key, keyLo, keys};
+  Value s = scoresOf(tile, loop, tokens, mayBeCut);
+  auto softmax = OnlineSoftmaxOp::create(
+      b, tile.scalesWeights ? tile.scoreType : tile.pType, tile.rowType,
+      tile.rowType, tile.rowType, s, m, tile.sumsByUnit ? tile.noSum : l,
+      b.getF32FloatAttr(softmaxScaleOf(op)),
+      /*masked=*/b.getUnitAttr(), unboundedScoresOf(op));
+  if (tile.gain != 1 && !tile.scalesWeights)
+    softmax.setGainAttr(b.getF32FloatAttr(tile.gain));
+  Value scaled =
+      tile.apart ? acc : RescaleOp::create(b, acc, softmax.getRescale());
+
+  CacheScales scales(b, batch, kvHead);
+  SmallVector<Weighted> weighted;
+  Value vScales = scales.ofTokens(v, tile.scoreType, tokens);
+  for (const ScaledColumns &part :
+       scales.groups(v, valueDepth, tile.scoreType, tokens))
+    weighted.push_back(
+        {part, scales.weights(softmax.getP(), vScales ? vScales : part.scales,
+                              tile.pType, op)});
+  SmallVector<Value> accs{acc};
+  llvm::append_range(accs, loop.getRegionIterArgs().drop_front(3));
+  if (tile.accParts > 1) {
+    accs = addValues(softmax, v, tile.vbuf, key, accs);
   } else {
-    sums = sumAll().getResults();
+    accs[0] = multiplyValues(weighted, v, tile.vbuf, key,
+                             tile.apart ? fill(tile.accType, 0.0f) : scaled);
+    if (tile.apart)
+      accs[0] = RescaleOp::create(b, tile.accType, scaled, softmax.getRescale(),
+                                  accs[0]);
   }
+  Value newSum = softmax.getNewSum();
+  if (tile.sumsByUnit) {
+    Value sum =
+        MmaOp::create(b, softmax.getP(), tile.ones, fill(tile.sumType, 0.0f),
+                      /*transpose_b=*/true);
+    newSum = RescaleOp::create(b, tile.sumType, l, softmax.getRescale(), sum);
+  }
+  SmallVector<Value> yielded{accs[0], softmax.getNewMax(), newSum};
+  llvm::append_range(yielded, ArrayRef(accs).drop_front());
+  scf::YieldOp::create(b, yielded);
+}
 
+scf::ForOp TileProgram::sumTiles(const QueryTile &tile, Value first, Value last,
+                                 ValueRange state, bool mayBeCut) {
+  auto loop = scf::ForOp::create(b, first, last, c1, state);
+  if (tile.tiles.wholeAfterFirst)
+    loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  addTile(tile, loop, mayBeCut);
+  return loop;
+}
+
+SmallVector<Value> TileProgram::sumAllTiles(const QueryTile &tile) {
+  const KeyTiles &tiles = tile.tiles;
+  auto sumAll = [&](bool mayBeCut) {
+    auto sum = [&](Value first, Value last, ValueRange state) {
+      return sumTiles(tile, first, last, state, mayBeCut);
+    };
+    return schedule.getSumKeys() ? sumInParts(tiles.count, tile.init, sum)
+                                 : sum(c0, tiles.count, tile.init);
+  };
+  if (!tiles.isCut)
+    return sumAll(/*mayBeCut=*/true).getResults();
+  // Few sequences have a block that is cut, and to look for it in each costs as
+  // much as a function of visibility.
+  auto branch = scf::IfOp::create(b, ValueRange(tile.init).getTypes(),
+                                  tiles.isCut, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  for (Block *side : {branch.thenBlock(), branch.elseBlock()}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(side);
+    scf::ForOp loop = sumAll(/*mayBeCut=*/side == branch.thenBlock());
+    scf::YieldOp::create(b, loop.getResults());
+  }
+  return branch.getResults();
+}
+
+void TileProgram::finishTile(const QueryTile &tile, ArrayRef<Value> sums) {
   Value sink;
   if (op.getSink())
     sink = memref::LoadOp::create(b, operand(op.getSink()), ValueRange{head});
   Value sum = sums[2];
-  if (sumsByUnit)
-    sum = RowReduceOp::create(b, rowType, Reduction::Sum, sum);
+  if (tile.sumsByUnit)
+    sum = RowReduceOp::create(b, tile.rowType, Reduction::Sum, sum);
   Type outElement = op.getOutElementType();
+  CacheScales scales(b, batch, kvHead);
   Value lse;
   auto finish = [&](Value acc) -> Value {
     auto finished = SoftmaxFinishOp::create(
-        b, accType, rowType, acc, sums[1], sum,
-        /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScale),
+        b, tile.accType, tile.rowType, acc, sums[1], sum,
+        /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScaleOf(op)),
         unboundedScoresOf(op));
     lse = finished.getLse();
-    return roundOutput(
-        b, scales.finish(finished.getResult(), v, op, sumsByUnit), outElement);
+    return roundOutput(b,
+                       scales.finish(finished.getResult(), operand(op.getV()),
+                                     op, tile.sumsByUnit),
+                       outElement);
   };
   Value out = finish(sums[0]);
-  if (accParts > 1) {
+  SmallVector<Value> at = tile.at;
+  if (tile.accParts > 1) {
     // Columns from one on, of rows that lie along the dimension before heads.
     at.push_back(Value());
-    for (int64_t part = 0; part < accParts; ++part) {
-      at.back() = constant(part * accCols);
-      Value tile = DramTileOp::create(
-          b, tileType(accCols, outElement), operand(op.getOut()), at, left,
-          constant(accCols), b.getI64IntegerAttr(at.size() - 3));
-      FragmentStoreOp::create(b, part ? finish(sums[2 + part]) : out, tile,
+    for (int64_t part = 0; part < tile.accParts; ++part) {
+      at.back() = constant(part * tile.accCols);
+      Value columns = DramTileOp::create(b, tileType(tile.accCols, outElement),
+                                         operand(op.getOut()), at, tile.left,
+                                         constant(tile.accCols),
+                                         b.getI64IntegerAttr(at.size() - 3));
+      FragmentStoreOp::create(b, part ? finish(sums[2 + part]) : out, columns,
                               /*via=*/Value());
     }
     at.pop_back();
   } else {
     Value otile =
         DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
-                           operand(op.getOut()), at, left,
+                           operand(op.getOut()), at, tile.left,
                            /*validCols=*/Value(), IntegerAttr(), group);
     Value obuf;
     // Rows of several heads are no box of O.
     if (const MovingTeam *mover = schedule.getMovingTeam();
         mover && mover->stagesOutput && group == 1)
-      obuf = alloc(Operand::O, BM, 1);
+      obuf = alloc(Operand::O, schedule.getBM(), 1);
     FragmentStoreOp::create(b, out, otile, obuf);
   }
   if (op.getLse()) {
     SmallVector<Value> lseAt{head, at.end()[-2]};
     if (!op.isRagged())
       lseAt.insert(lseAt.begin(), batch);
-    RowStoreOp::create(b, lse, operand(op.getLse()), lseAt, left, group);
+    RowStoreOp::create(b, lse, operand(op.getLse()), lseAt, tile.left, group);
   }
+}
+
+void TileProgram::computeTile() {
+  keys = CacheNumKeysOp::create(b, operand(op.getK()), batch,
+                                lengthsCountNew(op) ? constant(0) : queries);
+  c0 = constant(0);
+  c1 = constant(1);
+  QueryTile tile =
+      beginTile(op.getBlockMaskAttr() ? tilesOfLists() : tilesOfRange());
+  finishTile(tile, sumAllTiles(tile));
 }
 
 void kvbuf::buildTiles(ImplicitLocOpBuilder &b, AttentionOp op,

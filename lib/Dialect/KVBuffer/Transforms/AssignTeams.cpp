@@ -153,8 +153,139 @@ static Value constantRing(ImplicitLocOpBuilder &b, FragmentFillOp fill,
   return RingOp::create(b, alloc.getBuffer(), from, to, /*shared=*/false);
 }
 
+/// The teams' names.
+constexpr StringLiteral kProducers = "producers", kConsumers = "consumers",
+                        kWideners = "wideners";
+
+ArrayAttr named(Builder &b, ArrayRef<StringRef> names) {
+  SmallVector<Attribute> symbols;
+  for (StringRef name : names)
+    symbols.push_back(FlatSymbolRefAttr::get(b.getContext(), name));
+  return b.getArrayAttr(symbols);
+}
+
+/// What teams hand to each other.
+struct Channels {
+  SmallVector<TeamChannel> channels;
+  SmallVector<TeamConstant> constants;
+};
+
+/// Makes the channels of a kernel at the beginning of its body: rings of the
+/// buffers that are loaded, and a mailbox for numbers of tiles. Buffers and
+/// channels live as long as the block.
+Channels makeChannels(ImplicitLocOpBuilder &b, gpu::GPUFuncOp kernel,
+                      ScheduleAttr schedule, const TargetInfo &target) {
+  Block &body = kernel.getBody().front();
+  SmallVector<AllocOp> buffers;
+  bool counts = false;
+  kernel.walk([&](Operation *op) {
+    if (auto buffer = dyn_cast<AllocOp>(op))
+      buffers.push_back(buffer);
+    counts |= isa<NextTileOp>(op);
+  });
+  const WideningTeam &widens = schedule.getMovingTeam()->widens;
+  ArrayAttr to = named(b, StringRef(kConsumers));
+  Channels made;
+  b.setInsertionPointToStart(&body);
+  for (AllocOp op : buffers) {
+    op->moveBefore(&body, b.getInsertionPoint());
+    b.setInsertionPointAfter(op);
+    if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
+      made.channels.push_back({op, Value(), Value()});
+  }
+  for (TeamChannel &channel : made.channels)
+    makeRings(b, channel, schedule, target, kProducers, kWideners, kConsumers);
+  b.setLoc(kernel.getLoc());
+  if (widens.warps && target.turnsBytesForGroups())
+    kernel.walk([&](FragmentFillOp fill) {
+      if (llvm::any_of(fill->getUsers(), [&](Operation *user) {
+            auto product = dyn_cast<MmaOp>(user);
+            return product && product.getB() == fill.getFragment();
+          }))
+        made.constants.push_back(
+            {fill, constantRing(b, fill, widens.warps, kWideners, to, target)});
+    });
+  // Two numbers in the box: the producers look one tile ahead.
+  if (counts)
+    made.channels.push_back(
+        {AllocOp(),
+         MailboxOp::create(b, MailboxType::get(b.getContext()), kProducers,
+                           widens.warps ? named(b, {kConsumers, kWideners})
+                                        : to,
+                           /*slots=*/2,
+                           /*shared=*/bool(kernel.getKnownClusterSize())),
+         Value()});
+  return made;
+}
+
+/// Moves what the block does together to where `b` inserts, with what it needs.
+void moveShared(ImplicitLocOpBuilder &b, Block &body) {
+  for (auto op : llvm::to_vector(body.getOps<NumberTilesOp>())) {
+    llvm::SetVector<Operation *> needed;
+    BackwardSliceOptions inBody;
+    inBody.filter = [&](Operation *inner) {
+      return inner->getBlock() == &body;
+    };
+    (void)getBackwardSlice(op.getOperation(), &needed, inBody);
+    needed.insert(op);
+    for (Operation *inner : needed) {
+      Operation *here = &*b.getInsertionPoint();
+      if (inner == here)
+        b.setInsertionPointAfter(inner);
+      else if (here->isBeforeInBlock(inner))
+        inner->moveBefore(here);
+    }
+  }
+}
+
 struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
   using Base::Base;
+
+  /// Writes each team's part of what stands after the channels, in place of it.
+  static LogicalResult writeTeams(ImplicitLocOpBuilder &b, Block &body,
+                                  Channels &made, ScheduleAttr schedule,
+                                  int64_t groups) {
+    Location loc = b.getLoc();
+    const MovingTeam *mover = schedule.getMovingTeam();
+    const WideningTeam &widens = mover->widens;
+    // Warps that multiply in groups begin with one.
+    auto teams = TeamsOp::create(b);
+    Block *members = b.createBlock(&teams.getBody());
+    struct Member {
+      TeamPart part;
+      StringRef name;
+      int64_t warps, registers;
+    };
+    for (const Member &member :
+         {Member{TeamPart::Multiplies, kConsumers, schedule.getWarps(),
+                 mover->otherRegisters},
+          Member{TeamPart::Widens, kWideners, widens.warps, widens.registers},
+          Member{TeamPart::Moves, kProducers, mover->warps,
+                 mover->registers}}) {
+      if (!member.warps)
+        continue;
+      b.setInsertionPointToEnd(members);
+      auto team = TeamOp::create(b, member.name, member.warps, /*copies=*/1,
+                                 /*BM=*/0, member.registers);
+      b.createBlock(&team.getBody());
+      TeamWriter writer(b, made.channels, made.constants, member.part, schedule,
+                        groups);
+      writer.putConstants();
+      // What stands before the teams, buffers and channels, stays.
+      for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
+           op != end; op = op->getNextNode())
+        if (failed(writer.writeOp(op)))
+          return failure();
+      if (member.part == TeamPart::Multiplies)
+        writer.release();
+      b.setLoc(loc);
+    }
+    while (teams->getNextNode() != body.getTerminator())
+      body.getTerminator()->getPrevNode()->erase();
+    IRRewriter rewriter(b.getContext());
+    (void)runRegionDCE(rewriter, teams->getRegions());
+    return success();
+  }
 
   void runOnOperation() override {
     gpu::GPUFuncOp kernel = getOperation();
@@ -178,108 +309,12 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     int64_t groups = target->warpsPerMatrixGroup()
                          ? schedule.getWarps() / target->warpsPerMatrixGroup()
                          : 1;
-
-    // Buffers and channels live as long as the block.
     Block &body = kernel.getBody().front();
     ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
-    SmallVector<TeamChannel> channels;
-    SmallVector<AllocOp> buffers;
-    bool counts = false;
-    kernel.walk([&](Operation *op) {
-      if (auto buffer = dyn_cast<AllocOp>(op))
-        buffers.push_back(buffer);
-      counts |= isa<NextTileOp>(op);
-    });
-    StringRef from = "producers", consumers = "consumers",
-              wideners = "wideners";
-    auto named = [&](ArrayRef<StringRef> names) {
-      SmallVector<Attribute> symbols;
-      for (StringRef name : names)
-        symbols.push_back(FlatSymbolRefAttr::get(b.getContext(), name));
-      return b.getArrayAttr(symbols);
-    };
-    const WideningTeam &widens = mover->widens;
-    ArrayAttr to = named(consumers);
-    b.setInsertionPointToStart(&body);
-    for (AllocOp op : buffers) {
-      op->moveBefore(&body, b.getInsertionPoint());
-      b.setInsertionPointAfter(op);
-      if (llvm::any_of(op->getUsers(), llvm::IsaPred<DramLoadOp>))
-        channels.push_back({op, Value(), Value()});
-    }
-    for (TeamChannel &channel : channels)
-      makeRings(b, channel, schedule, *target, from, wideners, consumers);
-    b.setLoc(kernel.getLoc());
-    SmallVector<TeamConstant> constants;
-    if (widens.warps && target->turnsBytesForGroups())
-      kernel.walk([&](FragmentFillOp fill) {
-        if (llvm::any_of(fill->getUsers(), [&](Operation *user) {
-              auto product = dyn_cast<MmaOp>(user);
-              return product && product.getB() == fill.getFragment();
-            }))
-          constants.push_back({fill, constantRing(b, fill, widens.warps,
-                                                  wideners, to, *target)});
-      });
-    // Two numbers in the box: the producers look one tile ahead.
-    if (counts)
-      channels.push_back(
-          {AllocOp(),
-           MailboxOp::create(b, MailboxType::get(b.getContext()), from,
-                             widens.warps ? named({consumers, wideners}) : to,
-                             /*slots=*/2,
-                             /*shared=*/bool(kernel.getKnownClusterSize())),
-           Value()});
-    // What the block does together comes before the teams, with what it needs.
-    for (auto op : llvm::to_vector(body.getOps<NumberTilesOp>())) {
-      llvm::SetVector<Operation *> needed;
-      BackwardSliceOptions inBody;
-      inBody.filter = [&](Operation *inner) {
-        return inner->getBlock() == &body;
-      };
-      (void)getBackwardSlice(op.getOperation(), &needed, inBody);
-      needed.insert(op);
-      for (Operation *inner : needed) {
-        Operation *here = &*b.getInsertionPoint();
-        if (inner == here)
-          b.setInsertionPointAfter(inner);
-        else if (here->isBeforeInBlock(inner))
-          inner->moveBefore(here);
-      }
-    }
-    // Warps that multiply in groups begin with one.
-    auto teams = TeamsOp::create(b);
-    Block *members = b.createBlock(&teams.getBody());
-    struct Member {
-      TeamPart part;
-      StringRef name;
-      int64_t warps, registers;
-    };
-    for (const Member &member :
-         {Member{TeamPart::Multiplies, consumers, schedule.getWarps(),
-                 mover->otherRegisters},
-          Member{TeamPart::Widens, wideners, widens.warps, widens.registers},
-          Member{TeamPart::Moves, from, mover->warps, mover->registers}}) {
-      if (!member.warps)
-        continue;
-      b.setInsertionPointToEnd(members);
-      auto team = TeamOp::create(b, member.name, member.warps, /*copies=*/1,
-                                 /*BM=*/0, member.registers);
-      b.createBlock(&team.getBody());
-      TeamWriter writer(b, channels, constants, member.part, schedule, groups);
-      writer.putConstants();
-      // What stands before the teams, buffers and channels, stays.
-      for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
-           op != end; op = op->getNextNode())
-        if (failed(writer.writeOp(op)))
-          return signalPassFailure();
-      if (member.part == TeamPart::Multiplies)
-        writer.release();
-      b.setLoc(kernel.getLoc());
-    }
-    while (teams->getNextNode() != body.getTerminator())
-      body.getTerminator()->getPrevNode()->erase();
-    IRRewriter rewriter(&getContext());
-    (void)runRegionDCE(rewriter, teams->getRegions());
+    Channels made = makeChannels(b, kernel, schedule, *target);
+    moveShared(b, body);
+    if (failed(writeTeams(b, body, made, schedule, groups)))
+      return signalPassFailure();
 
     SmallVector<int32_t> size{
         int32_t(schedule.getStructure().blockWarps() * target->waveSize), 1, 1};

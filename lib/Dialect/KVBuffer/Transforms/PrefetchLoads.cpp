@@ -259,57 +259,86 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     return merged;
   }
 
-  /// `asks`: whether a load of the loop's own has a buffer of several slots;
-  /// buffers of one slot ask for no prefetch.
-  LogicalResult pipeline(scf::ForOp loop, bool asks) {
-    Block *body = loop.getBody();
-    SmallVector<DramLoadOp> loads(body->getOps<DramLoadOp>());
-    SmallVector<LdsStageOp> stages(body->getOps<LdsStageOp>());
+  /// A loop whose loads are made to run ahead.
+  struct Loop {
+    scf::ForOp loop;
+    SmallVector<DramLoadOp> loads;
+    SmallVector<LdsStageOp> stages;
+    /// Slots of the buffer that has the fewest.
+    int64_t slots = 0;
+    /// What loads need, which runs ahead with them; and in their order.
+    OpSlice ahead;
+    SmallVector<Operation *> inOrder;
+    /// Loads through registers, and the waits that store what they loaded.
+    llvm::MapVector<Operation *, Operation *> behindStage;
+    /// Loads of the tile after the last, which stand behind the loop.
+    SmallVector<std::pair<DramLoadOp, DramLoadOp>> tails;
+    /// Iterations that loads run ahead, and that look-ups run further.
+    unsigned distance = 0, lookAhead = 0;
+
+    Block *body() { return loop.getBody(); }
+    /// The stage of what does not run ahead.
+    unsigned last() const { return distance + lookAhead; }
+  };
+
+  /// Whether a loop's loads can run ahead; says why not if they are to. `asks`:
+  /// whether a load of the loop's own has a buffer of several slots; buffers of
+  /// one slot ask for no prefetch.
+  bool canPipeline(Loop &l, bool asks) {
+    l.loads.assign(l.body()->getOps<DramLoadOp>().begin(),
+                   l.body()->getOps<DramLoadOp>().end());
+    l.stages.assign(l.body()->getOps<LdsStageOp>().begin(),
+                    l.body()->getOps<LdsStageOp>().end());
     // A loop inside of this one may have taken them over.
-    if (loads.empty())
-      return success();
+    if (l.loads.empty())
+      return false;
     // Where halves of the block take turns, loads run ahead already.
-    if (!body->getOps<MeetOp>().empty() && llvm::all_of(loads, runsAhead))
-      return success();
+    if (!l.body()->getOps<MeetOp>().empty() && llvm::all_of(l.loads, runsAhead))
+      return false;
+    auto paramsOf = [](DramLoadOp load) {
+      return load.getBuffer().getType().getParams();
+    };
     // Blocks have a pass of their own.
-    if (llvm::any_of(loads, [](DramLoadOp load) {
-          return !load.getBuffer().getType().getParams().getFullKv();
+    if (llvm::any_of(l.loads, [&](DramLoadOp load) {
+          return !paramsOf(load).getFullKv();
         }))
-      return success();
-    int64_t slots = loads.front().getBuffer().getType().getParams().getStages();
-    for (DramLoadOp load : loads)
-      slots =
-          std::min(slots, load.getBuffer().getType().getParams().getStages());
-    if (StringRef obstacle = findObstacle(loop, loads, stages, slots);
+      return false;
+    l.slots = paramsOf(l.loads.front()).getStages();
+    for (DramLoadOp load : l.loads)
+      l.slots = std::min(l.slots, paramsOf(load).getStages());
+    if (StringRef obstacle = findObstacle(l.loop, l.loads, l.stages, l.slots);
         !obstacle.empty()) {
       if (!asks)
         remark::missed(
-            loop.getLoc(),
+            l.loop.getLoc(),
             remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
             << "not prefetched: " << obstacle;
       else
-        warnLost(loop, DEBUG_TYPE, "prefetch", "not prefetched: " + obstacle);
-      return success();
+        warnLost(l.loop, DEBUG_TYPE, "prefetch", "not prefetched: " + obstacle);
+      return false;
     }
-
     // Everything that the loads need runs ahead; what the rest of the body
     // needs of it too is cheap index arithmetic and is computed twice.
-    OpSlice ahead;
-    for (DramLoadOp load : loads)
-      collectSlice(load.getToken(), loop, ahead);
-    if (Operation *bound = findBound(ahead)) {
+    for (DramLoadOp load : l.loads)
+      collectSlice(load.getToken(), l.loop, l.ahead);
+    if (Operation *bound = findBound(l.ahead)) {
       warnLost(bound, DEBUG_TYPE, "prefetch", kNotAhead);
-      return success();
+      return false;
     }
-    IRRewriter rewriter(&getContext());
+    return true;
+  }
+
+  /// Puts what runs ahead before the first wait, and copies of what the rest of
+  /// the body reads of it.
+  void separate(IRRewriter &rewriter, Loop &l) {
+    Block *body = l.body();
     IRMapping copies;
-    SmallVector<Operation *> inOrder;
     for (Operation &op : *body)
-      if (ahead.contains(&op))
-        inOrder.push_back(&op);
+      if (l.ahead.contains(&op))
+        l.inOrder.push_back(&op);
     llvm::SmallPtrSet<Operation *, 8> clones;
-    rewriter.setInsertionPoint(stages.front());
-    for (Operation *op : inOrder) {
+    rewriter.setInsertionPoint(l.stages.front());
+    for (Operation *op : l.inOrder) {
       if (isa<DramLoadOp, CacheTileOp>(op) || !isMemoryEffectFree(op))
         continue;
       Operation *clone = rewriter.clone(*op, copies);
@@ -317,143 +346,128 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
       rewriter.replaceUsesWithIf(
           op->getResults(), clone->getResults(), [&](OpOperand &use) {
             Operation *user = body->findAncestorOpInBlock(*use.getOwner());
-            return !ahead.contains(user) && !clones.contains(user);
+            return !l.ahead.contains(user) && !clones.contains(user);
           });
     }
     // What stands before the first wait and reads the copies comes after them.
     SmallVector<Operation *> readers;
     for (Operation &op : *body) {
-      if (&op == stages.front().getOperation())
+      if (&op == l.stages.front().getOperation())
         break;
-      if (!ahead.contains(&op) && !clones.contains(&op))
+      if (!l.ahead.contains(&op) && !clones.contains(&op))
         readers.push_back(&op);
     }
     for (Operation *op : readers)
-      rewriter.moveOpBefore(op, stages.front());
+      rewriter.moveOpBefore(op, l.stages.front());
     // Loads first, then one wait for all of them; or one for each product, so
     // that the loads of the others need not have come.
-    for (Operation *op : inOrder)
-      rewriter.moveOpBefore(op, stages.front());
-    // Loads through registers, and the waits that store what they loaded.
-    llvm::MapVector<Operation *, Operation *> behindStage;
+    for (Operation *op : l.inOrder)
+      rewriter.moveOpBefore(op, l.stages.front());
     if (waitsByOperand)
-      for (LdsStageOp stage : stages)
+      for (LdsStageOp stage : l.stages)
         for (Value token : stage.getTokens())
           if (cast<TokenType>(token.getType()).getParams().getPolicy() ==
               Policy::RegisterStaged)
-            behindStage[token.getDefiningOp()] = stage;
-    Operation *firstStage = stages.front();
-    if (!waitsByOperand)
-      firstStage = merge(rewriter, stages);
+            l.behindStage[token.getDefiningOp()] = stage;
+  }
 
-    unsigned distance = slots - 1;
-    SmallVector<std::pair<DramLoadOp, DramLoadOp>> tails =
-        findTails(loop, loads);
-    // Where look-ups run further ahead than loads do: iterations in between.
-    unsigned lookAhead =
-        looksAhead && tails.empty() &&
-                llvm::any_of(
-                    inOrder,
-                    [&](Operation *op) { return isLookUp(op, target, warps); })
-            ? 1
-            : 0;
-    unsigned last = distance + lookAhead;
-    for (auto [load, tail] : tails) {
+  /// How far ahead loads and look-ups run, and the marks of those that run for
+  /// one iteration more.
+  void findDistances(Loop &l) {
+    l.distance = l.slots - 1;
+    l.tails = findTails(l.loop, l.loads);
+    bool hasLookUps = llvm::any_of(
+        l.inOrder, [&](Operation *op) { return isLookUp(op, target, warps); });
+    l.lookAhead = looksAhead && l.tails.empty() && hasLookUps ? 1 : 0;
+    for (auto [load, tail] : l.tails) {
       setSpan(load, StageSpan::OneMore);
       setSpan(load.getTile().getDefiningOp(), StageSpan::OneMore);
       // What the load after the loop reads to know its place is there, too.
       OpSlice slice;
-      collectSlice(load.getToken(), loop, slice);
+      collectSlice(load.getToken(), l.loop, slice);
       for (Operation *op : slice)
         if (isa<memref::LoadOp>(op))
           setSpan(op, StageSpan::OneMore);
     }
-    // Whether the first loads can be issued while a wait before the loop
-    // still waits: they fill slots that nothing before the loop does.
-    bool apart = llvm::all_of(loads, [&](DramLoadOp load) {
-      return llvm::all_of(loadsBefore(load), [&](DramLoadOp other) {
-        return fillOtherSlots(load, other, 0, distance - 1);
-      });
-    });
-    bool early = apart && !loop->getParentOfType<LoopLikeOpInterface>();
+  }
+
+  /// Adds what runs ahead to an order, but loads that follow a wait of theirs.
+  /// Loads come before look-ups, so that no load waits for those of its own
+  /// iteration. Where waits are counted, who waits for what a lane has looked
+  /// up waits for all loads before it: only for the load that is awaited first.
+  void issue(Loop &l, PipelineOrder &order) {
+    SmallVector<Operation *> issuedLoads, others;
+    for (Operation *op : l.inOrder)
+      if (!isa<DramLoadOp>(op))
+        others.push_back(op);
+      else if (!l.behindStage.contains(op))
+        issuedLoads.push_back(op);
+    auto add = [&](ArrayRef<Operation *> ops, unsigned iteration) {
+      for (Operation *op : ops)
+        order.push_back({op, iteration});
+    };
+    if (!l.lookAhead) {
+      for (Operation *op : l.inOrder)
+        if (!l.behindStage.contains(op))
+          order.push_back({op, 0});
+      return;
+    }
+    bool counts = waitsByOperand && llvm::any_of(others, [](Operation *op) {
+                    auto tile = dyn_cast<CacheTileOp>(op);
+                    return tile && tile.getTile().getType().getPageSize();
+                  });
+    size_t before =
+        counts ? std::min<size_t>(1, issuedLoads.size()) : issuedLoads.size();
+    add(ArrayRef(issuedLoads).take_front(before), l.lookAhead);
+    add(others, 0);
+    add(ArrayRef(issuedLoads).drop_front(before), l.lookAhead);
+  }
+
+  /// The wait and its barrier; the first product; the loads into the slots that
+  /// the barrier has freed, whose addresses are so computed while the matrix
+  /// unit is busy; the rest. Where waits are counted, the loads come first: the
+  /// earlier they are issued, the longer they may take.
+  PipelineOrder orderOf(Loop &l, Operation *firstStage) {
     PipelineOrder order;
-    // The wait and its barrier; the first product; the loads into the
-    // slots that the barrier has freed, whose addresses are so computed
-    // while the matrix unit is busy; the rest. Where waits are counted,
-    // the loads come first: the earlier they are issued, the longer they
-    // may take.
     Operation *product = nullptr;
-    for (Operation &op : body->without_terminator())
+    for (Operation &op : l.body()->without_terminator())
       if (isa<MmaOp>(op) && !product && !waitsByOperand)
         product = &op;
-    order.push_back({firstStage, last});
-    bool issued = false;
-    auto issue = [&] {
-      SmallVector<Operation *> issuedLoads, others;
-      for (Operation *op : inOrder)
-        if (!isa<DramLoadOp>(op))
-          others.push_back(op);
-        else if (!behindStage.contains(op))
-          issuedLoads.push_back(op);
-      auto add = [&](ArrayRef<Operation *> ops, unsigned iteration) {
-        for (Operation *op : ops)
-          order.push_back({op, iteration});
-      };
-      // The loads before the look-ups, so that no load waits for those of
-      // its own iteration. Where waits are counted, who waits for what a lane
-      // has looked up waits for all loads before it: only for the load that is
-      // awaited first.
-      if (lookAhead) {
-        bool counts = waitsByOperand && llvm::any_of(others, [](Operation *op) {
-                        auto tile = dyn_cast<CacheTileOp>(op);
-                        return tile && tile.getTile().getType().getPageSize();
-                      });
-        size_t before = counts ? std::min<size_t>(1, issuedLoads.size())
-                               : issuedLoads.size();
-        add(ArrayRef(issuedLoads).take_front(before), lookAhead);
-        add(others, 0);
-        add(ArrayRef(issuedLoads).drop_front(before), lookAhead);
-      } else {
-        for (Operation *op : inOrder)
-          if (!behindStage.contains(op))
-            order.push_back({op, 0});
-      }
-      issued = true;
-    };
+    order.push_back({firstStage, l.last()});
     // A load through registers needs those that its wait has stored.
     auto issueBehind = [&](Operation *stage) {
-      for (auto [load, itsStage] : behindStage)
+      for (auto [load, itsStage] : l.behindStage)
         if (itsStage == stage)
-          order.push_back({load, lookAhead});
+          order.push_back({load, l.lookAhead});
     };
-    if (!product)
-      issue();
+    bool issued = !product;
+    if (issued)
+      issue(l, order);
     issueBehind(firstStage);
-    for (Operation &op : body->without_terminator()) {
-      if (&op == firstStage || ahead.contains(&op))
+    for (Operation &op : l.body()->without_terminator()) {
+      if (&op == firstStage || l.ahead.contains(&op))
         continue;
-      order.push_back({&op, last});
-      if (&op == product)
-        issue();
+      order.push_back({&op, l.last()});
+      if (&op == product) {
+        issue(l, order);
+        issued = true;
+      }
       issueBehind(&op);
     }
     if (!issued)
-      issue();
-    Location loc = loop.getLoc();
-    Operation *start = loop->getPrevNode();
-    FailureOr<scf::ForOp> result =
-        pipelineLoop(rewriter, loop, order, "that loads tiles");
-    if (failed(result))
-      return failure();
-    // A load after the loop has been issued in the loop.
-    for (auto load : result->getBody()->getOps<DramLoadOp>()) {
-      auto behind = llvm::find_if(tails, [&](auto tail) {
+      issue(l, order);
+    return order;
+  }
+
+  /// Lets what a loop has loaded ahead take the place of loads after it.
+  static void replaceTails(IRRewriter &rewriter, Loop &l, scf::ForOp result) {
+    for (auto load : result.getBody()->getOps<DramLoadOp>()) {
+      auto behind = llvm::find_if(l.tails, [&](auto tail) {
         return tail.second && tail.second.getBuffer() == load.getBuffer();
       });
-      Value token = spanOf(load) == StageSpan::OneMore
-                        ? nextToken(*result, load)
-                        : Value();
-      if (behind == tails.end() || !token)
+      Value token = spanOf(load) == StageSpan::OneMore ? nextToken(result, load)
+                                                       : Value();
+      if (behind == l.tails.end() || !token)
         continue;
       Operation *tile = behind->second.getTile().getDefiningOp();
       rewriter.replaceOp(behind->second, token);
@@ -461,7 +475,36 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
         rewriter.eraseOp(tile);
       behind->second = DramLoadOp();
     }
-    forgetStages(*result);
+    forgetStages(result);
+  }
+
+  LogicalResult pipeline(scf::ForOp loop, bool asks) {
+    Loop l;
+    l.loop = loop;
+    if (!canPipeline(l, asks))
+      return success();
+    IRRewriter rewriter(&getContext());
+    separate(rewriter, l);
+    Operation *firstStage = l.stages.front();
+    if (!waitsByOperand)
+      firstStage = merge(rewriter, l.stages);
+    findDistances(l);
+    // Whether the first loads can be issued while a wait before the loop
+    // still waits: they fill slots that nothing before the loop does.
+    bool apart = llvm::all_of(l.loads, [&](DramLoadOp load) {
+      return llvm::all_of(loadsBefore(load), [&](DramLoadOp other) {
+        return fillOtherSlots(load, other, 0, l.distance - 1);
+      });
+    });
+    bool early = apart && !loop->getParentOfType<LoopLikeOpInterface>();
+    PipelineOrder order = orderOf(l, firstStage);
+    Location loc = loop.getLoc();
+    Operation *start = loop->getPrevNode();
+    FailureOr<scf::ForOp> result =
+        pipelineLoop(rewriter, loop, order, "that loads tiles");
+    if (failed(result))
+      return failure();
+    replaceTails(rewriter, l, *result);
     // A wait before the loop moves after the first loads, which it need
     // not hold up; or they before it, where its data is needed sooner.
     for (Operation *op = start; op; op = op->getPrevNode())
@@ -480,7 +523,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     settleBehind(rewriter, *result, copiesByWave);
     remark::passed(loc,
                    remark::RemarkOpts::name("prefetch").category(DEBUG_TYPE))
-        << "loads run " << std::to_string(distance) << " iteration(s) ahead";
+        << "loads run " << std::to_string(l.distance) << " iteration(s) ahead";
     return success();
   }
 
