@@ -292,16 +292,19 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
              << params.getBK() * bytes << " bytes; expected a multiple of 16";
     return checkBlock();
   }
-  if (params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
+  // What it does not state is the schedule's.
+  bool states = !params.getMmaShape().empty();
+  if (states &&
+      params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
     return op->emitOpError()
            << "has a buffer with mma_shape = " << shapeOf(params.getMmaShape())
            << " in " << placeOf(op) << " " << shapeOf(schedule.getMmaShape());
-  if (params.getWarpSize() != target.waveSize)
+  if (states && params.getWarpSize() != target.waveSize)
     return op->emitOpError()
            << "has a buffer with warp_size = " << params.getWarpSize() << "; "
            << target.chip << " has waves of " << target.waveSize
            << " lanes; expected warp_size = " << target.waveSize;
-  if (params.getNumThreads() != threads)
+  if (states && params.getNumThreads() != threads)
     return op->emitOpError()
            << "has a buffer with num_threads = " << params.getNumThreads()
            << " in " << placeOf(op) << " " << schedule.getWarps()

@@ -75,11 +75,10 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   SmallVector<int64_t> swizzleParams;
   if (swizzle.movesVectors())
     swizzleParams = swizzleList(swizzle);
-  bool rowsOfWarps = which == Operand::Q || which == Operand::O;
-  int64_t heads = rowsOfWarps ? op.getHeads() : op.getKVHeads();
+  bool isOfCache = which == Operand::K || which == Operand::V;
   // Rows of a cache may hold more than the operand.
   int64_t rowDepth = headSize, offset = 0, chunk = headSize;
-  if (!rowsOfWarps) {
+  if (isOfCache) {
     CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
     rowDepth = cache.getTileCols();
     offset = cache.getHeadDimOffset();
@@ -90,13 +89,12 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
                 target.copiesByWave && elementBytes == 1;
   auto params = KVBufferAttr::get(
-      b.getContext(), which, element, policy, schedule.getMmaShape(),
-      swizzleParams, rows,
-      /*WN=*/rowsOfWarps ? schedule.getWM() : rows, BK,
-      schedule.getWarps() * target.waveSize, headSize, heads,
+      b.getContext(), which, element, policy,
+      /*mma_shape=*/ArrayRef<int64_t>(), swizzleParams, rows, /*WN=*/rows, BK,
+      /*num_threads=*/0, headSize, /*kv_num_heads=*/1,
       /*full_kv=*/!byColumns,
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
-      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, target.waveSize,
+      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, /*warp_size=*/0,
       turned ? Dimension::Cols : Dimension::Rows, /*open=*/0);
   return AllocOp::create(b, BufferType::get(b.getContext(), params))
       .getBuffer();

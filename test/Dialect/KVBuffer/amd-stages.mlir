@@ -14,11 +14,11 @@
 
 // K has an XOR swizzle, for 64 banks or 32; V lies in plain order to be read
 // transposed, or goes through registers to be transposed on its way.
-// TILE950-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 16], swizzle = [2, 0, 4], BN = 64, WN = 64, BK = 32, num_threads = 512, depth = 128, kv_num_heads = 2, stages = 2, warp_size = 64>
-// TILE950-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [32, 32, 16], BN = 64, WN = 64, BK = 32, num_threads = 512, depth = 128, kv_num_heads = 2, stages = 2, warp_size = 64>
+// TILE950-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [2, 0, 4], BN = 64, BK = 32, depth = 128, stages = 2>
+// TILE950-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, BN = 64, BK = 32, depth = 128, stages = 2>
 // TILE950-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, xcds = 8>
-// TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [32, 32, 8], swizzle = [2, 0, 3], BN = 64
-// TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [32, 32, 8], BN = 64
+// TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [2, 0, 3], BN = 64
+// TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, register_staged, BN = 64
 // TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers, xcds = 8>
 // TILE:      gpu.func @causal
 // TILE:        kvbuffer.work_item

@@ -455,3 +455,14 @@ func.func private @f() attributes {kvbuffer.stage = #kvbuffer.stage<-1 ahead, ow
 
 // expected-error @below {{attribute 'kvbuffer.stage' must be a #kvbuffer.stage<...>}}
 func.func private @f() attributes {kvbuffer.stage = "ahead"}
+
+// -----
+
+// An instruction goes with threads.
+// expected-error @below {{num_threads must be a multiple of the wave's 32 lanes, got 0}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, BK = 64, depth = 64>}
+
+// -----
+
+// expected-error @below {{mma_shape must be three positive sizes M, N, K}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, BN = 64, BK = 64, num_threads = 128, depth = 64>}

@@ -26,6 +26,9 @@
 // CHECK-DAG: #[[TWO:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 16, 32], swizzle = [2, 0, 4, 1, 1, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 80, stages = 2, warp_size = 64>
 // CHECK-DAG: #[[UNIT:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = [2, 0, 4, 1, 1, 3, 8]>
 
+// Without an instruction and threads: the schedule says who reads it.
+// CHECK-DAG: #[[LEFT:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, BN = 64, BK = 64, depth = 80, stages = 3>
+
 // CHECK: func.func private @buffers() attributes {k = #[[K]], r = #[[R]], v = #[[V]]}
 func.func private @buffers() attributes {
   // In any order; what follows from the depth and the block need not be said.
@@ -96,6 +99,11 @@ func.func private @tensors() attributes {kvbuffer.tensors = [
   #kvbuffer.tensor<"k" : bf16["num_blocks", 16, "head s"], read, cache>,
   #kvbuffer.tensor<"w 2" : f32[#kvbuffer.size<ceildiv(n, 2)>, n], workspace>,
   #kvbuffer.tensor<"codes" : i8[n], read_write>]}
+
+// CHECK: func.func private @left_out() attributes {k = #[[LEFT]]}
+func.func private @left_out() attributes {
+  k = #kvbuffer.kv_buffer<k, bf16, double_buffered, BN = 64, BK = 64, depth = 80, stages = 3>
+}
 
 // When an op of a loop runs, what a kernel computes, and what lies in LDS.
 // CHECK: func.func private @typed() attributes {kvbuffer.lds = [#kvbuffer.lds<name = "k", offset = 0, swizzle = [3, 0, 3]>], kvbuffer.problem = #kvbuffer.problem<heads = 8, op = "attention", scale = 5.000000e-01, tensors = {q = "rows"}>, kvbuffer.stage = #kvbuffer.stage<1 ahead, one_more>}

@@ -1,8 +1,8 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64 --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s
 
-// CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 32, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 16, stages = 1>
-// CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 8, stages = 2>
-// CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 128, kv_num_heads = 8, stages = 2>
+// CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, double_buffered, swizzle = [3, 0, 3], BN = 128, BK = 64, depth = 128, stages = 1>
+// CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [3, 0, 3], BN = 64, BK = 64, depth = 128, stages = 2>
+// CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, swizzle = [3, 0, 3], BN = 64, BK = 64, depth = 128, stages = 2>
 
 // The problem has become a kernel.
 // CHECK:     module attributes {gpu.container_module, kvbuffer.target = "sm_80"}

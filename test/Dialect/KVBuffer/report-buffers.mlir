@@ -50,3 +50,20 @@
 // CHECK:      remark: [Analysis] buffer
 // CHECK-SAME: bytes=8192, dma_units=4, input_frag_size=8, num_k_mmas2=1, num_k_tiles=4, num_mmas=1, num_repeats=1, operand=v, reg_k_tiles=4, reg_tile_size=32, simd_width=8, smem_cols=32, smem_stage_size=4096, stage_bytes=8192, vm_instrs_per_load=2, warp_tile_rows=32, wtile_dim0=128, wtile_dim1=32{{$}}
 %vwave = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<v, bf16, register_staged, mma_shape = [16, 16, 32], BN = 128, WN = 128, BK = 32, num_threads = 256, depth = 16, smem_depth = 32, warp_size = 64>>
+
+// The first one, in a kernel whose schedule and chip say the rest: the same.
+// CHECK:      remark: [Analysis] buffer
+// CHECK-SAME: bytes=32768, dma_units=8, input_frag_size=8, num_k_mmas2=2, num_k_tiles=4, num_mmas=2, num_repeats=4, operand=k, reg_k_tiles=4, reg_tile_size=128, simd_width=8, smem_cols=128, smem_stage_size=8192, stage_bytes=16384, vm_instrs_per_load=4
+// Q of it: a warp has 128 / 4 rows, 32/32 instructions.
+// CHECK:      remark: [Analysis] buffer
+// CHECK-SAME: num_mmas=1, {{.*}}operand=q
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  gpu.func @kernel() kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>,
+      kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16]>} {
+    %left = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [3, 0, 4], BN = 64, BK = 32, depth = 128, stages = 2>>
+    %rows = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<q, bf16, double_buffered, BN = 128, BK = 32, depth = 128>>
+    gpu.return
+  }
+}
+}

@@ -517,16 +517,16 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
     return {};
   int64_t BN = 0, WN = 0, BK = 0, numThreads = 0, depth = 0, heads = 1,
           cacheDepth = 0, headDimOffset = 0, regChunk = 0, smemDepth = 0,
-          stages = 1, warpSize = 32;
+          stages = 1, warpSize = 0;
   bool fullKV = true;
   Dimension order = Dimension::Rows;
   SmallVector<int64_t> mma, swizzle;
-  Parameter parameters[] = {{"mma_shape", mma, /*required=*/true},
+  Parameter parameters[] = {{"mma_shape", mma},
                             {"swizzle", swizzle},
                             {"BN", BN, /*required=*/true},
-                            {"WN", WN, /*required=*/true},
+                            {"WN", WN},
                             {"BK", BK, /*required=*/true},
-                            {"num_threads", numThreads, /*required=*/true},
+                            {"num_threads", numThreads},
                             {"depth", depth, /*required=*/true},
                             {"kv_num_heads", heads},
                             {"full_kv", fullKV},
@@ -539,6 +539,11 @@ Attribute KVBufferAttr::parse(AsmParser &parser, Type) {
                             {"order", order}};
   if (parseParameters(parser, parameters, /*leadingComma=*/true))
     return {};
+  // Without an instruction and threads, the schedule says who reads a buffer.
+  if (!warpSize && (!mma.empty() || numThreads))
+    warpSize = 32;
+  if (!WN)
+    WN = BN;
   // The seed's defaults: everything about depth follows `depth`.
   if (!cacheDepth)
     cacheDepth = depth;
@@ -579,12 +584,18 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
   }
   printer << '<' << stringifyOperand(getOperand()) << ", " << getElementType()
           << ", " << stringifyPolicy(getPolicy());
-  printList(printer, "mma_shape", getMmaShape());
+  bool states = !getMmaShape().empty();
+  if (states)
+    printList(printer, "mma_shape", getMmaShape());
   if (!getSwizzle().empty())
     printList(printer, "swizzle", getSwizzle());
-  printer << ", BN = " << getBN() << ", WN = " << getWN()
-          << ", BK = " << getBK() << ", num_threads = " << getNumThreads()
-          << ", depth = " << getDepth();
+  printer << ", BN = " << getBN();
+  if (states || getWN() != getBN())
+    printer << ", WN = " << getWN();
+  printer << ", BK = " << getBK();
+  if (states)
+    printer << ", num_threads = " << getNumThreads();
+  printer << ", depth = " << getDepth();
   if (getKvNumHeads() != 1)
     printer << ", kv_num_heads = " << getKvNumHeads();
   if (!getFullKv())
@@ -598,7 +609,7 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
   if (getSmemDepth() != int64_t(llvm::alignTo(getDepth(), getBK())))
     printer << ", smem_depth = " << getSmemDepth();
   printer << ", stages = " << getStages();
-  if (getWarpSize() != 32)
+  if (states && getWarpSize() != 32)
     printer << ", warp_size = " << getWarpSize();
   if (getOrder() != Dimension::Rows)
     printer << ", order = " << stringifyDimension(getOrder());
@@ -664,8 +675,10 @@ LogicalResult KVBufferAttr::verify(
     int64_t numThreads, int64_t depth, int64_t heads, bool, int64_t cacheDepth,
     int64_t headDimOffset, int64_t regChunk, int64_t smemDepth, int64_t stages,
     int64_t warpSize, Dimension order, int64_t) {
-  // Of a neutral buffer, the schedule says who reads it, and how.
-  bool neutral = operand == Operand::Any;
+  // Who reads a buffer, and how, the buffer says as a whole, or the schedule:
+  // of a neutral one always.
+  bool neutral =
+      operand == Operand::Any || (mma.empty() && !numThreads && !warpSize);
   if (!elementType.isIntOrFloat() || elementType.getIntOrFloatBitWidth() % 8)
     return emitError() << "elements must be numbers of whole bytes, got "
                        << elementType;

@@ -73,24 +73,25 @@ static bool isTurnedForProducts(AllocOp buffer, const TargetInfo &target) {
 /// The parameters of a buffer that so many warps read, perhaps with other
 /// elements; they lie as a chip's matrix unit reads them.
 static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
-                           const TargetInfo &target,
+                           ScheduleAttr schedule, const TargetInfo &target,
                            Dimension order = Dimension::Rows) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   Swizzle swizzle = target.swizzle(
-      *target.instructionFor(params.getMmaShape(), elementName(element)),
+      *target.instructionFor(schedule.getMmaShape(), elementName(element)),
       params.getBK() * bytes, bytes, params.isTranspose(),
       /*direct=*/true);
-  return KVBufferAttr::get(
-      params.getContext(), params.getOperand(), element, params.getPolicy(),
-      params.getMmaShape(),
-      swizzle.movesVectors() && order == Dimension::Rows
-          ? swizzleList(swizzle)
-          : SmallVector<int64_t>(),
-      params.getBN(), params.getWN(), params.getBK(), warps * target.waveSize,
-      params.getDepth(), params.getKvNumHeads(), params.getFullKv(),
-      params.getCacheDepth(), params.getHeadDimOffset(),
-      params.getRegChunkDepth(), params.getSmemDepth(), params.getStages(),
-      params.getWarpSize(), order, params.getOpen());
+  return KVBufferAttr::get(params.getContext(), params.getOperand(), element,
+                           params.getPolicy(), params.getMmaShape(),
+                           swizzle.movesVectors() && order == Dimension::Rows
+                               ? swizzleList(swizzle)
+                               : SmallVector<int64_t>(),
+                           params.getBN(), params.getWN(), params.getBK(),
+                           params.getNumThreads() ? warps * target.waveSize : 0,
+                           params.getDepth(), params.getKvNumHeads(),
+                           params.getFullKv(), params.getCacheDepth(),
+                           params.getHeadDimOffset(), params.getRegChunkDepth(),
+                           params.getSmemDepth(), params.getStages(),
+                           params.getWarpSize(), order, params.getOpen());
 }
 
 /// Makes the ring of a channel's buffer: from the producers to the consumers,
@@ -118,12 +119,14 @@ static void makeRings(ImplicitLocOpBuilder &b, TeamChannel &channel,
     return;
   }
   buffer.setType(BufferType::get(
-      b.getContext(), readBy(params, widens, params.getElementType(), target)));
+      b.getContext(),
+      readBy(params, widens, params.getElementType(), schedule, target)));
   channel.narrow =
       RingOp::create(b, buffer, producers, named(wideners), /*shared=*/false);
   auto alloc = AllocOp::create(
-      b, BufferType::get(b.getContext(), readBy(params, schedule.getWarps(),
-                                                wide, target, order)));
+      b,
+      BufferType::get(b.getContext(), readBy(params, schedule.getWarps(), wide,
+                                             schedule, target, order)));
   channel.value = RingOp::create(b, alloc.getBuffer(), wideners,
                                  named(consumers), /*shared=*/false);
 }

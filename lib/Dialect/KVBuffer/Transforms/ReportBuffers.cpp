@@ -6,7 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/Remarks.h"
 
 namespace kvbuf {
@@ -23,11 +26,39 @@ namespace {
 struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
   using Base::Base;
 
+  /// The buffer with what the kernel's schedule and chip say of its readers;
+  /// null if they are not known. The seed has it among the buffer's parameters.
+  static KVBufferAttr withReaders(AllocOp op) {
+    KVBufferAttr params = op.getBuffer().getType().getParams();
+    if (!params.getMmaShape().empty())
+      return params;
+    auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+    auto schedule = kernel ? kernel->getAttrOfType<ScheduleAttr>(
+                                 KVBufferDialect::kScheduleAttr)
+                           : ScheduleAttr();
+    std::optional<TargetInfo> target = targetOf(op);
+    if (params.isNeutral() || !schedule || !target)
+      return nullptr;
+    // Warps share the rows of what is the product's, and read all of a cache's.
+    int64_t rows =
+        params.hasRowsOfProduct() ? schedule.getWM() : params.getBN();
+    return KVBufferAttr::get(
+        op.getContext(), params.getOperand(), params.getElementType(),
+        params.getPolicy(), schedule.getMmaShape(), params.getSwizzle(),
+        params.getBN(), rows, params.getBK(),
+        schedule.getWarps() * target->waveSize, params.getDepth(),
+        params.getKvNumHeads(), params.getFullKv(), params.getCacheDepth(),
+        params.getHeadDimOffset(), params.getRegChunkDepth(),
+        params.getSmemDepth(), params.getStages(), target->waveSize,
+        params.getOrder(), params.getOpen());
+  }
+
   static void report(AllocOp op) {
     using remark::metric;
-    KVBufferAttr b = op.getBuffer().getType().getParams();
+    KVBufferAttr b = withReaders(op);
     // Of a neutral buffer the schedule and its reads say the rest.
-    if (b.isNeutral()) {
+    if (!b) {
+      b = op.getBuffer().getType().getParams();
       remark::analysis(op.getLoc(),
                        remark::RemarkOpts::name("buffer").category(DEBUG_TYPE))
           << metric("num_repeats", b.getNumRepeats())

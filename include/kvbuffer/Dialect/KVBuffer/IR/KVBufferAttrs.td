@@ -737,8 +737,9 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     #kvbuffer.kv_buffer<128x64xbf16, open>
     ```
 
-    The long form is what the lowering of attention writes: all the parameters of
-    the seed's `KVBuffer`, under their names. The buffer
+    The long form has the parameters of the seed's `KVBuffer`, under their names.
+    Who reads a buffer it says as a whole (`mma_shape`, `num_threads`), or leaves
+    to the schedule, as the lowering of attention does. The buffer
     takes `depth` columns from `head_dim_offset` on of rows of `cache_depth`. It
     has `stages` slots of LDS; a slot holds BN x `smem_cols` elements as blocks of
     BN x BK, block after block. The members that the seed derives are methods
@@ -771,12 +772,12 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
 
     | parameter | unit | meaning | default |
     |---|---|---|---|
-    | `mma_shape` | elements | M, N, K of the matrix instruction that reads the buffer | |
+    | `mma_shape` | elements | M, N, K of the matrix instruction that reads the buffer | the schedule's |
     | `swizzle` | | [bits, base, shift], perhaps of two terms, perhaps with a unit, see below | none |
     | `BN` | rows | rows of a slot: keys of a tile, or queries for `q` and `o` | |
-    | `WN` | rows | rows that one warp reads; divides BN | |
+    | `WN` | rows | rows that one warp reads; divides BN | BN |
     | `BK` | columns | columns of a block, a power of two | |
-    | `num_threads` | threads | threads that fill and read the buffer together | |
+    | `num_threads` | threads | threads that fill and read the buffer together | the schedule's |
     | `depth` | columns | columns of the operand: the head size | |
     | `kv_num_heads` | heads | heads of the cache (of Q for `q` and `o`) | 1 |
     | `full_kv` | | true: a slot holds all columns; false: one block of BK | true |
@@ -785,7 +786,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | `reg_chunk_depth` | columns | columns of K's fragments that are in registers at a time | `depth` |
     | `smem_depth` | columns | columns of a slot, zeros past `depth`: a multiple of BK | `depth`, rounded up |
     | `stages` | slots | slots of the buffer | 1 |
-    | `warp_size` | lanes | lanes of a wave | 32 |
+    | `warp_size` | lanes | lanes of a wave | 32; without `mma_shape` the chip's |
 
     A swizzle [bits, base, shift] says where the 16-byte vectors of a block lie,
     so that the lanes of a wave that read a column meet different banks; [bits,
