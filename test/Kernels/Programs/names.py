@@ -60,7 +60,7 @@ def run(text, chip, emit, schedule=""):
     done = subprocess.run([compiler, "-", *arguments], input=text, check=True,
                           text=True, capture_output=True)
     # Reports show places in LDS by the buffers' names, code does not use them.
-    return (re.sub(r"kvbuffer\.lds = \[.*?\}\], ", "", done.stdout),
+    return (re.sub(r"kvbuffer\.lds = \[.*?>\], ", "", done.stdout),
             re.findall("warning: .*", done.stderr))
 
 
