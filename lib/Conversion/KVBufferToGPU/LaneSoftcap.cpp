@@ -404,34 +404,77 @@ static OnlineSoftmaxOp softmaxThatCaps(const Lanes &lower, SoftcapOp op) {
   return softmax;
 }
 
-CappedExponents kvbuf::capInSoftmax(Lanes &lower, const CapInSoftmax &left,
-                                    OnlineSoftmaxOp softmax,
-                                    ArrayRef<Value> scores,
-                                    ArrayRef<Value> max) {
-  ImplicitLocOpBuilder &b = lower.b;
-  SoftcapOp op = left.op;
-  ArrayRef<SoftcapNearZero> tiers = left.tiers;
-  double scale = op.getScale().convertToFloat(),
-         cap = op.getCap().convertToFloat(),
-         unit = softmax.getScale().convertToFloat() * std::numbers::log2e;
-  FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = lower.layouts.of(type);
-  int64_t cols = atom.atomCols(type), parts = atom.rowParts().size();
-  unsigned chains = foldChains(lower, type);
-  SmallVector<Values> rows = valuesByRow(lower, type, scores);
+namespace {
+/// Caps scores on their way into a softmax: exponents in base 2, below the
+/// rows' new maxima, in branches of the warp by how large its scores are.
+class CapsInSoftmax {
+public:
+  CapsInSoftmax(Lanes &lower, const CapInSoftmax &left, OnlineSoftmaxOp softmax,
+                ArrayRef<Value> scores, ArrayRef<Value> max);
+  CappedExponents emit();
 
-  auto isOrdered = [&](arith::CmpFPredicate order, Value x, double bound) {
+private:
+  Value isOrdered(arith::CmpFPredicate order, Value x, double bound) {
     return arith::CmpFOp::create(b, order, x, lower.f32(bound)).getResult();
-  };
-  auto either = [&](Value x, Value y) -> Value {
+  }
+  Value either(Value x, Value y) {
     return x ? arith::OrIOp::create(b, x, y).getResult() : y;
-  };
-  // As integers, of which an instruction may take the largest of three.
+  }
+  /// The rows' extremes as integers, of which an instruction may take the
+  /// largest of three.
+  void findExtremes();
+  /// Whether the lane has a score beyond a bound. Negative maxima, and what is
+  /// no number, are above it as unsigned integers.
+  Value isBeyond(double bound, bool exact);
+  /// The new maxima, of which `capOf` caps the rows' largest scores.
+  void raise(llvm::function_ref<Value(Value)> capOf);
+  void yield(Values exponents);
+  /// What branches yield: by a polynomial near zero, and anywhere.
+  void yieldNear(const SoftcapNearZero &near);
+  void yieldFar();
+  /// A branch of the warp for scores beyond a bound, and one for the others.
+  ValueRange choose(Value beyond, llvm::function_ref<void()> far,
+                    llvm::function_ref<void()> near);
+  /// Of the polynomials from `tier` on the first that reaches as far as needed.
+  void yieldFrom(size_t tier);
+  /// The same with the largest scores of rows that are negative.
+  void yieldExact();
+  void yieldSecond();
+
+  Lanes &lower;
+  ImplicitLocOpBuilder &b;
+  ArrayRef<SoftcapNearZero> tiers;
+  double scale, cap, unit;
+  ArrayRef<Value> scores, max;
+  const FragmentLayout &atom;
+  int64_t cols, parts;
+  unsigned chains;
+  SmallVector<Values> rows;
+  Values tops, lows, newMax, offsets;
+};
+} // namespace
+
+CapsInSoftmax::CapsInSoftmax(Lanes &lower, const CapInSoftmax &left,
+                             OnlineSoftmaxOp softmax, ArrayRef<Value> scores,
+                             ArrayRef<Value> max)
+    : lower(lower), b(lower.b), tiers(left.tiers),
+      scale(SoftcapOp(left.op).getScale().convertToFloat()),
+      cap(SoftcapOp(left.op).getCap().convertToFloat()),
+      unit(softmax.getScale().convertToFloat() * std::numbers::log2e),
+      scores(scores), max(max),
+      atom(lower.layouts.of(SoftcapOp(left.op).getScores().getType())) {
+  FragmentType type = SoftcapOp(left.op).getScores().getType();
+  cols = atom.atomCols(type);
+  parts = atom.rowParts().size();
+  chains = foldChains(lower, type);
+  rows = valuesByRow(lower, type, scores);
+}
+
+void CapsInSoftmax::findExtremes() {
   // Signed ones have numbers that are not negative in their order, above all
   // others, so that the row's largest score comes out if it is not negative. Of
   // unsigned ones negative numbers are larger than others, and the larger the
   // lower they are: the row's smallest score, if one is negative.
-  Values tops, lows;
   for (const Values &row : rows) {
     tops.push_back(largestOfBits(b, chains, row));
     Values bits;
@@ -442,135 +485,143 @@ CappedExponents kvbuf::capInSoftmax(Lanes &lower, const CapInSoftmax &left,
     });
     lows.push_back(arith::BitcastOp::create(b, b.getF32Type(), low));
   }
-  // Whether the lane has a score beyond a bound. Negative maxima, and what is
-  // no number, are above it as unsigned integers.
-  auto isBeyond = [&](ArrayRef<Value> tops, double bound, bool exact) {
-    Value beyond;
-    for (auto [row, top] : llvm::enumerate(tops)) {
-      Value above;
-      if (exact)
-        above = isOrdered(arith::CmpFPredicate::UGT, top, bound);
-      else
-        above = arith::CmpIOp::create(
-            b, arith::CmpIPredicate::ugt,
-            arith::BitcastOp::create(b, b.getI32Type(), top),
-            arith::BitcastOp::create(b, b.getI32Type(), lower.f32(bound)));
-      beyond = either(beyond, above);
-      beyond = either(beyond,
-                      isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
-    }
-    return LaneAnyOp::create(b, beyond).getResult();
-  };
+}
 
-  // What branches yield: exponents in base 2, below the rows' new maxima.
+Value CapsInSoftmax::isBeyond(double bound, bool exact) {
+  Value beyond;
+  for (auto [row, top] : llvm::enumerate(tops)) {
+    Value above;
+    if (exact)
+      above = isOrdered(arith::CmpFPredicate::UGT, top, bound);
+    else
+      above = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::ugt,
+          arith::BitcastOp::create(b, b.getI32Type(), top),
+          arith::BitcastOp::create(b, b.getI32Type(), lower.f32(bound)));
+    beyond = either(beyond, above);
+    beyond =
+        either(beyond, isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
+  }
+  return LaneAnyOp::create(b, beyond).getResult();
+}
+
+void CapsInSoftmax::raise(llvm::function_ref<Value(Value)> capOf) {
+  newMax.clear();
+  offsets.clear();
+  for (auto [row, top] : llvm::enumerate(tops)) {
+    Value capped = capOf(lower.reduceLanes(atom, top, /*isMax=*/true));
+    newMax.push_back(arith::MaxNumFOp::create(
+        b, max[row], mulf(b, capped, lower.f32(1 / unit))));
+    offsets.push_back(mulf(b, newMax.back(), lower.f32(-unit)));
+  }
+}
+
+void CapsInSoftmax::yield(Values exponents) {
+  llvm::append_range(exponents, newMax);
+  scf::YieldOp::create(b, exponents);
+}
+
+void CapsInSoftmax::yieldNear(const SoftcapNearZero &near) {
+  Values factors;
+  for (double coefficient : near.coefficients)
+    factors.push_back(lower.f32(coefficient * unit));
+  raise([&](Value top) { return mulf(b, top, capFactor(b, factors, top)); });
+  yield(lower.mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
+    return fma(b, s, capFactor(b, factors, s),
+               offsets[index / cols * parts + atom.rowPart(reg)]);
+  }));
+}
+
+void CapsInSoftmax::yieldFar() {
+  Value gain = lower.f32(-2 * cap * unit), outer = lower.f32(cap * unit);
+  raise([&](Value top) {
+    return capElements(lower, {top}, scale / cap, gain, outer).front();
+  });
+  SmallVector<Values> exponents;
+  for (auto [row, offset] : llvm::zip_equal(rows, offsets))
+    exponents.push_back(
+        capElements(lower, row, scale / cap, gain, addf(b, outer, offset)));
+  SmallVector<size_t> next(rows.size());
+  yield(lower.mapElements(scores, [&](Value, unsigned index, int64_t reg) {
+    int64_t row = index / cols * parts + atom.rowPart(reg);
+    return exponents[row][next[row]++];
+  }));
+}
+
+ValueRange CapsInSoftmax::choose(Value beyond, llvm::function_ref<void()> far,
+                                 llvm::function_ref<void()> near) {
   SmallVector<Type> types(ValueRange(scores).getTypes());
   types.append(rows.size(), b.getF32Type());
-  Values newMax, offsets;
-  auto raise = [&](ArrayRef<Value> tops,
-                   llvm::function_ref<Value(Value)> capOf) {
-    newMax.clear();
-    offsets.clear();
-    for (auto [row, top] : llvm::enumerate(tops)) {
-      Value capped = capOf(lower.reduceLanes(atom, top, /*isMax=*/true));
-      newMax.push_back(arith::MaxNumFOp::create(
-          b, max[row], mulf(b, capped, lower.f32(1 / unit))));
-      offsets.push_back(mulf(b, newMax.back(), lower.f32(-unit)));
-    }
-  };
-  auto yield = [&](Values exponents) {
-    llvm::append_range(exponents, newMax);
-    scf::YieldOp::create(b, exponents);
-  };
-  auto yieldNear = [&](const SoftcapNearZero &near, ArrayRef<Value> tops) {
-    Values factors;
-    for (double coefficient : near.coefficients)
-      factors.push_back(lower.f32(coefficient * unit));
-    raise(tops,
-          [&](Value top) { return mulf(b, top, capFactor(b, factors, top)); });
-    yield(lower.mapElements(scores, [&](Value s, unsigned index, int64_t reg) {
-      return fma(b, s, capFactor(b, factors, s),
-                 offsets[index / cols * parts + atom.rowPart(reg)]);
-    }));
-  };
-  auto yieldFar = [&](ArrayRef<Value> tops) {
-    Value gain = lower.f32(-2 * cap * unit), outer = lower.f32(cap * unit);
-    raise(tops, [&](Value top) {
-      return capElements(lower, {top}, scale / cap, gain, outer).front();
-    });
-    SmallVector<Values> exponents;
-    for (auto [row, offset] : llvm::zip_equal(rows, offsets))
-      exponents.push_back(
-          capElements(lower, row, scale / cap, gain, addf(b, outer, offset)));
-    SmallVector<size_t> next(rows.size());
-    yield(lower.mapElements(scores, [&](Value, unsigned index, int64_t reg) {
-      int64_t row = index / cols * parts + atom.rowPart(reg);
-      return exponents[row][next[row]++];
-    }));
-  };
-  // A branch of the warp for scores beyond a bound, and one for the others.
-  auto choose = [&](Value beyond, llvm::function_ref<void()> far,
-                    llvm::function_ref<void()> near) {
-    auto branch = scf::IfOp::create(b, types, beyond, /*addThenBlock=*/true,
-                                    /*addElseBlock=*/true);
+  auto branch = scf::IfOp::create(b, types, beyond, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  far();
+  b.setInsertionPointToEnd(branch.elseBlock());
+  near();
+  return branch.getResults();
+}
+
+void CapsInSoftmax::yieldFrom(size_t tier) {
+  if (tier >= tiers.size())
+    return yieldFar();
+  Value beyond = isBeyond(tiers[tier].bound, /*exact=*/true);
+  scf::YieldOp::create(b, choose(
+                              beyond, [&] { yieldFrom(tier + 1); },
+                              [&] { yieldNear(tiers[tier]); }));
+}
+
+void CapsInSoftmax::yieldExact() {
+  // Rows that are negative may be near zero all the same.
+  Value negative;
+  for (Value top : tops)
+    negative = either(negative, isOrdered(arith::CmpFPredicate::ULT, top, 0.0));
+  SmallVector<Type> oneEach(tops.size(), b.getF32Type());
+  auto exact =
+      scf::IfOp::create(b, oneEach, LaneAnyOp::create(b, negative).getResult(),
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
     OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(branch.thenBlock());
-    far();
-    b.setInsertionPointToEnd(branch.elseBlock());
-    near();
-    return branch.getResults();
-  };
-  auto yieldChoice = [&](Value beyond, llvm::function_ref<void()> far,
-                         llvm::function_ref<void()> near) {
-    scf::YieldOp::create(b, choose(beyond, far, near));
-  };
-  // Of the polynomials from `tier` on the first that reaches as far as needed.
-  std::function<void(size_t)> yieldFrom = [&](size_t tier) {
-    if (tier >= tiers.size())
-      return yieldFar(tops);
-    yieldChoice(
-        isBeyond(tops, tiers[tier].bound, true), [&] { yieldFrom(tier + 1); },
-        [&] { yieldNear(tiers[tier], tops); });
-  };
-  auto yieldExact = [&] {
-    // Rows that are negative may be near zero all the same.
-    Value negative;
-    for (Value top : tops)
-      negative =
-          either(negative, isOrdered(arith::CmpFPredicate::ULT, top, 0.0));
-    SmallVector<Type> oneEach(tops.size(), b.getF32Type());
-    auto exact = scf::IfOp::create(
-        b, oneEach, LaneAnyOp::create(b, negative).getResult(),
-        /*addThenBlock=*/true, /*addElseBlock=*/true);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToEnd(exact.elseBlock());
-      scf::YieldOp::create(b, tops);
-      b.setInsertionPointToEnd(exact.thenBlock());
-      Values maxima;
-      for (const Values &row : rows)
-        maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
-          return arith::MaxNumFOp::create(b, x, y);
-        }));
-      scf::YieldOp::create(b, maxima);
-    }
-    Values inexact = tops;
-    tops.assign(exact.getResults().begin(), exact.getResults().end());
-    yieldFrom(2);
-    tops = inexact;
-  };
-  auto yieldSecond = [&] {
-    if (tiers.size() < 2)
-      return yieldExact();
-    yieldChoice(isBeyond(tops, tiers[1].bound, false), yieldExact,
-                [&] { yieldNear(tiers[1], tops); });
-  };
+    b.setInsertionPointToEnd(exact.elseBlock());
+    scf::YieldOp::create(b, tops);
+    b.setInsertionPointToEnd(exact.thenBlock());
+    Values maxima;
+    for (const Values &row : rows)
+      maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
+        return arith::MaxNumFOp::create(b, x, y);
+      }));
+    scf::YieldOp::create(b, maxima);
+  }
+  Values inexact = tops;
+  tops.assign(exact.getResults().begin(), exact.getResults().end());
+  yieldFrom(2);
+  tops = inexact;
+}
+
+void CapsInSoftmax::yieldSecond() {
+  if (tiers.size() < 2)
+    return yieldExact();
+  Value beyond = isBeyond(tiers[1].bound, /*exact=*/false);
+  scf::YieldOp::create(
+      b, choose(beyond, [&] { yieldExact(); }, [&] { yieldNear(tiers[1]); }));
+}
+
+CappedExponents CapsInSoftmax::emit() {
+  findExtremes();
+  Value beyond = isBeyond(tiers.front().bound, /*exact=*/false);
   ValueRange results =
-      choose(isBeyond(tops, tiers.front().bound, false), yieldSecond,
-             [&] { yieldNear(tiers.front(), tops); });
+      choose(beyond, [&] { yieldSecond(); }, [&] { yieldNear(tiers.front()); });
   auto exponents = results.take_front(scores.size());
   auto maxima = results.drop_front(scores.size());
   return {Values(exponents.begin(), exponents.end()),
           Values(maxima.begin(), maxima.end())};
+}
+
+CappedExponents kvbuf::capInSoftmax(Lanes &lower, const CapInSoftmax &left,
+                                    OnlineSoftmaxOp softmax,
+                                    ArrayRef<Value> scores,
+                                    ArrayRef<Value> max) {
+  return CapsInSoftmax(lower, left, softmax, scores, max).emit();
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, SoftcapOp op) {

@@ -167,140 +167,186 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile) {
   emitStore(lanes, op, tile, lanes.alignment);
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
-                      int64_t bytes, bool checkCols) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  FragmentType type = op.getFragment().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
-  const Values &vectors = lanes.get(op.getFragment());
-  int64_t atomCols = atom.atomCols(type);
-  int64_t atomRows = vectors.size() / atomCols;
-  int64_t cols = op.getTile().getType().getCols();
-  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-  Value out = lanes.flat(tile.data);
-  Value row = lanes.laneRow(type);
-  // Of warps that share the columns, the last ones may hold some that the tile
-  // does not have, for fragments are as wide as instructions need.
-  int64_t lastFrom = (atom.colWarps - 1) * atom.warpCols(type);
-  auto mayLeave = [&](const Piece &piece) {
+namespace {
+/// Stores a fragment into a tile: runs of registers with consecutive columns go
+/// out in one store, after an exchange where the layout allows one and no
+/// vector is cut off.
+class FragmentStores {
+public:
+  FragmentStores(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
+                 int64_t bytes, bool checkCols);
+  void emit();
+
+private:
+  /// The runs of a row, by their columns.
+  SmallVector<Piece> piecesOf(int64_t atomRow, size_t part);
+  /// Whether warps that share the columns may hold columns of a piece that the
+  /// tile does not have, for fragments are as wide as instructions need.
+  bool mayLeave(const Piece &piece) {
     return lastFrom + (piece.at / atom.cols + 1) * atom.cols > cols;
-  };
+  }
+  /// The first column of a lane after an exchange among the first bits: each of
+  /// them chooses between vectors now, no longer between parts of one.
+  Value laneColumn(size_t steps);
+  /// Where the lane's columns of a row begin.
+  Value lineFrom(Value r, Value col) {
+    return add(b, tile.lineOf(lanes, r), lanes.toIndex(col));
+  }
+  void store(Value value, Value from, int64_t at);
+  /// Goes on where column `at` of the lane's is valid, or at least the tile's.
+  void enterIfColumn(Value col, int64_t at, bool valid) {
+    Value c = arith::AddIOp::create(b, col, lanes.i32(at));
+    lanes.enter(compare(b, arith::CmpIPredicate::slt, c,
+                        valid ? tile.cols : lanes.i32(cols)));
+  }
+  /// Stores vectors that lanes put together; leaves the other pieces.
+  void storeJoined(ArrayRef<Piece> &left, Value r, Value valid);
+  /// Stores pieces one by one.
+  void storeSingle(ArrayRef<Piece> left, Value r);
+
+  Lanes &lanes;
+  ImplicitLocOpBuilder &b;
+  const TileView &tile;
+  FragmentType type;
+  const FragmentLayout &atom;
+  const Values &vectors;
+  int64_t bytes;
+  bool checkCols;
+  int64_t cols, bits, atomCols, lastFrom, run, width;
+  Value out;
+  SmallVector<unsigned> ofRow;
+};
+} // namespace
+
+FragmentStores::FragmentStores(Lanes &lanes, FragmentStoreOp op,
+                               const TileView &tile, int64_t bytes,
+                               bool checkCols)
+    : lanes(lanes), b(lanes.b), tile(tile), type(op.getFragment().getType()),
+      atom(lanes.layouts.of(type)), vectors(lanes.get(op.getFragment())),
+      bytes(bytes), checkCols(checkCols),
+      cols(op.getTile().getType().getCols()),
+      bits(type.getElementType().getIntOrFloatBitWidth()),
+      atomCols(atom.atomCols(type)),
+      lastFrom((atom.colWarps - 1) * atom.warpCols(type)),
+      run(atom.columnRun()), width(kTensorAlignment * 8 / bits) {
+  if (bytes >= kTensorAlignment && cols % width == 0)
+    ofRow = atom.vectorLanes(bits, width);
+}
+
+SmallVector<Piece> FragmentStores::piecesOf(int64_t atomRow, size_t part) {
+  SmallVector<Piece> pieces;
+  for (int64_t j = 0; j < atomCols; ++j)
+    for (int64_t reg = 0; reg < atom.registers(); reg += run) {
+      int64_t at = j * atom.cols + atom.colOffset(reg);
+      if (atom.rowPart(reg) != int64_t(part) || at >= cols)
+        continue;
+      Value whole = vectors[atomRow * atomCols + j];
+      auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
+      pieces.push_back(
+          {at, vector::ShuffleOp::create(b, whole, whole, elements)});
+    }
+  llvm::sort(pieces,
+             [](const Piece &x, const Piece &y) { return x.at < y.at; });
+  return pieces;
+}
+
+Value FragmentStores::laneColumn(size_t steps) {
+  SmallVector<int64_t> basis;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+    basis.push_back(atom.layout.basis("lane", bit, "col"));
+  for (auto [step, bit] : llvm::enumerate(ArrayRef(ofRow).take_front(steps)))
+    basis[bit] = width << step;
+  return lanes.addColPart(atom, type, emitLinear(b, lanes.lane, basis));
+}
+
+void FragmentStores::store(Value value, Value from, int64_t at) {
+  int64_t count = cast<VectorType>(value.getType()).getNumElements();
+  // Elements lie at multiples of their own size.
+  int64_t step = std::clamp<int64_t>(bytes * 8 / bits, 1, count);
+  for (int64_t first = 0; first < count; first += step) {
+    Value part = value;
+    if (step < count)
+      part = vector::ShuffleOp::create(
+          b, value, value, llvm::to_vector(llvm::seq(first, first + step)));
+    vector::StoreOp::create(
+        b, part, out, ValueRange{add(b, from, lanes.index(at + first))},
+        /*nontemporal=*/false, llvm::Align(step * bits / 8));
+  }
+}
+
+void FragmentStores::storeJoined(ArrayRef<Piece> &left, Value r, Value valid) {
+  // As many at a time as there are lanes, half as many of what is left, and so
+  // on. Lanes whose row is not valid exchange, too. Each store follows its own
+  // exchange: fewer words wait in registers.
+  for (size_t steps = ofRow.size(); steps > 0; --steps) {
+    size_t group = size_t(1) << steps;
+    if (left.size() < group)
+      continue;
+    Value col = laneColumn(steps), from = lineFrom(r, col);
+    for (; left.size() >= group; left = left.drop_front(group)) {
+      Value joined = joinPieces(lanes, left.take_front(group),
+                                ArrayRef(ofRow).take_front(steps));
+      OpBuilder::InsertionGuard inner(b);
+      lanes.enter(valid);
+      // A vector is all of the tile or none: its width divides the columns.
+      if (lastFrom && mayLeave(left[group - 1]))
+        enterIfColumn(col, left.front().at, /*valid=*/false);
+      store(joined, from, left.front().at);
+    }
+  }
+}
+
+void FragmentStores::storeSingle(ArrayRef<Piece> left, Value r) {
+  Value col = laneColumn(0);
+  Value from = lineFrom(r, col);
+  for (const Piece &piece : left) {
+    OpBuilder::InsertionGuard inner(b);
+    if (checkCols) {
+      Value whole = piece.value;
+      for (int64_t i = 0; i < run; ++i) {
+        OpBuilder::InsertionGuard one(b);
+        enterIfColumn(col, piece.at + i, /*valid=*/true);
+        store(vector::ShuffleOp::create(b, whole, whole, ArrayRef<int64_t>{i}),
+              from, piece.at + i);
+      }
+      continue;
+    }
+    // Columns of an atom that the tile may not have.
+    if ((ofRow.empty() || lastFrom) && mayLeave(piece))
+      enterIfColumn(col, piece.at, /*valid=*/false);
+    store(piece.value, from, piece.at);
+  }
+}
+
+void FragmentStores::emit() {
+  out = lanes.flat(tile.data);
+  Value row = lanes.laneRow(type);
   // Of warps that hold the same columns, the first one stores.
   Value isFirst;
   if (atom.sharesCols() && atom.colWarps == 1)
     isFirst =
         compare(b, arith::CmpIPredicate::eq, lanes.gridCol(atom), lanes.i32(0));
-
-  // Runs of registers with consecutive columns go out in one store, after an
-  // exchange where the layout allows one and no vector is cut off.
-  int64_t run = atom.columnRun(), width = kTensorAlignment * 8 / bits;
-  SmallVector<unsigned> ofRow;
-  if (bytes >= kTensorAlignment && cols % width == 0)
-    ofRow = atom.vectorLanes(bits, width);
-  // The first column of a lane after an exchange among the first bits: each of
-  // them chooses between vectors now, no longer between parts of one.
-  auto laneColumn = [&](size_t steps) {
-    SmallVector<int64_t> basis;
-    for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
-      basis.push_back(atom.layout.basis("lane", bit, "col"));
-    for (auto [step, bit] : llvm::enumerate(ArrayRef(ofRow).take_front(steps)))
-      basis[bit] = width << step;
-    return lanes.addColPart(atom, type, emitLinear(b, lanes.lane, basis));
-  };
-
-  for (int64_t i = 0; i < atomRows; ++i)
+  for (int64_t i = 0, e = vectors.size() / atomCols; i < e; ++i)
     for (auto [part, partRow] : llvm::enumerate(atom.rowParts())) {
-      SmallVector<Piece> pieces;
-      for (int64_t j = 0; j < atomCols; ++j)
-        for (int64_t reg = 0; reg < atom.registers(); reg += run) {
-          int64_t at = j * atom.cols + atom.colOffset(reg);
-          if (atom.rowPart(reg) != part || at >= cols)
-            continue;
-          Value whole = vectors[i * atomCols + j];
-          auto elements = llvm::to_vector(llvm::seq(reg, reg + run));
-          pieces.push_back(
-              {at, vector::ShuffleOp::create(b, whole, whole, elements)});
-        }
-      llvm::sort(pieces,
-                 [](const Piece &x, const Piece &y) { return x.at < y.at; });
-
+      SmallVector<Piece> pieces = piecesOf(i, part);
       Value r =
           arith::AddIOp::create(b, row, lanes.i32(atom.rowOffset(i, part)));
       Value valid = compare(b, arith::CmpIPredicate::slt, r, tile.hi);
       if (isFirst)
         valid = arith::AndIOp::create(b, valid, isFirst);
-      // Where the lane's columns begin.
-      auto lineFrom = [&](Value col) {
-        return add(b, tile.lineOf(lanes, r), lanes.toIndex(col));
-      };
-      auto store = [&](Value value, Value from, int64_t at) {
-        int64_t count = cast<VectorType>(value.getType()).getNumElements();
-        // Elements lie at multiples of their own size.
-        int64_t step = std::clamp<int64_t>(bytes * 8 / bits, 1, count);
-        for (int64_t first = 0; first < count; first += step) {
-          Value part = value;
-          if (step < count)
-            part = vector::ShuffleOp::create(
-                b, value, value,
-                llvm::to_vector(llvm::seq(first, first + step)));
-          vector::StoreOp::create(
-              b, part, out, ValueRange{add(b, from, lanes.index(at + first))},
-              /*nontemporal=*/false, llvm::Align(step * bits / 8));
-        }
-      };
       OpBuilder::InsertionGuard guard(b);
-
-      // As many at a time as there are lanes, half as many of what is left, and
-      // so on. Lanes whose row is not valid exchange, too. Each store follows
-      // its own exchange: fewer words wait in registers.
       ArrayRef<Piece> left = pieces;
-      for (size_t steps = ofRow.size(); steps > 0; --steps) {
-        size_t group = size_t(1) << steps;
-        if (left.size() < group)
-          continue;
-        Value col = laneColumn(steps), from = lineFrom(col);
-        for (; left.size() >= group; left = left.drop_front(group)) {
-          Value joined = joinPieces(lanes, left.take_front(group),
-                                    ArrayRef(ofRow).take_front(steps));
-          OpBuilder::InsertionGuard inner(b);
-          lanes.enter(valid);
-          // A vector is all of the tile or none: its width divides the columns.
-          if (lastFrom && mayLeave(left[group - 1])) {
-            Value c = arith::AddIOp::create(b, col, lanes.i32(left.front().at));
-            lanes.enter(
-                compare(b, arith::CmpIPredicate::slt, c, lanes.i32(cols)));
-          }
-          store(joined, from, left.front().at);
-        }
-      }
+      storeJoined(left, r, valid);
       if (left.empty())
         continue;
       lanes.enter(valid);
-      Value col = laneColumn(0);
-      Value from = lineFrom(col);
-      for (const Piece &piece : left) {
-        OpBuilder::InsertionGuard inner(b);
-        if (checkCols) {
-          Value whole = piece.value;
-          for (int64_t i = 0; i < run; ++i) {
-            OpBuilder::InsertionGuard one(b);
-            Value c = arith::AddIOp::create(b, col, lanes.i32(piece.at + i));
-            lanes.enter(compare(b, arith::CmpIPredicate::slt, c, tile.cols));
-            store(vector::ShuffleOp::create(b, whole, whole,
-                                            ArrayRef<int64_t>{i}),
-                  from, piece.at + i);
-          }
-          continue;
-        }
-        // Columns of an atom that the tile may not have.
-        if ((ofRow.empty() || lastFrom) && mayLeave(piece)) {
-          Value c = arith::AddIOp::create(b, col, lanes.i32(piece.at));
-          lanes.enter(
-              compare(b, arith::CmpIPredicate::slt, c, lanes.i32(cols)));
-        }
-        store(piece.value, from, piece.at);
-      }
+      storeSingle(left, r);
     }
+}
+
+static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
+                      int64_t bytes, bool checkCols) {
+  FragmentStores(lanes, op, tile, bytes, checkCols).emit();
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, RowStoreOp op) {

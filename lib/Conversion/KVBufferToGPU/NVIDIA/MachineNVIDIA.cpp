@@ -124,19 +124,50 @@ void NVIDIAMachine::keepLoop(scf::ForOp loop) {
                                     {}, {}, {}, {}, {}, {}, {}));
 }
 
-void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
-                               const TileView &tile, Value slot,
-                               bool checkRows) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = copy.params;
-  Type element = params.getElementType();
-  SharedTile layout = sharedTile(params);
-  int64_t width = copy.bytes / layout.elementBytes;
-  int64_t threads = copy.threads, columns = params.getColumnsOf(copy.block);
-  // Consecutive threads walk the vectors of a block's row, then the next row.
-  int64_t perRow = copy.perRow(layout), rowsPerStep = copy.rowsPerStep(layout);
+/// The steps of a tile's copies: consecutive threads walk the vectors of a
+/// block's row, then the next row.
+struct NVIDIAMachine::CopySteps {
+  Lanes &lower;
+  ImplicitLocOpBuilder &b;
+  const Copy &copy;
+  const TileView &tile;
+  SharedTile layout;
+  int64_t width, columns, perRow, rowsPerStep;
+  /// Rows whose steps stand beside each other; the others are a loop's.
+  int64_t rowsAtOnce;
+  /// The lane's vector in a row, and its row in the first step; i32.
+  Value col, row;
+  LinearAddress address;
+  Value first, shared, source, laneCols;
+  /// Of the first step's row: so each step compares with a number.
+  Value rowsToEnd, rowsToBegin;
+
+  CopySteps(Lanes &lower, const Copy &copy, const TileView &tile, Value slot);
+  /// Goes on in the threads that copy, and in the loop over steps.
+  void enter();
+  /// Says which rows are valid.
+  void checkRows();
+  /// Whether the lane's row of a step is; null: it is.
+  Value isRowOk(int64_t step);
+  /// Where the lane's vector of each step begins, in elements, of rows that are
+  /// looked up. All look-ups come before the first copy: no load of a table
+  /// passes a copy, and one after the other they would take as many latencies
+  /// as there are steps.
+  Values pagedLines();
+  /// A page's first row and those after it are a stride apart.
+  Value lineOfPage(Value page);
+  /// Copies what the lane has of a row of each block; `rowOk` as above.
+  void copyRow(Value line, Value rowOk, int64_t step);
+};
+
+NVIDIAMachine::CopySteps::CopySteps(Lanes &lower, const Copy &copy,
+                                    const TileView &tile, Value slot)
+    : lower(lower), b(lower.b), copy(copy), tile(tile),
+      layout(sharedTile(copy.params)), width(copy.bytes / layout.elementBytes),
+      columns(copy.params.getColumnsOf(copy.block)),
+      perRow(copy.perRow(layout)), rowsPerStep(copy.rowsPerStep(layout)),
+      rowsAtOnce(layout.rows) {
   // Where steps are a loop, its number's bits are the rows' highest.
-  int64_t rowsAtOnce = layout.rows;
   if (copy.stepsAtOnce)
     rowsAtOnce =
         std::min(copy.stepsAtOnce * rowsPerStep, layout.rows & -layout.rows);
@@ -144,28 +175,26 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
     rowsAtOnce = copy.groupRows;
   unsigned colBits = llvm::Log2_64(perRow),
            rowBits = llvm::Log2_64(rowsPerStep);
-
-  Value col = arith::AndIOp::create(b, lower.thread, lower.i32(perRow - 1));
-  Value row = arith::ShRUIOp::create(b, lower.thread, lower.i32(colBits));
-  LinearAddress address;
+  col = arith::AndIOp::create(b, lower.thread, lower.i32(perRow - 1));
+  row = arith::ShRUIOp::create(b, lower.thread, lower.i32(colBits));
   address.terms.push_back(
       {col, imagesOf(layout, "col", llvm::Log2_64(width), colBits)});
   address.terms.push_back({row, imagesOf(layout, "row", 0, rowBits)});
-  Value first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
-  Value shared = lower.shared(element), source = lower.flat(tile.data);
-  Value laneCols =
-      lower.toIndex(arith::MulIOp::create(b, col, lower.i32(width)));
+  first = arith::DivUIOp::create(b, slot, lower.i32(layout.elementBytes));
+  shared = lower.shared(copy.params.getElementType());
+  source = lower.flat(tile.data);
+  laneCols = lower.toIndex(arith::MulIOp::create(b, col, lower.i32(width)));
+}
 
+void NVIDIAMachine::CopySteps::enter() {
   // More threads than vectors in a block: the rest stay idle.
-  OpBuilder::InsertionGuard guard(b);
-  if (rowsPerStep * perRow < threads) {
+  if (rowsPerStep * perRow < copy.threads) {
     Value busy =
         arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
                               lower.i32(rowsPerStep * perRow));
     b.setInsertionPointToStart(
         scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
   }
-
   Value number = copy.group;
   if (!number && rowsAtOnce < layout.rows) {
     auto loop = scf::ForOp::create(
@@ -182,47 +211,37 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
     row = arith::AddIOp::create(
         b, row, arith::MulIOp::create(b, number, lower.i32(rowsAtOnce)));
   }
+}
 
-  // One lane-dependent offset lives through the steps; the others are sums
-  // along the way, which costs no more instructions and saves two registers a
-  // step.
-  Value walk, stride;
-  if (!tile.isPaged()) {
-    Value laneLine =
-        arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride);
-    laneLine = arith::AddIOp::create(b, laneLine, laneCols);
-    walk = arith::AddIOp::create(b, laneLine, tile.base);
-    stride = arith::MulIOp::create(b, lower.index(rowsPerStep), tile.rowStride);
-  }
-  // Of the first step's row: so each step compares with a number.
-  Value rowsToEnd, rowsToBegin;
-  if (checkRows)
-    rowsToEnd = arith::SubIOp::create(b, tile.hi, row);
-  if (checkRows && !matchPattern(tile.lo, m_Zero()))
+void NVIDIAMachine::CopySteps::checkRows() {
+  rowsToEnd = arith::SubIOp::create(b, tile.hi, row);
+  if (!matchPattern(tile.lo, m_Zero()))
     rowsToBegin = arith::SubIOp::create(
         b, arith::MaxSIOp::create(b, tile.lo, lower.i32(0)), row);
-  auto isRowOk = [&](int64_t step) -> Value {
-    Value rowOk;
-    if (rowsToEnd)
-      rowOk = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rowsToEnd,
-                                    lower.i32(step));
-    if (rowsToBegin)
-      rowOk = arith::AndIOp::create(
-          b, rowOk,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, rowsToBegin,
-                                lower.i32(step)));
-    return rowOk;
-  };
-  // A page's first row and those after it are a stride apart.
-  auto lineOfPage = [&](Value page) -> Value {
-    Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), page);
-    Value line = arith::AddIOp::create(
-        b, tile.base, arith::MulIOp::create(b, number, tile.pageStride));
-    return arith::AddIOp::create(
-        b, line, arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride));
-  };
-  // All look-ups before the first copy: no load of a table passes a copy, and
-  // one after the other they would take as many latencies as there are steps.
+}
+
+Value NVIDIAMachine::CopySteps::isRowOk(int64_t step) {
+  Value rowOk;
+  if (rowsToEnd)
+    rowOk = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rowsToEnd,
+                                  lower.i32(step));
+  if (rowsToBegin)
+    rowOk = arith::AndIOp::create(
+        b, rowOk,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, rowsToBegin,
+                              lower.i32(step)));
+  return rowOk;
+}
+
+Value NVIDIAMachine::CopySteps::lineOfPage(Value page) {
+  Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), page);
+  Value line = arith::AddIOp::create(
+      b, tile.base, arith::MulIOp::create(b, number, tile.pageStride));
+  return arith::AddIOp::create(
+      b, line, arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride));
+}
+
+Values NVIDIAMachine::CopySteps::pagedLines() {
   Values paged;
   Value line;
   for (auto [i, page] : llvm::enumerate(copy.pages)) {
@@ -241,52 +260,76 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
   if (tile.isPaged() && copy.pages.empty())
     for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
       Value r = arith::AddIOp::create(b, row, lower.i32(step));
-      Value line =
+      line =
           copy.lineOf ? copy.lineOf(r) : tile.lineOf(lower, r, isRowOk(step));
       paged.push_back(arith::AddIOp::create(b, line, laneCols));
     }
-  for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
-    Value rowOk = isRowOk(step);
-    Value line;
-    if (!tile.isPaged()) {
-      line = step == 0 ? walk : arith::AddIOp::create(b, walk, stride);
-      walk = line;
-    } else {
-      line = paged[step / rowsPerStep];
+  return paged;
+}
+
+void NVIDIAMachine::CopySteps::copyRow(Value line, Value rowOk, int64_t step) {
+  for (int64_t block = 0; block < layout.repeats; ++block) {
+    int64_t start = block * layout.blockCols;
+    Value ok = rowOk;
+    if (start + layout.blockCols > columns) {
+      // Columns past the buffer's are zero.
+      Value inside = arith::CmpIOp::create(
+          b, arith::CmpIPredicate::slt, col,
+          lower.i32(std::max<int64_t>(0, columns - start) / width));
+      ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
     }
-    for (int64_t block = 0; block < layout.repeats; ++block) {
-      int64_t start = block * layout.blockCols;
-      Value ok = rowOk;
-      if (start + layout.blockCols > columns) {
-        // Columns past the buffer's are zero.
-        Value inside = arith::CmpIOp::create(
-            b, arith::CmpIPredicate::slt, col,
-            lower.i32(std::max<int64_t>(0, columns - start) / width));
-        ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
-      }
-      Value to = emitAddress(lower, address, first, params, step, start);
-      Value from = arith::AddIOp::create(b, line, lower.index(start));
-      Value count;
-      if (copy.checkCols) {
-        Value valid = arith::SubIOp::create(
-            b, tile.cols,
-            arith::AddIOp::create(
-                b, arith::MulIOp::create(b, col, lower.i32(width)).getResult(),
-                lower.i32(start)));
-        emitCut(lower, ok, valid, width, from, count);
-      } else if (ok) {
-        count =
-            arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
-        // A copy of nothing still has an address: one that exists.
-        from = arith::SelectOp::create(b, ok, from, lower.index(0));
-      }
-      nvgpu::DeviceAsyncCopyOp::create(
-          b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
-          ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width),
-          count,
-          /*bypassL1=*/copy.bytes == kVectorBytes ? b.getUnitAttr()
-                                                  : UnitAttr());
+    Value to = emitAddress(lower, address, first, copy.params, step, start);
+    Value from = arith::AddIOp::create(b, line, lower.index(start));
+    Value count;
+    if (copy.checkCols) {
+      Value valid = arith::SubIOp::create(
+          b, tile.cols,
+          arith::AddIOp::create(
+              b, arith::MulIOp::create(b, col, lower.i32(width)).getResult(),
+              lower.i32(start)));
+      emitCut(lower, ok, valid, width, from, count);
+    } else if (ok) {
+      count =
+          arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
+      // A copy of nothing still has an address: one that exists.
+      from = arith::SelectOp::create(b, ok, from, lower.index(0));
     }
+    nvgpu::DeviceAsyncCopyOp::create(
+        b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
+        ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width), count,
+        /*bypassL1=*/copy.bytes == kVectorBytes ? b.getUnitAttr() : UnitAttr());
+  }
+}
+
+void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
+                               const TileView &tile, Value slot,
+                               bool checkRows) {
+  ImplicitLocOpBuilder &b = lower.b;
+  CopySteps steps(lower, copy, tile, slot);
+  OpBuilder::InsertionGuard guard(b);
+  steps.enter();
+  // One lane-dependent offset lives through the steps; the others are sums
+  // along the way, which costs no more instructions and saves two registers a
+  // step.
+  Value walk, stride;
+  if (!tile.isPaged()) {
+    Value laneLine =
+        arith::MulIOp::create(b, lower.toIndex(steps.row), tile.rowStride);
+    laneLine = arith::AddIOp::create(b, laneLine, steps.laneCols);
+    walk = arith::AddIOp::create(b, laneLine, tile.base);
+    stride = arith::MulIOp::create(b, lower.index(steps.rowsPerStep),
+                                   tile.rowStride);
+  }
+  if (checkRows)
+    steps.checkRows();
+  Values paged = steps.pagedLines();
+  for (int64_t step = 0; step < steps.rowsAtOnce; step += steps.rowsPerStep) {
+    Value rowOk = steps.isRowOk(step);
+    if (tile.isPaged())
+      walk = paged[step / steps.rowsPerStep];
+    else if (step)
+      walk = arith::AddIOp::create(b, walk, stride);
+    steps.copyRow(walk, rowOk, step);
   }
 }
 
