@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ._append import append
 from ._attention import (Request, attention, few_rows, require_index,
                          require_rank, require_shape, require_type, run,
                          same_index_type)
@@ -15,6 +16,7 @@ from ._flash import refuse
 from ._ops import of
 from ._packed import packed_rows, tokens_of
 from ._problem import Problem
+from ._slots import _require_slots, _unchecked
 from ._torch_state import is_traced_by_jit
 
 
@@ -107,6 +109,62 @@ def flash_mla_with_kvcache(
         share = torch.sigmoid(lse - attn_sink[:, None]).transpose(1, 2)
         out = (out * share[..., None]).to(q.dtype)
     return out, lse
+
+
+def concat_and_cache_mla(kv_c: Tensor, k_pe: Tensor, kv_cache: Tensor,
+                         slot_mapping: Tensor, kv_cache_dtype: str = "auto",
+                         scale: Tensor | None = None) -> None:
+    """Stores rows of latent attention in slots of a cache: vLLM's operator of that
+    name. kv_c (tokens, latent columns) and k_pe (tokens, rope columns, or tokens, 1,
+    rope columns) go into kv_cache (blocks, block size, columns), token t into slot
+    slot_mapping[t] (int32 or int64), row slot % block size of block slot // block
+    size; -1 is nowhere.
+
+    ``kv_cache_dtype`` "auto": the cache is of their type, with all columns.
+    "fp8_ds_mla": it has rows of 656 bytes, of 512 e4m3, four float32 scales that are
+    made, of 128 each, and 64 bfloat16. ``scale`` is not looked at."""
+    if kv_cache_dtype not in ("auto", "fp8_ds_mla"):
+        raise NotImplementedError(f"kv_cache_dtype is {kv_cache_dtype!r}; expected "
+                                  '"auto" or "fp8_ds_mla"')
+    packed = kv_cache_dtype == "fp8_ds_mla"
+    ops = of(kv_c)
+    require_rank("kv_c", kv_c, 2, "(tokens, columns)")
+    tokens, latent = kv_c.shape
+    rope = k_pe.shape[-1]
+    k_pe = k_pe.reshape(tokens, rope)
+    require_rank("kv_cache", kv_cache, 3, "(blocks, block size, columns)")
+    require_rank("slot_mapping", slot_mapping, 1, "(tokens)")
+    require_type(ops, "slot_mapping", slot_mapping, "i32", "i64")
+    require_type(ops, "kv_c", kv_c, "bf16" if packed else ops.dtype(kv_cache))
+    require_type(ops, "k_pe", k_pe, ops.dtype(kv_c))
+    if packed and ((latent, rope) != (512, 64) or kv_cache.element_size() != 1):
+        raise ValueError(f"kv_c has {latent} columns, k_pe {rope}, and kv_cache type "
+                         f"{kv_cache.dtype}; expected 512, 64 and bytes")
+    require_shape("kv_cache", kv_cache,
+                  (*kv_cache.shape[:2], 656 if packed else latent + rope),
+                  "rows with both")
+    if not tokens or 0 in kv_cache.shape:
+        return
+    count = slot_mapping.shape[0]
+    if tokens < count:
+        raise ValueError(f"kv_c has {tokens} tokens, and slot_mapping {count}; "
+                         "expected as many or more")
+    ops.require_writable("kv_cache", kv_cache, "rows are written to it")
+    cache = kv_cache[:, :, None]
+    if packed:
+        into = (cache[..., :512].view(torch.float8_e4m3fn),
+                cache[..., 528:].view(torch.bfloat16))
+        scales = cache[..., 512:528].view(torch.float32)
+    else:
+        into, scales = (cache[..., :latent], cache[..., latent:]), None
+    blocks, rows = kv_cache.shape[:2]
+    device = None
+    if ops.device_name(kv_c) == "emulator":
+        _require_slots(slot_mapping, blocks * rows)
+        device = _unchecked()
+    append(ops, kv_c, *into, kv_c[:count, None, None], k_pe[:count, None, None],
+           None, False, (slot_mapping // rows)[:, None], slot_mapping % rows, scales,
+           None, device=device)
 
 
 def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink):

@@ -27,7 +27,8 @@ from . import _attention, _flash, _flash_arguments, _latent
 from ._attention import attention
 from ._flash_arguments import get_scheduler_metadata
 from ._flex_attention import flex_attention, flex_report
-from ._latent import flash_mla_with_kvcache, get_mla_metadata
+from ._latent import (concat_and_cache_mla, flash_mla_with_kvcache,
+                      get_mla_metadata)
 from ._merge import flash_attn_combine, merge_states
 from ._operators import Operator
 from ._patch import Patch, patch_sdpa
@@ -40,7 +41,8 @@ from ._torch_state import (dispatch_modes, forward_ad, function_modes,
                            is_before_dispatch, is_operator, is_recorded,
                            is_traced_by_jit, level, wants_derivatives)
 
-__all__ = ["Patch", "attention", "configure", "flash_attn_combine",
+__all__ = ["Patch", "attention", "concat_and_cache_mla", "configure",
+           "flash_attn_combine",
            "flash_attn_func", "flash_attn_kvpacked_func",
            "flash_attn_qkvpacked_func", "flash_attn_varlen_func",
            "flash_attn_varlen_kvpacked_func", "flash_attn_varlen_qkvpacked_func",

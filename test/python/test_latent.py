@@ -10,8 +10,8 @@ import torch
 
 import kvbuf
 from kvbuf import _attention, _packed
-from kvbuf.torch import (flash_attn_with_kvcache, flash_mla_with_kvcache,
-                         get_mla_metadata)
+from kvbuf.torch import (concat_and_cache_mla, flash_attn_with_kvcache,
+                         flash_mla_with_kvcache, get_mla_metadata)
 
 HEADS, PAGE = 16, 64
 
@@ -284,6 +284,42 @@ class Latent(unittest.TestCase):
         scales *= scales.clone()
         self.assertTrue(differs(flash_mla_with_kvcache(
             q, twice, table, lengths, 512, **given)[0]))
+
+    def test_appends(self):
+        torch.manual_seed(3)
+        rows = torch.randn(5, 576, dtype=torch.bfloat16)
+        rows[1] *= 100
+        slots = torch.tensor([130, 5, -1, 64, 383])
+        bytes_of = torch.zeros(6, PAGE, 656, dtype=torch.uint8)
+        plain = torch.zeros(6, PAGE, 576, dtype=torch.bfloat16)
+        concat_and_cache_mla(rows[:, :512], rows[:, 512:], plain, slots)
+        concat_and_cache_mla(rows[:, :512], rows[:, None, 512:], bytes_of, slots,
+                             "fp8_ds_mla")
+        flat = plain.flatten(0, 1)
+        kept = [0, 1, 3, 4]
+        self.assertTrue(torch.equal(flat[slots[kept]], rows[kept]))
+        self.assertEqual(int((flat != 0).any(-1).sum()), 4)
+        stored = bytes_of.flatten(0, 1)
+        self.assertEqual(int((stored != 0).any(-1).sum()), 4)
+        stored = stored[slots[kept]]
+        latent = rows[kept, :512].float().view(4, 4, 128)
+        scales = stored[:, 512:528].contiguous().view(torch.float32)
+        torch.testing.assert_close(scales, latent.abs().amax(-1) / 448)
+        codes = stored[:, :512].contiguous().view(torch.float8_e4m3fn).float()
+        # Half a step of three bits, or of the smallest numbers.
+        error = (codes.view(4, 4, 128) * scales[..., None] - latent).abs()
+        self.assertTrue((error <= (latent.abs() / 16).maximum(
+            scales[..., None] * 2**-10) * 1.001).all())
+        self.assertTrue(torch.equal(
+            stored[:, 528:].contiguous().view(torch.bfloat16), rows[kept, 512:]))
+        with self.assertRaisesRegex(kvbuf.Error, "slot_mapping holds 384 at 0"):
+            concat_and_cache_mla(rows[:, :512], rows[:, 512:], plain, slots + 254)
+        for cache, kind, words in (
+                (plain, "fp8", "expected \"auto\" or \"fp8_ds_mla\""),
+                (plain, "fp8_ds_mla", "expected 512, 64 and bytes"),
+                (plain[..., :512], "auto", "rows with both")):
+            with self.assertRaisesRegex((ValueError, NotImplementedError), words):
+                concat_and_cache_mla(rows[:, :512], rows[:, 512:], cache, slots, kind)
 
     def test_refusals(self):
         q, rows, table, lengths = tensors()
