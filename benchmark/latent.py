@@ -141,7 +141,6 @@ class Tensors:
             self.q.new_tensor(hidden, dtype=bool)[:, None], float("-inf"))
         return scores.softmax(-1) @ keys[:, :VALUES]
 
-
     def of_packed(self, b, r):
         """[heads, 512] of a row of a sequence, in fp32."""
         torch = sys.modules["torch"]
@@ -244,11 +243,12 @@ def main(arguments=None):
                 gpu.sustain(runs, 3, 0.6, graphs=True))
         seconds = {n: common.Timing(x).median / 1e3 for n, x in took.items()}
         tokens = sum(case.lengths())
+        row = 656 if case.packed else 2 * WIDTH
         for name, s in seconds.items():
             flop = 2 * case.heads * case.rows * tokens * (WIDTH + VALUES)
             print(f"{case.name:24} {name:9} {s * 1e6:9.1f} us "
                   f"{flop / s / 1e12:7.1f} TFLOP/s "
-                  f"{tokens * WIDTH * 2 / s / 1e9:7.0f} GB/s"
+                  f"{tokens * row / s / 1e9:7.0f} GB/s"
                   + (f"  {seconds['FlashMLA'] / s:.3f} of FlashMLA"
                      if name == "kvbuf" and "FlashMLA" in seconds else ""),
                   flush=True)
