@@ -86,6 +86,8 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
                   "(stride " +
                   std::to_string(dense[d]) + ")");
   }
+  if (!empty && m.problem())
+    m.problem()->checkStrides(arg);
 }
 
 /// Registered ranges must not overlap, but users may interleave tensors (q, k

@@ -9,7 +9,7 @@ import unittest.mock
 import torch
 
 import kvbuf
-from kvbuf import _attention, _packed
+from kvbuf import _attention, _latent, _packed
 from kvbuf.torch import (concat_and_cache_mla, flash_attn_with_kvcache,
                          flash_mla_with_kvcache, get_mla_metadata)
 
@@ -279,6 +279,17 @@ class Latent(unittest.TestCase):
                     self.assertIn("taken twice", str(error))
                     continue
             self.assertTrue(differs(o))
+        # Tails are looked for where blocks would have them.
+        tails, values = packed(rows[..., :512], 584)
+        data, row = _packed.packed_rows(q, tails)
+        wrong = dataclasses.replace(row, text=row.text.replace("37440", "38016"))
+        with unittest.mock.patch.object(_latent, "packed_rows",
+                                        lambda *_: (data, wrong)):
+            with self.assertRaisesRegex(
+                    kvbuf.Error, "'k': stride 37440 of dimension 0; expected a "
+                    "multiple of 38016, as rows have tails"):
+                flash_mla_with_kvcache(q[..., :512], tails, table, lengths, 512,
+                                       **given)
         twice = cache.clone()
         scales = twice[..., 512:528].view(torch.float32)
         scales *= scales.clone()

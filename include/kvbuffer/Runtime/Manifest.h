@@ -304,6 +304,9 @@ struct ProblemSpec {
   /// output may lie exactly where the tensor does. All others share no memory
   /// with an output.
   virtual bool isReadInPlace(const std::string &role) const { return true; }
+  /// Throws Error for strides that a tensor of the problem must not have,
+  /// whatever kernels take.
+  virtual void checkStrides(const TensorArg &tensor) const {}
   /// See kvbuf::rt::checkLengths.
   virtual void checkLengths(const Manifest &manifest,
                             const std::vector<TensorArg> &tensors,
@@ -364,6 +367,7 @@ struct AttentionProblem : ProblemSpec {
                                 const WorkloadOptions &options) const override;
   bool isKnown() const override { return !ownScores; }
   bool isReadInPlace(const std::string &role) const override;
+  void checkStrides(const TensorArg &tensor) const override;
   void checkLengths(const Manifest &manifest,
                     const std::vector<TensorArg> &tensors,
                     const Sizes &sizes) const override;

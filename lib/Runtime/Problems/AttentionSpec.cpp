@@ -339,6 +339,26 @@ bool AttentionProblem::isReadInPlace(const std::string &role) const {
   return role == "q";
 }
 
+/// A row's tail is found by its place in a block, which strides must be those
+/// of.
+void AttentionProblem::checkStrides(const TensorArg &arg) const {
+  if (!packed || !packed->tail || arg.name != tensor("k"))
+    return;
+  size_t rows = arg.shape.size() - 3;
+  for (size_t d = 0; d <= rows; ++d) {
+    int64_t stride = arg.strides[d];
+    bool isRow = d == rows || pageSize == 1;
+    if (arg.shape[d] > 1 &&
+        (isRow ? stride != packed->bytes : stride % packed->stride != 0))
+      throw Error("tensor '" + arg.name + "': stride " +
+                  std::to_string(stride) + " of dimension " +
+                  std::to_string(d) + "; expected " +
+                  (isRow ? std::to_string(packed->bytes)
+                         : "a multiple of " + std::to_string(packed->stride)) +
+                  ", as rows have tails behind those of their block");
+  }
+}
+
 void AttentionProblem::checkLengths(const Manifest &manifest,
                                     const std::vector<TensorArg> &tensors,
                                     const Sizes &sizes) const {
