@@ -68,7 +68,13 @@ struct PackedFill {
     return add(add(mul(step, kStepRows), group), lower.i32(batch * kBatchRows));
   }
   Value inBlock(Value row, Value vector);
+  /// The same of bytes that are copied: 8 bytes of each lane of four rows lie
+  /// in all banks.
+  Value inCopy(Value row, Value vector);
   void copy(int64_t batch, ArrayRef<Value> known);
+  /// Widens the rows of a step, of which the lane's is row `row` of those at
+  /// byte `begin` in a slot's blocks.
+  void widenStep(ArrayRef<Value> known, Value step, Value row, Value begin);
   /// The loop over a batch's steps.
   scf::ForOp widen(int64_t batch, ArrayRef<Value> known);
 };
@@ -139,6 +145,13 @@ Value PackedFill::inBlock(Value row, Value vector) {
   return add(mul(row, rowBytes(params)), mul(swizzled, kTensorAlignment));
 }
 
+Value PackedFill::inCopy(Value row, Value vector) {
+  Value flip =
+      mul(arith::AndIOp::create(b, group, lower.i32(1)), kRowLanes / 2);
+  return add(mul(row, rowBytes(params)),
+             mul(arith::XOrIOp::create(b, vector, flip), kTensorAlignment));
+}
+
 void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
   Type i64 = b.getI64Type();
   auto wide = [&](Value word) -> Value {
@@ -169,7 +182,8 @@ void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
               .getResult());
     Value bytes = arith::SelectOp::create(b, there, lower.i32(kTensorAlignment),
                                           lower.i32(0));
-    Value to = add(start, inBlock(row, place));
+    Value to =
+        add(start, isWidened() ? inCopy(row, place) : inBlock(row, place));
     int64_t blocks = isWidened() ? chunks() : params.getSmemCols() / 64;
     for (int64_t block = 0; block < blocks; ++block) {
       int64_t into = isWidened() ? blocks + block : block;
@@ -189,51 +203,61 @@ void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
 
 scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
   OpBuilder::InsertionGuard guard(b);
+  // Two steps at a time are rows that a swizzle repeats after.
   auto loop = scf::ForOp::create(
-      b, lower.i32(0), lower.i32(kBatchRows / kStepRows), lower.i32(1));
+      b, lower.i32(0), lower.i32(kBatchRows / kSwizzleRows), lower.i32(1));
   b.setInsertionPointToStart(loop.getBody());
-  Value step = loop.getInductionVar(), row = rowOf(batch, step);
-  constexpr int64_t piece = 16, half = piece / 2;
+  Value before = mul(loop.getInductionVar(), kSwizzleRows * rowBytes(params));
+  for (int64_t parity : {0, 1})
+    widenStep(known, add(mul(loop.getInductionVar(), 2), lower.i32(parity)),
+              add(group, lower.i32(parity * kStepRows)),
+              add(add(slot, before),
+                  lower.i32(batch * kBatchRows * rowBytes(params))));
+  return loop;
+}
+
+void PackedFill::widenStep(ArrayRef<Value> known, Value step, Value row,
+                           Value begin) {
+  // A lane has 8 elements of each block: neighbouring lanes store all of a row.
+  constexpr int64_t piece = 8;
   auto bytes = VectorType::get({piece}, b.getI8Type());
   Value shared = lower.shared(b.getI8Type()),
         wide = lower.shared(params.getElementType());
-  Value from = add(slot, inBlock(row, place));
-  // A lane's 16 elements are two vectors of one of the chunk's two blocks.
-  Value block = arith::ShRUIOp::create(b, place, lower.i32(2));
-  Value vector = mul(arith::AndIOp::create(b, place, lower.i32(3)), 2);
-  Value to = add(slot, mul(block, blockBytes(params)));
-  auto f32 = VectorType::get({half}, b.getF32Type());
-  for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-    // Its bytes, and those of chunks after it, lie behind where its elements
-    // go, but for the last one's, which lie there: all lanes have read theirs.
-    Value data = vector::LoadOp::create(
-        b, bytes, shared,
-        ValueRange{lower.toIndex(
-            add(from, lower.i32((chunks() + chunk) * blockBytes(params))))},
-        /*nontemporal=*/false, llvm::Align(piece));
-    NVVM::SyncWarpOp::create(b, lower.i32(-1));
-    Value scale = arith::BitcastOp::create(b, b.getF32Type(),
-                                           ask(known[2 + chunk], step));
-    Value factors = vector::BroadcastOp::create(b, f32, scale);
-    for (int64_t which : {0, 1}) {
-      Value some =
-          vector::ShuffleOp::create(b, data, data,
-                                    llvm::to_vector(llvm::seq<int64_t>(
-                                        which * half, which * half + half)));
-      some = arith::BitcastOp::create(
-          b, VectorType::get({half}, part.getElement()), some);
-      Value x = widenElements(b, some);
-      x = arith::MulFOp::create(b, x, factors);
-      x = arith::TruncFOp::create(
-          b, VectorType::get({half}, params.getElementType()), x);
-      Value at = add(to, inBlock(row, add(vector, lower.i32(which))));
-      at = add(at, lower.i32(chunk * 2 * blockBytes(params)));
-      at = arith::ShRUIOp::create(b, at, lower.i32(1));
-      vector::StoreOp::create(b, x, wide, ValueRange{lower.toIndex(at)},
-                              /*nontemporal=*/false, llvm::Align(piece));
-    }
+  Value odd = arith::AndIOp::create(b, place, lower.i32(1));
+  Value half = arith::ShRUIOp::create(b, place, lower.i32(1));
+  SmallVector<Value> pieces;
+  for (int64_t block = 0; block < 2 * chunks(); ++block) {
+    Value vector = add(half, lower.i32(block % 2 * kRowLanes / 2));
+    Value at = add(add(begin, inCopy(row, vector)),
+                   add(mul(odd, piece),
+                       lower.i32((chunks() + block / 2) * blockBytes(params))));
+    pieces.push_back(
+        vector::LoadOp::create(b, bytes, shared, ValueRange{lower.toIndex(at)},
+                               /*nontemporal=*/false, llvm::Align(piece)));
   }
-  return loop;
+  // Elements go where bytes are, of these rows alone.
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  Value to = add(begin, inBlock(row, place));
+  auto f32 = VectorType::get({piece}, b.getF32Type());
+  Value factors;
+  for (auto [block, data] : llvm::enumerate(pieces)) {
+    if (block % 2 == 0) {
+      Value scale = arith::BitcastOp::create(b, b.getF32Type(),
+                                             ask(known[2 + block / 2], step));
+      factors = vector::BroadcastOp::create(b, f32, scale);
+    }
+    Value x = widenElements(
+        b, arith::BitcastOp::create(
+               b, VectorType::get({piece}, part.getElement()), data));
+    x = arith::MulFOp::create(b, x, factors);
+    x = arith::TruncFOp::create(
+        b, VectorType::get({piece}, params.getElementType()), x);
+    Value at = add(to, lower.i32(int64_t(block) * blockBytes(params)));
+    at = arith::ShRUIOp::create(b, at, lower.i32(1));
+    vector::StoreOp::create(b, x, wide, ValueRange{lower.toIndex(at)},
+                            /*nontemporal=*/false,
+                            llvm::Align(kTensorAlignment));
+  }
 }
 
 void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
@@ -258,6 +282,9 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
     fill.copy(batch, known[batch]);
   NVVM::CpAsyncCommitGroupOp::create(b);
   NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  // Each lane has waited for its own.
+  if (fill.isWidened())
+    NVVM::SyncWarpOp::create(b, lower.i32(-1));
   for (int64_t batch = 0; fill.isWidened() && batch < batches; ++batch)
     keepLoop(fill.widen(batch, known[batch]));
   // Each lane makes its own writes visible; then all of them have.

@@ -48,7 +48,8 @@ static bool chooseLatentRoles(const TargetInfo &target,
   choice.mma = target.groupInstruction("bf16")->shape();
   choice.BM = choice.BN = choice.BK = 64;
   choice.warps = choice.producers = target.warpsPerMatrixGroup();
-  choice.producerRegisters = 24;
+  // Who widens has bytes, elements and addresses; scores leave as many.
+  choice.producerRegisters = request.packed ? 32 : 24;
   choice.consumerRegisters = 160;
   choice.qInRegs = true;
   TileOperands operands{request.headSize,   request.valueHeadSize,
