@@ -48,6 +48,40 @@ gpu.module @work {
     %last = kvbuffer.arrive_last %arrived[%c0] of %c2 : memref<4xi32>
     gpu.return
   }
+  // One thread arrives and looks some times whether the others have; shares come from
+  // a second counter, and who leaves last sets all three back.
+  // CHECK-LABEL: gpu.func @together
+  gpu.func @together(%arrived: memref<2x3xi32> {kvbuffer.name = "arrived", kvbuffer.access = "counter"},
+                     %lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #two, kvbuffer.grid = [2, 1, 1]} {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %yes = arith.constant true
+    // CHECK: gpu.barrier
+    // CHECK: scf.if
+    // CHECK: kvbuffer.lane_arrive
+    // CHECK: scf.while
+    // CHECK: memref.atomic_rmw addi %c0_i32
+    // CHECK: scf.if
+    // CHECK-NEXT: kvbuffer.lane_arrive
+    // CHECK: memref.store %{{.*}} : memref<?xi32, #gpu.address_space<workgroup>>
+    // CHECK: gpu.barrier
+    // CHECK: %[[FIRST:.*]] = memref.load %{{.*}} : memref<?xi32, #gpu.address_space<workgroup>>
+    // CHECK: gpu.barrier
+    // CHECK: scf.while (%{{.*}} = %[[FIRST]])
+    // CHECK: memref.load %{{.*}} : memref<?xi32>
+    // CHECK: kvbuffer.lane_arrive
+    // CHECK: gpu.barrier
+    // CHECK: gpu.barrier
+    // CHECK: scf.yield
+    // CHECK: kvbuffer.lane_arrive
+    // CHECK-COUNT-3: memref.store %c0_i32
+    kvbuffer.after_all %arrived[%c1] of %c2 shares(%c2) patient(%yes) {
+    ^bb0(%share: index):
+      %n = memref.load %lengths[%share] : memref<?xi32>
+    } : memref<2x3xi32>
+    gpu.return
+  }
   // The lanes of a wave look at four items each, whose loads do not wait for each
   // other: all units first, then where the share begins and ends.
   // CHECK-LABEL: gpu.func @shares

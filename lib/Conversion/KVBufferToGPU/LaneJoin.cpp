@@ -155,6 +155,8 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
       arith::MinSIOp::create(b, lower.single(op.getValid()), lower.index(room));
   validRows = lower.toI32(valid);
   row = lower.laneRow(type);
+  if (op.getFrom())
+    row = add(b, row, lower.toI32(lower.single(op.getFrom())));
   // Rows that do not exist read those of the last one that does: no branch
   // keeps loads from being in flight together.
   lastRow = arith::SubIOp::create(b, validRows, lower.i32(1));
@@ -199,7 +201,7 @@ SmallVector<Words> PartialJoin::wordsOf(unsigned i) {
 }
 
 bool PartialJoin::isPastRow(unsigned i) {
-  return atom.rowWarps == 1 &&
+  return atom.rowWarps == 1 && !op.getFrom() &&
          isPast(op.getValid(), room,
                 atom.rowOffset(i / rowParts, i % rowParts));
 }

@@ -86,7 +86,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
            SoftmaxSinkOp>(context);
     // Work that blocks share.
     attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, NumberTilesOp,
-           ArriveLastOp, ShareWorkOp, PartialStoreOp, PartialLoadOp,
+           ArriveLastOp, AfterAllOp, ShareWorkOp, PartialStoreOp, PartialLoadOp,
            PartialJoinOp>(context);
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,

@@ -88,6 +88,161 @@ void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
                                                  told, lower.i32(0))});
 }
 
+/// How often a block looks whether the others have arrived: some 0.7 us each on
+/// an H200. Blocks that end together do so within much less.
+static constexpr int64_t kLooks = 64;
+
+namespace {
+/// Lowers an arrival after which all that are there divide what is left.
+class AfterAll {
+public:
+  AfterAll(LaneLowering &lower, AfterAllOp op);
+  LogicalResult emit();
+
+private:
+  Value compare(arith::CmpIPredicate how, Value x, Value y) {
+    return arith::CmpIOp::create(b, how, x, y);
+  }
+  /// Adds 1 to a counter.
+  Value arrive(Value counter) {
+    return LaneArriveOp::create(b, b.getI32Type(), counters, counter);
+  }
+  /// `yes` where a condition holds, `no` elsewhere: an i32.
+  Value choose(Value condition, function_ref<Value()> yes,
+               function_ref<Value()> no);
+  /// What one thread computes, told to all of the team through LDS.
+  Value byOne(function_ref<Value()> compute);
+  /// A loop that carries some i32s.
+  scf::WhileOp loop(ValueRange inits, function_ref<Value(ValueRange)> condition,
+                    function_ref<SmallVector<Value>(ValueRange)> body);
+  /// Waits until all have arrived, but not for long: the number that have.
+  Value waitForAll(Value before);
+
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  AfterAllOp op;
+  Value counters, arrived, taken, left, count, shares, zero, one;
+  Value isOne, word, words;
+};
+} // namespace
+
+AfterAll::AfterAll(LaneLowering &lower, AfterAllOp op)
+    : lower(lower), b(lower.b), op(op),
+      counters(lower.flat(lower.signature.tensor(op.getCounters()).data)),
+      count(lower.toI32(lower.single(op.getCount()))),
+      shares(lower.toI32(lower.single(op.getShares()))), zero(lower.i32(0)),
+      one(lower.i32(1)) {
+  Value at = lower.signature.offsetOf(op.getCounters(), op.getIndices());
+  arrived = at;
+  taken = add(b, at, lower.index(1));
+  left = add(b, at, lower.index(2));
+  isOne = compare(arith::CmpIPredicate::eq, lower.thread, zero);
+  word = lower.index(lower.lds.take(4) / 4);
+  words = lower.shared(b.getI32Type());
+}
+
+Value AfterAll::choose(Value condition, function_ref<Value()> yes,
+                       function_ref<Value()> no) {
+  auto branch = scf::IfOp::create(b, TypeRange{b.getI32Type()}, condition,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, yes());
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, no());
+  return branch.getResult(0);
+}
+
+Value AfterAll::byOne(function_ref<Value()> compute) {
+  auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(tell.thenBlock());
+    memref::StoreOp::create(b, compute(), words, word);
+  }
+  meetToRead(lower);
+  Value told = memref::LoadOp::create(b, words, word);
+  // Before the next is told, all have read this.
+  meetToRead(lower);
+  return lower.machine.uniform(lower, told);
+}
+
+scf::WhileOp AfterAll::loop(ValueRange inits,
+                            function_ref<Value(ValueRange)> condition,
+                            function_ref<SmallVector<Value>(ValueRange)> body) {
+  SmallVector<Type> types(inits.size(), b.getI32Type());
+  SmallVector<Location> locations(inits.size(), b.getLoc());
+  auto loop = scf::WhileOp::create(b, types, inits);
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, types, locations);
+  scf::ConditionOp::create(b, condition(before->getArguments()),
+                           before->getArguments());
+  Block *after = b.createBlock(&loop.getAfter(), {}, types, locations);
+  scf::YieldOp::create(b, body(after->getArguments()));
+  return loop;
+}
+
+Value AfterAll::waitForAll(Value before) {
+  // Who has no time has looked often enough.
+  Value looked = arith::SelectOp::create(b, lower.single(op.getPatient()), zero,
+                                         lower.i32(kLooks));
+  auto wait = loop(
+      {add(b, before, one), looked},
+      [&](ValueRange now) -> Value {
+        return arith::AndIOp::create(
+            b, compare(arith::CmpIPredicate::slt, now[0], count),
+            compare(arith::CmpIPredicate::slt, now[1], lower.i32(kLooks)));
+      },
+      [&](ValueRange now) -> SmallVector<Value> {
+        Value seen = memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi,
+                                                 zero, counters, arrived);
+        return {seen, add(b, now[1], one)};
+      });
+  return wait.getResult(0);
+}
+
+LogicalResult AfterAll::emit() {
+  // All have stored. An arrival releases that, and acquires what those before
+  // it have stored; who waits acquires the rest with a share.
+  meetToRead(lower);
+  Value first = byOne([&] {
+    Value have = waitForAll(arrive(arrived));
+    return choose(
+        compare(arith::CmpIPredicate::sge, have, count),
+        [&] { return arrive(taken); }, [&] { return shares; });
+  });
+  LogicalResult lowered = success();
+  loop(
+      first,
+      [&](ValueRange now) {
+        return compare(arith::CmpIPredicate::slt, now[0], shares);
+      },
+      [&](ValueRange now) -> SmallVector<Value> {
+        Block &body = op.getBody().front();
+        lower.set(body.getArgument(0), {lower.toIndex(now[0])});
+        lowered = lower.lowerBlock(body);
+        b.setLoc(op.getLoc());
+        return {byOne([&] { return arrive(taken); })};
+      });
+  if (failed(lowered))
+    return failure();
+  // Who leaves last sets the counters back: nobody looks at them any more.
+  auto leave = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(leave.thenBlock());
+  Value isLast =
+      compare(arith::CmpIPredicate::eq, add(b, arrive(left), one), count);
+  auto reset = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(reset.thenBlock());
+  for (Value counter : {arrived, taken, left})
+    memref::StoreOp::create(b, zero, counters, counter);
+  return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, AfterAllOp op) {
+  return AfterAll(lower, op).emit();
+}
+
 //===----------------------------------------------------------------------===//
 // Shares
 //===----------------------------------------------------------------------===//

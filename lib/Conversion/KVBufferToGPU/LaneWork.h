@@ -23,6 +23,7 @@ void meetToRead(Lanes &lanes);
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneLowering &lower, LaunchValueOp op);
 void lowerOp(LaneLowering &lower, ArriveLastOp op);
+mlir::LogicalResult lowerOp(LaneLowering &lower, AfterAllOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, ShareWorkOp op);
 
 } // namespace kvbuf

@@ -146,6 +146,7 @@ private:
   mlir::LogicalResult runOp(ItemRowsOp op);
   mlir::LogicalResult runOp(LaunchValueOp op);
   mlir::LogicalResult runOp(ArriveLastOp op);
+  mlir::LogicalResult runOp(AfterAllOp op);
   mlir::LogicalResult runOp(ShareWorkOp op);
   mlir::LogicalResult runOp(PartialStoreOp op);
   mlir::LogicalResult runOp(PartialLoadOp op);

@@ -54,7 +54,7 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(
         context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
-           NextTileOp, AppendTokensOp, ArriveLastOp, ShareWorkOp, WorkItemOp,
+           NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp, WorkItemOp,
            ItemRowsOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
     attach<TileModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingPutOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,

@@ -53,23 +53,51 @@ LogicalResult BlockRun::runOp(LaunchValueOp op) {
   return success();
 }
 
-LogicalResult BlockRun::runOp(ArriveLastOp op) {
-  Tensor *counters = get<Tensor *>(op.getCounters());
-  FailureOr<int64_t> offset =
-      counters->offset(integers(op.getIndices()), [&] { return error(op); });
+/// Counts an arrival at one of some counters, of `count` there; whether it is
+/// the last, which sets the counter back.
+static FailureOr<bool> arriveAt(const Tensor &counters,
+                                ArrayRef<int64_t> indices, int64_t count,
+                                ErrorFn fail) {
+  FailureOr<int64_t> offset = counters.offset(indices, fail);
   if (failed(offset))
     return failure();
-  if (counters->access != TileAccess::Counter)
-    return error(op) << "arrives at " << counters->name << ", which has no "
-                     << KVBufferDialect::kAccessAttr << " = \"counter\"";
-  int64_t count = integer(op.getCount());
-  int32_t &counter = static_cast<int32_t *>(counters->data)[*offset];
+  if (counters.access != TileAccess::Counter)
+    return fail() << "arrives at " << counters.name << ", which has no "
+                  << KVBufferDialect::kAccessAttr << " = \"counter\"";
+  int32_t &counter = static_cast<int32_t *>(counters.data)[*offset];
   if (count < 1 || counter >= count)
-    return error(op) << "is arrival " << counter + 1 << " of " << count;
+    return fail() << "is arrival " << counter + 1 << " of " << count;
   bool last = ++counter == count;
   if (last)
     counter = 0;
-  set(op.getLast(), int64_t(last));
+  return last;
+}
+
+LogicalResult BlockRun::runOp(ArriveLastOp op) {
+  FailureOr<bool> last =
+      arriveAt(*get<Tensor *>(op.getCounters()), integers(op.getIndices()),
+               integer(op.getCount()), [&] { return error(op); });
+  if (failed(last))
+    return failure();
+  set(op.getLast(), int64_t(*last));
+  return success();
+}
+
+LogicalResult BlockRun::runOp(AfterAllOp op) {
+  // Nobody waits for long: the last one has all shares.
+  SmallVector<int64_t> indices = integers(op.getIndices());
+  indices.push_back(0);
+  FailureOr<bool> last =
+      arriveAt(*get<Tensor *>(op.getCounters()), indices,
+               integer(op.getCount()), [&] { return error(op); });
+  if (failed(last))
+    return failure();
+  Block &body = op.getBody().front();
+  for (int64_t i = 0, e = *last ? integer(op.getShares()) : 0; i < e; ++i) {
+    set(body.getArgument(0), i);
+    if (failed(runBlock(body)))
+      return failure();
+  }
   return success();
 }
 
@@ -140,17 +168,18 @@ LogicalResult BlockRun::runOp(PartialStoreOp op) {
   return success();
 }
 
-/// The partial result at `offset` of a tensor, in a fragment of a type.
+/// The partial result at `offset` of a tensor, in a fragment of a type: its
+/// rows from row `from` on.
 static FailureOr<SoftmaxPart> loadPart(const Tensor &parts, int64_t offset,
                                        FragmentType type, int64_t valid,
-                                       ErrorFn fail) {
+                                       ErrorFn fail, int64_t from = 0) {
   SoftmaxPart part{Matrix(type.getRows(), type.getCols()),
                    Matrix(type.getRows(), 1, -kInfinity),
                    Matrix(type.getRows(), 1)};
   int64_t width = parts.shape.back();
-  int64_t rows = std::min(valid, parts.shape.end()[-2]);
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t line = offset + r * width, cols = type.getCols();
+  int64_t rows = std::min(valid, parts.shape.end()[-2]) - from;
+  for (int64_t r = 0; r < std::min(rows, type.getRows()); ++r) {
+    int64_t line = offset + (from + r) * width, cols = type.getCols();
     for (int64_t c = 0; c < cols + 2; ++c)
       if (failed(parts.checkWritten(line + c, fail)))
         return failure();
@@ -193,8 +222,9 @@ LogicalResult BlockRun::runOp(PartialJoinOp op) {
     FailureOr<int64_t> offset = matrixAt(*parts, indices, fail);
     if (failed(offset))
       return failure();
-    FailureOr<SoftmaxPart> part = loadPart(
-        *parts, *offset, op.getAcc().getType(), integer(op.getValid()), fail);
+    FailureOr<SoftmaxPart> part =
+        loadPart(*parts, *offset, op.getAcc().getType(), integer(op.getValid()),
+                 fail, op.getFrom() ? integer(op.getFrom()) : 0);
     if (failed(part))
       return failure();
     joined = joined

@@ -15,9 +15,14 @@
 #include "DecodeProgram.h"
 #include "TileProgram.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace kvbuf;
+
+/// Rows that a block joins at a time of those that all join together: so many
+/// lie side by side.
+static constexpr int64_t kJoinedRows = 8;
 
 /// Pieces that one block joins: so many, or so many for each of its warps, if
 /// these are more. Where a sequence has more, several blocks join so many each,
@@ -29,8 +34,10 @@ void DecodeProgram::addScratch(Attribute places) {
   int64_t width = sliceCols + 4, room = group * ownQueries;
   constexpr int64_t any = ShapedType::kDynamic;
   int64_t lines = oneTile ? lineHeads : any;
-  SmallVector<int64_t> sizes = {2, lines, any, room, width};
-  SmallVector<Attribute> shape = {number(2), linesOf(), places, number(room),
+  // Level 1 is of what some blocks have joined, if all do not.
+  int64_t kept = joinsTogether() ? 1 : 2;
+  SmallVector<int64_t> sizes = {kept, lines, any, room, width};
+  SmallVector<Attribute> shape = {number(kept), linesOf(), places, number(room),
                                   number(width)};
   // Who joins slices goes from place to place.
   if (joinsSlices()) {
@@ -43,6 +50,11 @@ void DecodeProgram::addScratch(Attribute places) {
                       MemRefType::get(sizes, b.getF32Type()), shape);
   // Teams arrive each for its slices.
   int64_t levels = schedule.getMovingTeam() ? 4 : 2;
+  if (joinsTogether())
+    together = addArgument(
+        "team_together", "counter",
+        MemRefType::get({2, lines, any, AfterAllOp::kCounters}, b.getI32Type()),
+        {number(2), linesOf(), places, number(AfterAllOp::kCounters)});
   arrived = addArgument((of + "arrived").str(), "counter",
                         MemRefType::get({levels, lines, any}, b.getI32Type()),
                         {number(levels), linesOf(), places});
@@ -170,10 +182,10 @@ void DecodeProgram::joinAll(const Twine &name, int64_t level, Value place,
 }
 
 DecodeState DecodeProgram::joinFrom(int64_t level, Value place, Value count,
-                                    int64_t step, Value slice) {
+                                    int64_t step, Value slice, Value from) {
   auto join = PartialJoinOp::create(
       b, sliceType, rowType, rowType, parts, placeOf(level, place, slice),
-      count, b.getI64IntegerAttr(step), rows, softmaxScale,
+      count, b.getI64IntegerAttr(step), rows, from, softmaxScale,
       /*columns=*/DenseI64ArrayAttr(), unbounded);
   return DecodeState::of(join.getResults());
 }
@@ -186,7 +198,63 @@ void DecodeProgram::ifLast(int64_t level, Value place, Value count,
          build);
 }
 
+void DecodeProgram::joinTogether(const Piece &piece) {
+  // Pieces of work: some rows of one of the team's slices of columns.
+  Value one = constant(1), many = constant(kJoinedRows);
+  Value groups = arith::CeilDivUIOp::create(b, rows, many);
+  Value all = arith::MulIOp::create(b, groups, constant(ownSlices));
+  Value each = arith::CeilDivUIOp::create(b, all, piece.count);
+  Value shares = arith::CeilDivUIOp::create(b, all, each);
+  Value patient = piece.last;
+  if (!patient)
+    patient = arith::ConstantIntOp::create(b, 1, /*width=*/1);
+  auto after = AfterAllOp::create(
+      b, together,
+      ValueRange{constant(firstSlice / ownSlices), line, piece.base},
+      piece.count, shares, patient);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&after.getBody(), {}, {b.getIndexType()}, {b.getLoc()});
+  Value first = arith::MulIOp::create(b, body->getArgument(0), each);
+  Value end = arith::MinUIOp::create(
+      b, all, arith::AddIOp::create(b, first, each).getResult());
+  auto loop = scf::ForOp::create(b, first, end, one);
+  b.setInsertionPointToStart(loop.getBody());
+  Value number = loop.getInductionVar();
+  Value slice = arith::AddIOp::create(
+      b, arith::DivUIOp::create(b, number, groups).getResult(),
+      constant(firstSlice));
+  Value from = arith::MulIOp::create(
+      b, arith::RemUIOp::create(b, number, groups).getResult(), many);
+  // What follows is about these rows, heads of one query row.
+  auto sized = [&](FragmentType type) {
+    return fragment(kJoinedRows, type.getCols(), b.getF32Type(),
+                    type.getRole());
+  };
+  llvm::SaveAndRestore ownSlice(sliceType, sized(sliceType)),
+      ownRow(rowType, sized(rowType));
+  DecodeState state = joinFrom(0, piece.base, piece.count, 1, slice, from);
+  llvm::SaveAndRestore ownHead(
+      head, arith::AddIOp::create(b, head, from).getResult()),
+      ownRows(rows, arith::SubIOp::create(b, rows, from).getResult());
+  finish(state, slice);
+}
+
 void DecodeProgram::join(const Piece &piece) {
+  if (joinsTogether()) {
+    Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, piece.count,
+                                      constant(joinedByOne()));
+    return choose(
+        few,
+        [&] {
+          ifLast(0, piece.base, piece.count, [&] {
+            joinAll(
+                "pieces", 0, piece.base, piece.count, /*step=*/1,
+                [&](DecodeState state, Value slice) { finish(state, slice); });
+          });
+        },
+        [&] { joinTogether(piece); });
+  }
   // The pieces that are joined together with this one.
   Value many = constant(joinedByOne());
   Value first = arith::MulIOp::create(
@@ -228,6 +296,13 @@ Value DecodeProgram::rowsOf(Value tensor, Value slice) {
   at.push_back(first);
   int64_t rowDim = op.isRagged() ? 0 : 1;
   auto type = cast<MemRefType>(tensor.getType());
+  // Some rows of a tile are heads of one query row.
+  if (rowType.getRows() < schedule.getBM())
+    return DramTileOp::create(
+        b,
+        TileType::get(b.getContext(), rowType.getRows(), sliceCols,
+                      type.getElementType(), /*page_size=*/0),
+        tensor, at, rows, valid, b.getI64IntegerAttr(type.getRank() - 2));
   return DramTileOp::create(b, rowsType(type, sliceCols), tensor, at, rows,
                             valid, b.getI64IntegerAttr(rowDim), group);
 }

@@ -190,6 +190,8 @@ private:
   /// place `base` of the memory for partial results.
   struct Piece {
     mlir::Value number, count, base;
+    /// Whether it is the block's last one; null where there is one only.
+    mlir::Value last = {};
   };
   /// Each block has a share of all sequences.
   void buildShares();
@@ -245,15 +247,23 @@ private:
   int64_t joinedByOne() const;
   /// Joins all pieces where this block, whose own is stored, is the last.
   void join(const Piece &piece);
+  /// Whether many pieces are joined by all blocks that have one: where all run
+  /// at the same time.
+  bool joinsTogether() {
+    return schedule.getMovingTeam() && !schedule.getSplitKeys()->size;
+  }
+  /// Joins them so, each block some rows and columns.
+  void joinTogether(const Piece &piece);
   /// Joins the `count` partial results of a level, each `step` places after the
   /// one before it; `then` is what a warp does with a slice of what they come
   /// to.
   void joinAll(const llvm::Twine &name, int64_t level, mlir::Value place,
                mlir::Value count, int64_t step,
                llvm::function_ref<void(DecodeState, mlir::Value slice)> then);
-  /// The same for one slice.
+  /// The same for one slice, of the rows from `from` on that there are types
+  /// for.
   DecodeState joinFrom(int64_t level, mlir::Value place, mlir::Value count,
-                       int64_t step, mlir::Value slice);
+                       int64_t step, mlir::Value slice, mlir::Value from = {});
   /// Joins the parts of a softmax.
   DecodeState merge(const DecodeState &state, const DecodeState &other);
   /// Joins parts, neighbours first: one after the other, each would wait for
@@ -309,6 +319,8 @@ private:
   /// them), head and tile, place; for partial results of blocks of several
   /// warps the slice of columns comes before the place.
   mlir::Value parts, arrived;
+  /// Counters of those that join together: half, head and tile, place.
+  mlir::Value together;
 };
 
 } // namespace kvbuf

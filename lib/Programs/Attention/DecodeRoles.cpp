@@ -300,8 +300,10 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     RingWaitOp::create(b, part.ring, number);
     RingReleaseOp::create(b, part.ring, number);
   }
-  int64_t slices = part.cols / sliceCols;
-  SmallVector<Value> none(slices, fill(sliceType, 0.0f));
+  constexpr int64_t cols = LatentRoles::kProductCols;
+  int64_t many = part.cols / cols;
+  SmallVector<Value> none(
+      many, fill(fragment(BM, cols, b.getF32Type(), Role::Acc), 0.0f));
   auto loop = scf::ForOp::create(b, zero, own.count, one, none);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -314,15 +316,13 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     for (Value acc : loop.getRegionIterArgs())
       scaled.push_back(RescaleOp::create(b, acc, factor));
     Value p = RingWaitOp::create(b, roles.weights, ofWeights);
-    auto pending =
-        PendingType::get(b.getContext(), BM, sliceCols, b.getF32Type());
-    for (int64_t slice = 0; slice < slices; ++slice)
+    auto pending = PendingType::get(b.getContext(), BM, cols, b.getF32Type());
+    for (int64_t n = 0; n < many; ++n)
       products.push_back(MmaStartOp::create(
-          b, pending, p, columnsOf(b, staged, slice * sliceCols, sliceCols),
-          scaled[slice], /*transpose_b=*/false));
-    for (int64_t slice = 0; slice < slices; ++slice)
-      results.push_back(
-          MmaWaitOp::create(b, products[slice], slices - 1 - slice));
+          b, pending, p, columnsOf(b, staged, n * cols, cols), scaled[n],
+          /*transpose_b=*/false));
+    for (int64_t n = 0; n < many; ++n)
+      results.push_back(MmaWaitOp::create(b, products[n], many - 1 - n));
     RingReleaseOp::create(b, part.ring, number);
     RingReleaseOp::create(b, roles.weights, ofWeights);
     scf::YieldOp::create(b, results);
@@ -331,11 +331,16 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
   Value alone =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own.piece.count, one);
   Value place = arith::AddIOp::create(b, own.piece.base, own.piece.number);
-  firstSlice = half * slices;
-  ownSlices = slices;
+  ownSlices = part.cols / sliceCols;
+  firstSlice = half * ownSlices;
   auto forOwn = [&](function_ref<void(DecodeState, Value)> then) {
-    for (int64_t slice = 0; slice < slices; ++slice)
-      then({loop.getResult(slice), max, sum}, constant(firstSlice + slice));
+    for (int64_t slice = 0; slice < ownSlices; ++slice) {
+      int64_t col = slice * sliceCols;
+      Value acc =
+          FragmentSliceOp::create(b, sliceType, loop.getResult(col / cols),
+                                  /*row=*/0, /*col=*/col % cols);
+      then({acc, max, sum}, constant(firstSlice + slice));
+    }
   };
   choose(
       alone,
@@ -454,6 +459,9 @@ void DecodeProgram::forEachPiece(const Roles &roles,
         own.end = tiles.last;
         own.count = arith::SubIOp::create(b, tiles.last, tiles.first);
         own.piece = tiles.piece;
+        Value next = arith::AddIOp::create(b, loop.getInductionVar(), one);
+        own.piece.last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                               next, shares.end);
         build(own);
         return {arith::AddIOp::create(b, own.tilesBefore, own.count),
                 arith::AddIOp::create(b, own.piecesBefore, one)};

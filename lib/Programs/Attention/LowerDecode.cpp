@@ -38,6 +38,10 @@ using namespace kvbuf;
 /// these: so many columns has a product of any chip.
 static constexpr int64_t kSliceColumns = 32;
 
+/// Columns of a slice of what teams store: of some rows of so many, each lane
+/// of a team joins 16 bytes.
+static constexpr int64_t kTeamColumns = 64;
+
 /// Parts of the columns that warps join side by side: as many as there are
 /// warps, or as there are parts of whole products.
 static int64_t colSlicesOf(int64_t depth, int64_t warps) {
@@ -57,7 +61,7 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
       depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
       valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())),
       colSlices(schedule.getMovingTeam()
-                    ? valueDepth / LatentRoles::kProductCols
+                    ? valueDepth / kTeamColumns
                     : colSlicesOf(valueDepth, this->warps)),
       sliceCols(valueDepth / colSlices),
       accType(

@@ -115,6 +115,8 @@ def own_types(op):
         "cache.store": {"x": "vector<8xbf16>"},
         "cache.store_scale": {"s": "vector<1xf32>"},
         "arrive_last": {"counters": "memref<?x8xi32>"},
+        "after_all": {"counters": "memref<?x3xi32>", "last": "i1"} | {
+            n: "index" for n in ("head", "count", "shares")},
         "share_work": {n: "index" for n in ("block", "blocks", "least", "c1")},
         "partial_store": state | parts,
         "partial_load": parts,

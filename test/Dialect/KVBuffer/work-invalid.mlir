@@ -16,6 +16,36 @@ func.func @indices(%arrived: memref<?x2xi32>, %n: index) {
 
 // -----
 
+func.func @counters(%arrived: memref<?x2xi32>, %n: index, %wait: i1) {
+  // expected-error @below {{'kvbuffer.after_all' op expected a tensor [.., 3] of counters, got 'memref<?x2xi32>'}}
+  kvbuffer.after_all %arrived[%n] of %n shares(%n) patient(%wait) {
+  ^bb0(%share: index):
+  } : memref<?x2xi32>
+  return
+}
+
+// -----
+
+func.func @indices_of_three(%arrived: memref<?x3xi32>, %n: index, %wait: i1) {
+  // expected-error @below {{'kvbuffer.after_all' op expected 1 indices, got 2}}
+  kvbuffer.after_all %arrived[%n, %n] of %n shares(%n) patient(%wait) {
+  ^bb0(%share: index):
+  } : memref<?x3xi32>
+  return
+}
+
+// -----
+
+func.func @share(%arrived: memref<?x3xi32>, %n: index, %wait: i1) {
+  // expected-error @below {{'kvbuffer.after_all' op expected a region of one index, the share's number}}
+  kvbuffer.after_all %arrived[%n] of %n shares(%n) patient(%wait) {
+  ^bb0(%share: i32):
+  } : memref<?x3xi32>
+  return
+}
+
+// -----
+
 func.func @room(%parts: memref<?x4x128xf32>, %i: index) {
   // expected-error @below {{'kvbuffer.partial_load' op expected a tensor [.., rows, width] with at most 16 rows and an even width of at least 130, got 'memref<?x4x128xf32>'}}
   %a, %m, %l = kvbuffer.partial_load %parts[%i] valid(%i) : memref<?x4x128xf32> -> !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>

@@ -6,6 +6,7 @@
 
 // CHECK-LABEL: func @work
 func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: memref<8xf32>,
+                %many: memref<?x32x132xf32>, %together: memref<?x3xi32>,
                 %i: index, %n: index, %acc: !acc, %m: !row, %l: !row) {
   // CHECK: kvbuffer.launch_value max(1, floordiv(sms, batch))
   %runs = kvbuffer.launch_value max(1, floordiv(sms, batch))
@@ -22,6 +23,14 @@ func.func @work(%parts: memref<?x4x132xf32>, %arrived: memref<?x2xi32>, %sinks: 
   // CHECK: kvbuffer.softmax_sink %{{.*}}, %{{.*}}, %{{.*}} scores(%{{.*}}[%{{.*}}]) {group = 4 : i64, scale = 5.000000e-01 : f32}
   %a3, %m3, %l3 = kvbuffer.softmax_sink %a2, %m2, %l2 scores(%sinks[%i]) {scale = 0.5 : f32, group = 4 : i64}
     : !acc, !row, memref<8xf32>
+  // CHECK: kvbuffer.partial_join %{{.*}}[%{{.*}}] of %{{.*}} step 1 valid(%{{.*}}) from %{{.*}} {scale = 1.250000e-01 : f32} : memref<?x32x132xf32>
+  %a5, %m5, %l5 = kvbuffer.partial_join %many[%i] of %n step 1 valid(%n) from %i {scale = 0.125 : f32} : memref<?x32x132xf32> -> !acc, !row
+  // CHECK: kvbuffer.after_all %{{.*}}[%{{.*}}] of %{{.*}} shares(%{{.*}}) patient(%{{.*}}) {
+  // CHECK-NEXT: ^bb0(%{{.*}}: index):
+  // CHECK: } : memref<?x3xi32>
+  kvbuffer.after_all %together[%i] of %runs shares(%n) patient(%last) {
+  ^bb0(%share: index):
+  } : memref<?x3xi32>
   return
 }
 

@@ -181,9 +181,9 @@ static LogicalResult verifyMover(TeamOp team) {
 /// warp can do together, a team of one does by itself; several warps tell each
 /// other who was last through a word of LDS, of which copies have one together.
 static bool needsBlock(Operation *op, TeamOp team) {
-  if (team.getWarps() == 1 && isa<AppendTokensOp, ArriveLastOp>(op))
+  if (team.getWarps() == 1 && isa<AppendTokensOp, ArriveLastOp, AfterAllOp>(op))
     return false;
-  if (team.getCopies() == 1 && isa<ArriveLastOp>(op))
+  if (team.getCopies() == 1 && isa<ArriveLastOp, AfterAllOp>(op))
     return false;
   return op->hasTrait<NeedsBlock>();
 }

@@ -265,6 +265,24 @@ LogicalResult ArriveLastOp::verify() {
   return success();
 }
 
+LogicalResult AfterAllOp::verify() {
+  auto type = cast<MemRefType>(getCounters().getType());
+  if (type.getRank() < 1 || type.getShape().back() != kCounters)
+    return emitOpError() << "expected a tensor [.., " << kCounters
+                         << "] of counters, got " << type;
+  if (int64_t(getIndices().size()) != type.getRank() - 1)
+    return emitOpError() << "expected " << type.getRank() - 1
+                         << " indices, got " << getIndices().size();
+  return success();
+}
+
+LogicalResult AfterAllOp::verifyRegions() {
+  if (getBody().front().getArgumentTypes() !=
+      TypeRange{IndexType::get(getContext())})
+    return emitOpError("expected a region of one index, the share's number");
+  return success();
+}
+
 LogicalResult ShareWorkOp::verifyRegions() {
   Block &body = getBody().front();
   auto index = IndexType::get(getContext());
@@ -306,13 +324,15 @@ static LogicalResult verifyPartial(Operation *op, FragmentType acc,
   return success();
 }
 
-/// Whether a tensor has room for a partial result at `indices`.
+/// Whether a tensor has room for a partial result at `indices`,
+/// of as many rows as the accumulator's, or where it has only `some` of them.
 static LogicalResult verifyRoom(Operation *op, MemRefType type, size_t indices,
-                                FragmentType acc) {
+                                FragmentType acc, bool some) {
   if (type.getRank() < 2 || type.isDynamicDim(type.getRank() - 1) ||
       type.isDynamicDim(type.getRank() - 2) ||
       type.getShape().back() < acc.getCols() + 2 ||
-      type.getShape().back() % 2 || type.getShape().end()[-2] > acc.getRows())
+      type.getShape().back() % 2 ||
+      (!some && type.getShape().end()[-2] > acc.getRows()))
     return op->emitOpError()
            << "expected a tensor [.., rows, width] with at most "
            << acc.getRows() << " rows and an even width of at least "
@@ -324,11 +344,12 @@ static LogicalResult verifyRoom(Operation *op, MemRefType type, size_t indices,
 }
 
 /// Whether an op can store a partial result, or load one.
-template <typename OpTy> static LogicalResult verifyAccess(OpTy op) {
+template <typename OpTy>
+static LogicalResult verifyAccess(OpTy op, bool some = false) {
   FragmentType acc = op.getAcc().getType();
   if (failed(verifyPartial(op, acc, op.getMax().getType())) ||
       failed(verifyRoom(op, cast<MemRefType>(op.getParts().getType()),
-                        op.getIndices().size(), acc)))
+                        op.getIndices().size(), acc, some)))
     return failure();
   std::optional<ArrayRef<int64_t>> columns = op.getColumns();
   if (!columns)
@@ -353,7 +374,8 @@ static LogicalResult verifyScale(Operation *op, const APFloat &scale) {
 }
 
 LogicalResult PartialJoinOp::verify() {
-  if (failed(verifyScale(*this, getScale())) || failed(verifyAccess(*this)))
+  if (failed(verifyScale(*this, getScale())) ||
+      failed(verifyAccess(*this, /*some=*/bool(getFrom()))))
     return failure();
   if (getIndices().empty())
     return emitOpError()

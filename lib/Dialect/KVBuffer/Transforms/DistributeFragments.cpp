@@ -729,6 +729,13 @@ LogicalResult Distribution::assignPartials() {
                 cast<FragmentType>(acc.getType()), parts.getShape().end()[-2],
                 *columns, target.waveSize))
           joined = blocked;
+      // Of some of the rows warps have a part each.
+      auto join = acc.getDefiningOp<PartialJoinOp>();
+      if (layout && join && join.getFrom() && layout.getColWarps() == 1)
+        if (BlockedLayoutAttr blocked = joinedLayoutOfWarps(
+                join.getAcc().getType(), layout.getRowWarps(), *columns,
+                target.waveSize))
+          joined = blocked;
       // Warps that share rows, or too few of these: as they are stored.
       if (!joined)
         joined = layout;

@@ -80,3 +80,18 @@ BlockedLayoutAttr kvbuf::joinedLayout(FragmentType acc, int64_t room,
   return BlockedLayoutAttr::get(acc.getContext(), rows, lanes, width,
                                 /*warps=*/1, columns);
 }
+
+BlockedLayoutAttr kvbuf::joinedLayoutOfWarps(FragmentType acc, int64_t warps,
+                                             ArrayRef<int64_t> columns,
+                                             int64_t waveSize) {
+  constexpr int64_t width = int64_t(1) << kWidestBits;
+  int64_t rows = acc.getRows() / warps, block = int64_t(1) << columns.size();
+  if (rows < 1 || acc.getRows() % warps || !llvm::isPowerOf2_64(rows) ||
+      waveSize % rows)
+    return {};
+  int64_t lanes = waveSize / rows, cols = acc.getCols();
+  if (cols % (width * lanes) || cols % block || block > width * lanes)
+    return {};
+  return BlockedLayoutAttr::get(acc.getContext(), rows, lanes, width, warps,
+                                columns);
+}

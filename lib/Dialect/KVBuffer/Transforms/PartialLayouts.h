@@ -28,6 +28,12 @@ BlockedLayoutAttr joinedLayout(FragmentType acc, int64_t room,
                                llvm::ArrayRef<int64_t> columns,
                                int64_t waveSize);
 
+/// That of some of their rows, which `warps` warps join: each has as many of
+/// them as the others, and all of their columns. Null where these are too few.
+BlockedLayoutAttr joinedLayoutOfWarps(FragmentType acc, int64_t warps,
+                                      llvm::ArrayRef<int64_t> columns,
+                                      int64_t waveSize);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_DIALECT_KVBUFFER_TRANSFORMS_PARTIALLAYOUTS_H

@@ -155,6 +155,53 @@ def KVBuffer_ArriveLastOp : KVBuffer_Op<"arrive_last", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
+def KVBuffer_AfterAllOp : KVBuffer_Op<"after_all", [KVBuffer_NeedsBlock, NoTerminator,
+    SingleBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Counts a block in; those that are there divide what is left to do";
+  let description = [{
+    `count` blocks arrive, each once. When all have, the region runs once for each of
+    the numbers from 0 to `shares` - 1, each time in one of these blocks, by all of its
+    threads, and in any order. What each block has written to global memory before it
+    arrives is visible in the region.
+
+    A block that is `patient` waits for the others for a limited time, and then goes on
+    without a share: no block has to wait for one that may not run yet. Who is still there takes one share
+    after the other until none is left; the last one to arrive always is. So how many
+    blocks have shares differs from launch to launch, and what is computed must not
+    follow from who has which.
+
+    The counters are the three at `indices` of a tensor [.., 3] of i32 with
+    `kvbuffer.access` = "counter": zero before the first launch, and after each. All
+    threads of a block have to reach the op.
+
+    Example:
+
+    ```mlir
+    kvbuffer.after_all %counters[%head] of %count shares(%shares) patient(%last) {
+    ^bb0(%share: index):
+    } : memref<?x3xi32>
+    ```
+  }];
+  let arguments = (ins
+    Arg<MemRefOf<[I32]>, "the counters">:$counters,
+    Arg<Variadic<Index>, "which three of them">:$indices,
+    Arg<Index, "the blocks that arrive there, 1 or more">:$count,
+    Arg<Index, "parts of what is left to do">:$shares,
+    Arg<I1, "whether the block waits for the others">:$patient);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $counters `[` $indices `]` `of` $count `shares` `(` $shares `)` `patient` `(`
+    $patient `)` $body attr-dict `:` type($counters)
+  }];
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Counters of an op: blocks that have arrived, shares that are taken, blocks
+    /// that have left.
+    static constexpr int64_t kCounters = 3;
+  }];
+}
+
 def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
     MemoryEffects<[MemWrite]>, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Stores what a softmax over some of the keys has come to";
@@ -229,7 +276,7 @@ def KVBuffer_PartialLoadOp : KVBuffer_Op<"partial_load", [
 }
 
 def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
-    MemoryEffects<[MemRead]>, AllTypesMatch<["max", "sum"]>]> {
+    AttrSizedOperandSegments, MemoryEffects<[MemRead]>, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Loads partial results and joins them, in their order";
   let description = [{
     Joins `count` of what `kvbuffer.partial_store` has stored: at `indices`, and
@@ -237,7 +284,8 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
     is that of `kvbuffer.softmax_merge`, but for rounding. The same partial
     results give the same bits, whoever stored them and when. Rows from `valid`
     on are those of an empty partial result. `unbounded` is that of
-    `kvbuffer.online_softmax`.
+    `kvbuffer.online_softmax`. With `from` the fragment's rows are those of the partial
+    results from that one on, fewer than they have.
 
     By lanes, several are on their way at a time, as many as registers hold. The
     lanes of a row have a part of its maxima and weights each.
@@ -255,6 +303,7 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
       Arg<Index, "partial results, 1 or more">:$count,
       Arg<I64Attr, "partial results from one to the next">:$step,
       Arg<Index, "rows that exist">:$valid,
+      Arg<Optional<Index>, "the first row; 0 without it">:$from,
       Arg<F32Attr, "what scores are multiplied by">:$scale,
       Arg<OptionalAttr<DenseI64ArrayAttr>,
           "the order of columns in memory; natural without it">:$columns,
@@ -265,7 +314,7 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
       Res<KVBuffer_FragmentType, "each row's sum over all keys">:$sum);
   let assemblyFormat = [{
     $parts `[` $indices `]` `of` $count `step` $step `valid` `(` $valid `)`
-    attr-dict `:` type($parts) `->` type($acc) `,` type($max)
+    (`from` $from^)? attr-dict `:` type($parts) `->` type($acc) `,` type($max)
   }];
   let hasVerifier = 1;
 }
