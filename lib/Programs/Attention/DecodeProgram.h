@@ -177,6 +177,13 @@ private:
   /// What the team of the scores does, that of half of O's columns, and the one
   /// that moves.
   void computeScores(const Roles &roles, const RolePiece &own);
+  /// Weights of type `type` of a tile's scores, and what maxima and sums come
+  /// to with them; `factor`: by what rows have to be multiplied.
+  struct Weighted {
+    mlir::Value p, max, sum, factor;
+  };
+  Weighted weigh(mlir::Value scores, mlir::Value max, mlir::Value sum,
+                 FragmentType type);
   void computeHalf(const Roles &roles, const RolePiece &own, unsigned half);
   void moveTiles(const Roles &roles, const RolePiece &own);
   /// The first key of the piece's tile `i`, from the last one on.

@@ -194,6 +194,32 @@ Value DecodeProgram::takeQueries(const RolePart &part, const RolePiece &own,
   return q;
 }
 
+DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
+                                             FragmentType type) {
+  // Maxima that stay behind by some powers of two cost nobody anything: most
+  // tiles then have factors of 1, and no lane asks the others of its row. Rows
+  // of a warp decide together. Scores of any size do not bear it.
+  if (unbounded || op.getBatchInvariant()) {
+    auto softmax = OnlineSoftmaxOp::create(
+        b, type, rowType, rowType, rowType, scores, max, sum, softmaxScale,
+        /*masked=*/b.getUnitAttr(), unbounded);
+    return {softmax.getP(), softmax.getNewMax(), softmax.getNewSum(),
+            softmax.getRescale()};
+  }
+  auto raise =
+      RaiseMaxOp::create(b, rowType, rowType, b.getI1Type(), scores, max,
+                         /*exact=*/Value(), softmaxScale);
+  auto head = SoftmaxHeadOp::create(b, scores.getType(), rowType, scores,
+                                    raise.getNewMax(), softmaxScale,
+                                    TypeAttr::get(type.getElementType()),
+                                    /*masked=*/b.getUnitAttr());
+  Value before = CarryExcessOp::create(b, rowType, sum, raise.getFactor(),
+                                       fill(rowType, 0.0f));
+  auto tail = SoftmaxTailOp::create(b, type, rowType, head.getExponents(),
+                                    before, /*excess=*/Value());
+  return {tail.getP(), raise.getNewMax(), tail.getNewSum(), raise.getFactor()};
+}
+
 void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   FragmentType pType = fragment(BM, BN, weights, Role::A);
@@ -260,17 +286,15 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
         b, op, args, s,
         {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges,
         i);
-    auto softmax = OnlineSoftmaxOp::create(
-        b, pType, rowType, rowType, rowType, s, loop.getRegionIterArg(0),
-        loop.getRegionIterArg(1), softmaxScale, /*masked=*/b.getUnitAttr(),
-        unbounded);
+    Weighted weighted =
+        weigh(s, loop.getRegionIterArg(0), loop.getRegionIterArg(1), pType);
     // The first half rescales while weights are on their way.
-    QueuePutOp::create(b, ValueRange{softmax.getRescale()}, roles.factors[0],
+    QueuePutOp::create(b, ValueRange{weighted.factor}, roles.factors[0],
                        own.entry(b, 0, i));
-    RingPutOp::create(b, softmax.getP(), roles.weights, own.number(b, i, 0, 0),
+    RingPutOp::create(b, weighted.p, roles.weights, own.number(b, i, 0, 0),
                       /*transpose=*/false);
-    scf::YieldOp::create(b, ValueRange{softmax.getNewMax(), softmax.getNewSum(),
-                                       softmax.getRescale()});
+    scf::YieldOp::create(
+        b, ValueRange{weighted.max, weighted.sum, weighted.factor});
   }
   RingReleaseOp::create(b, roles.queries, own.piecesBefore);
   QueuePutOp::create(b, ValueRange{loop.getResult(2)}, roles.factors[1],

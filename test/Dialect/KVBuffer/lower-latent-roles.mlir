@@ -60,8 +60,11 @@
 // CHECK: kvbuffer.mma_wait %[[S2]] {younger = 1 : i64}
 // CHECK-NEXT: kvbuffer.queue_put
 // CHECK-NEXT: %[[S:.*]] = kvbuffer.mma_wait %[[S3]] {younger = 0 : i64}
-// CHECK: kvbuffer.online_softmax
-// CHECK-NEXT: kvbuffer.queue_put
+// Maxima stay behind; rows of a warp decide together.
+// CHECK: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max %{{.*}}, %{{.*}} {scale
+// CHECK: kvbuffer.carry_excess %{{.*}}, %[[F]],
+// CHECK: kvbuffer.softmax_tail
+// CHECK-NEXT: kvbuffer.queue_put %[[F]]
 // CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
 // CHECK: kvbuffer.team @left warps(4) registers(160)
 // Queries pass by.
@@ -94,6 +97,15 @@
 // CHECK-NOT: kvbuffer.ring_load
 func.func @latent(%q: !q, %rows: !rows, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
+  return
+}
+
+// Where rows may not depend on others, maxima are those of all scores.
+// CHECK-LABEL: gpu.func @invariant
+// CHECK-NOT: kvbuffer.raise_max
+// CHECK: kvbuffer.online_softmax
+func.func @invariant(%q: !q, %rows: !rows, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {batch_invariant} : !q, !rows, !rows, !o
   return
 }
 
