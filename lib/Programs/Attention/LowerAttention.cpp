@@ -378,7 +378,7 @@ struct AttentionKernel {
       Value argument = func.getArgument(i);
       if (llvm::is_contained(op.getCaptures(), argument))
         return name == KVBufferDialect::kNameAttr ||
-               name == KVBufferDialect::kShapeAttr;
+               name == KVBufferDialect::kShapeAttr || name == kRisingAttr;
       return name == kIndexAttr && isa<CacheType>(argument.getType());
     };
     if (failed(verifyProblemFunction(func, op.getOperation(), reads)))

@@ -8,8 +8,10 @@
 
 #include "VisibleBounds.h"
 #include "RegionValues.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
@@ -57,11 +59,44 @@ static bool isPlace(Value value) {
          isArgument(sub.getRhs(), kRow);
 }
 
+static bool growsWithRows(Value value);
+
+/// A read of a tensor whose numbers rise along its last dimension, of numbers
+/// of the sequence and the head; the last index may be anything. Null for
+/// others.
+static memref::LoadOp risingRead(Value value) {
+  auto load = stripCasts(value).getDefiningOp<memref::LoadOp>();
+  auto inside = load ? dyn_cast<BlockArgument>(load.getMemRef()) : nullptr;
+  auto op = inside ? dyn_cast<AttentionOp>(inside.getOwner()->getParentOp())
+                   : nullptr;
+  if (!op || load.getIndices().empty() ||
+      !llvm::all_of(load.getIndices().drop_back(), isOfSequence) ||
+      !isa<IntegerType>(load.getType()))
+    return nullptr;
+  unsigned behind =
+      inside.getOwner()->getNumArguments() - inside.getArgNumber();
+  auto argument =
+      dyn_cast<BlockArgument>(op.getCaptures().take_back(behind)[0]);
+  auto func =
+      argument
+          ? dyn_cast<FunctionOpInterface>(argument.getOwner()->getParentOp())
+          : nullptr;
+  return func && func.getArgAttr(argument.getArgNumber(), kRisingAttr)
+             ? load
+             : nullptr;
+}
+
+/// The same at a place that grows with the row, as what is read then does.
+static memref::LoadOp risingReadOfRow(Value value) {
+  memref::LoadOp load = risingRead(value);
+  return load && growsWithRows(load.getIndices().back()) ? load : nullptr;
+}
+
 /// Whether a value grows with the row, or is the same for all rows; it follows
 /// from no key.
 static bool growsWithRows(Value value) {
   value = stripCasts(value);
-  if (isOfSequence(value) || isPlace(value))
+  if (isOfSequence(value) || isPlace(value) || risingReadOfRow(value))
     return true;
   if (auto argument = dyn_cast<BlockArgument>(value))
     return argument.getArgNumber() == kRow ||
@@ -137,8 +172,33 @@ static std::optional<KeyBound> keyBoundOf(Value condition) {
   return bound;
 }
 
+/// The reads, of the row and of the key, that a condition compares, if it shows
+/// the keys whose number is the row's: where numbers rise, these lie side by
+/// side.
+static std::pair<memref::LoadOp, memref::LoadOp> equalsOf(Value condition) {
+  auto cmp = condition.getDefiningOp<arith::CmpIOp>();
+  if (!cmp || cmp.getPredicate() != arith::CmpIPredicate::eq)
+    return {};
+  auto isByKey = [](memref::LoadOp load) {
+    auto key = dyn_cast<BlockArgument>(stripCasts(load.getIndices().back()));
+    return key && key.getArgNumber() == kKey;
+  };
+  for (auto [own, other] : {std::pair(cmp.getLhs(), cmp.getRhs()),
+                            std::pair(cmp.getRhs(), cmp.getLhs())}) {
+    memref::LoadOp ofRow = risingReadOfRow(own), ofKey = risingRead(other);
+    if (ofRow && ofKey && isByKey(ofKey) &&
+        ofRow.getMemRef() == ofKey.getMemRef() &&
+        llvm::equal(ofRow.getIndices().drop_back(),
+                    ofKey.getIndices().drop_back()))
+      return {ofRow, ofKey};
+  }
+  return {};
+}
+
 /// Whether a condition shows keys from a number on.
 static bool hasStart(Value condition) {
+  if (equalsOf(condition).first)
+    return true;
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return !bound->isEnd;
   auto both = condition.getDefiningOp<arith::AndIOp>();
@@ -148,7 +208,7 @@ static bool hasStart(Value condition) {
 /// Whether a condition says something of where keys are that are shown or
 /// hidden; other conditions that it joins may say anything.
 static bool isBounded(Value condition) {
-  if (keyBoundOf(condition))
+  if (keyBoundOf(condition) || equalsOf(condition).first)
     return true;
   Operation *op = condition.getDefiningOp();
   if (!op || !isa<arith::AndIOp, arith::OrIOp>(op) ||
@@ -185,9 +245,103 @@ static Value withinKeys(ImplicitLocOpBuilder &b, Value value, Value keys) {
   return value;
 }
 
+/// What `build` makes where there are keys, which tensors of keys hold nothing
+/// without; else 0.
+static Value ifKeys(ImplicitLocOpBuilder &b, Value keys,
+                    function_ref<Value()> build) {
+  Value zero = arith::ConstantIndexOp::create(b, 0);
+  Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keys, zero);
+  auto branch = scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, zero);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, build());
+  return branch.getResult(0);
+}
+
+/// The first of the keys from `lo` to `hi` whose number, which `ofKey` reads,
+/// is not below `least`, or (`beyond`) is above it; `hi` if there is none.
+/// Numbers rise. A step asks for seven numbers at once: each takes the time of
+/// one.
+static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
+                     bool beyond, Value lo, Value hi, IRMapping &known) {
+  constexpr int64_t parts = 8;
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  SmallVector<Value> at;
+  for (Value index : ofKey.getIndices().drop_back())
+    at.push_back(copyValue(b, index, known));
+  Value tensor = known.lookup(ofKey.getMemRef());
+  Value last = arith::SubIOp::create(b, hi, number(1));
+  at.push_back(last);
+  Type index = b.getIndexType();
+  auto loop =
+      scf::WhileOp::create(b, TypeRange{index, index}, ValueRange{lo, hi});
+  OpBuilder::InsertionGuard guard(b);
+  Block *before = b.createBlock(&loop.getBefore(), {}, {index, index},
+                                {b.getLoc(), b.getLoc()});
+  Value more =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                            before->getArgument(0), before->getArgument(1));
+  scf::ConditionOp::create(b, more, before->getArguments());
+  Block *body = b.createBlock(&loop.getAfter(), {}, {index, index},
+                              {b.getLoc(), b.getLoc()});
+  Value from = body->getArgument(0), upto = body->getArgument(1);
+  Value width = arith::SubIOp::create(b, upto, from);
+  Value step = arith::CeilDivUIOp::create(b, width, number(parts));
+  Value next = from, end = arith::SubIOp::create(b, from, number(1)), allBefore;
+  for (int64_t part = 1; part < parts; ++part) {
+    end = arith::AddIOp::create(b, end, step);
+    at.back() = arith::MinSIOp::create(b, end, last);
+    Value read = memref::LoadOp::create(b, tensor, at);
+    Value isBefore = arith::CmpIOp::create(
+        b, beyond ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, read,
+        least);
+    Value exists =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, end, upto);
+    isBefore = allBefore = arith::AndIOp::create(b, isBefore, exists);
+    Value behind = arith::AddIOp::create(b, end, number(1));
+    next = arith::SelectOp::create(b, isBefore, behind, next);
+  }
+  // The number that ends the part after those before is none of them, but
+  // behind all of them nobody has asked.
+  Value stop = arith::AddIOp::create(
+      b, next, arith::SubIOp::create(b, step, number(1)).getResult());
+  stop = arith::SelectOp::create(b, allBefore, upto,
+                                 arith::MinSIOp::create(b, upto, stop));
+  scf::YieldOp::create(b, ValueRange{next, stop});
+  b.setInsertionPointAfter(loop);
+  return loop.getResult(0);
+}
+
+/// Where the keys begin, or (`isEnd`) end, whose number is that of the row that
+/// `known` has.
+static Value boundOfEqual(ImplicitLocOpBuilder &b, Value condition, bool isEnd,
+                          Value keys, const IRMapping &known) {
+  memref::LoadOp ofRow, ofKey;
+  std::tie(ofRow, ofKey) = equalsOf(condition);
+  return ifKeys(b, keys, [&]() -> Value {
+    // What is copied here is not there behind.
+    IRMapping inside(known);
+    Value own = copyValue(b, ofRow.getResult(), inside);
+    Value zero = arith::ConstantIndexOp::create(b, 0);
+    return findKey(b, ofKey, own, /*beyond=*/isEnd, zero, keys, inside);
+  });
+}
+
 /// The bound of a comparison for the row that `known` has, up to `keys`.
 static Value boundOf(ImplicitLocOpBuilder &b, const KeyBound &bound, Value keys,
-                     IRMapping &known) {
+                     IRMapping &known, bool inside = false) {
+  if (risingReadOfRow(bound.number) &&
+      !isOfSequence(stripCasts(bound.number)) && !inside)
+    return ifKeys(b, keys, [&] {
+      IRMapping there(known);
+      return boundOf(b, bound, keys, there, /*inside=*/true);
+    });
   Value value = copyValue(b, bound.number, known);
   if (bound.more) {
     if (!value.getType().isIndex())
@@ -210,6 +364,8 @@ static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
     return bound->isEnd ? boundOf(b, *bound, keys, known) : keys;
   if (!isBounded(condition))
     return open;
+  if (equalsOf(condition).first)
+    return boundOfEqual(b, condition, /*isEnd=*/true, keys, known);
   Operation *op = condition.getDefiningOp();
   Value lhs = endOfKeys(b, op->getOperand(0), keys, open, known),
         rhs = endOfKeys(b, op->getOperand(1), keys, open, known);
@@ -225,6 +381,8 @@ static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
     return {};
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return arith::MinSIOp::create(b, boundOf(b, *bound, keys, known), keys);
+  if (equalsOf(condition).first)
+    return boundOfEqual(b, condition, /*isEnd=*/false, keys, known);
   Operation *op = condition.getDefiningOp();
   Value lhs = startOfKeys(b, op->getOperand(0), keys, known),
         rhs = startOfKeys(b, op->getOperand(1), keys, known);

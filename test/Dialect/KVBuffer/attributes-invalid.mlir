@@ -242,6 +242,13 @@ func.func @f(%k: !kvbuffer.cache<ragged, bf16, heads = 8, head_size = 128> {kvbu
 
 // -----
 
+// expected-error @below {{attribute 'kvbuffer.rising' of argument 0 must be unit, got true}}
+func.func @f(%t: memref<?xi32> {kvbuffer.rising = true}) {
+  return
+}
+
+// -----
+
 // expected-error @below {{page_size belongs to paged caches, not to ragged ones}}
 func.func private @f(!kvbuffer.cache<ragged, bf16, heads = 8, head_size = 128, page_size = 16>)
 

@@ -94,7 +94,7 @@ module attributes {kvbuffer.targets = "sm_80"} {
 
 // -----
 
-// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name, kvbuffer.access, kvbuffer.shape, kvbuffer.index, kvbuffer.sizes or kvbuffer.stream)}}
+// expected-error @below {{argument 0 has an unknown attribute 'kvbuffer.role'; did you mean 'kvbuffer.name'? (expected kvbuffer.name, kvbuffer.access, kvbuffer.shape, kvbuffer.index, kvbuffer.sizes, kvbuffer.rising or kvbuffer.stream)}}
 func.func private @f(memref<?xf32> {kvbuffer.role = "sink"})
 
 // -----

@@ -115,3 +115,47 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
     }
   return
 }
+
+// Numbers that rise along the keys: those of a row's number are looked for, from where
+// the first row's begin to where the last row's end. Tensors of no keys are not read.
+// CHECK-LABEL: gpu.func @documents(
+// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
+// CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %keys, %
+// CHECK:         %[[END:.*]] = scf.if %[[SOME]] -> (index) {
+// CHECK:           %[[OWN:.*]] = memref.load %arg4
+// CHECK:           scf.while
+// CHECK-COUNT-7:     memref.load %arg4
+// CHECK:         scf.if
+// CHECK:           memref.load %arg4
+// CHECK:           scf.while
+// CHECK:         arith.minsi %hi, %[[END]]
+// CHECK:         scf.for
+func.func @documents(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {kvbuffer.rising}) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%ids : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %t: memref<?x?xi32>):
+      %own = memref.load %t[%batch, %at] : memref<?x?xi32>
+      %other = memref.load %t[%batch, %key] : memref<?x?xi32>
+      %same = arith.cmpi eq, %own, %other : i32
+      kvbuffer.yield %same : i1
+    }
+  return
+}
+
+// Without that word nothing is known.
+// CHECK-LABEL: gpu.func @unknown(
+// CHECK-NOT:     scf.while
+// CHECK:         scf.for
+func.func @unknown(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%ids : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %t: memref<?x?xi32>):
+      %own = memref.load %t[%batch, %at] : memref<?x?xi32>
+      %other = memref.load %t[%batch, %key] : memref<?x?xi32>
+      %same = arith.cmpi eq, %own, %other : i32
+      kvbuffer.yield %same : i1
+    }
+  return
+}

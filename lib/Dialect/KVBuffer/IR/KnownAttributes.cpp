@@ -555,14 +555,14 @@ LogicalResult kvbuf::verifyArgumentAttribute(Operation *op, unsigned argument,
   }
   if (name == kSizesAttr)
     return verifyCacheSizes(op, argument, attr);
-  if (name == KVBufferDialect::kStreamAttr)
+  if (name == KVBufferDialect::kStreamAttr || name == kRisingAttr)
     return isa<UnitAttr>(attr.getValue()) ? success() : bad("unit");
   InFlightDiagnostic diag = op->emitOpError()
                             << "argument " << argument
                             << " has an unknown attribute '" << name << "'";
   suggest(diag, name,
           {KVBufferDialect::kNameAttr, KVBufferDialect::kAccessAttr,
-           KVBufferDialect::kShapeAttr, kIndexAttr, kSizesAttr,
+           KVBufferDialect::kShapeAttr, kIndexAttr, kSizesAttr, kRisingAttr,
            KVBufferDialect::kStreamAttr});
   return diag;
 }

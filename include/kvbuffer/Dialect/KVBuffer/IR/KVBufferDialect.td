@@ -53,6 +53,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.access` | argument of a kernel | `"read"`, `"write"`, `"read_write"`, `"workspace"` or `"counter"` | where what the ops do does not tell: for workspaces and counters |
     | `kvbuffer.shape` | argument of a kernel that is a memref | sizes: a name, an integer or a `#kvbuffer.size` for each dimension | for names of one's own; else `<name>.<dimension>` |
     | `kvbuffer.index` | argument that is a cache | `i32` or `i64`: the elements of its tables, lengths and offsets | never: `i32` |
+    | `kvbuffer.rising` | argument that functions of a problem read | unit: its integers never fall along the last dimension, the caller's word, by which such functions bound keys | never |
     | `kvbuffer.lengths` | `kvbuffer.attention` | `"cached"` or `"all"`: whether lengths count the new tokens | never: `"cached"` |
     | `kvbuffer.shared_rows` | `kvbuffer.attention`, kernel | `array<i64: over, upto, shared>`: which sequences it computes of a launch that runs several kernels, by their query rows | never |
     | `kvbuffer.resident_blocks` | kernel | an integer: the blocks that a multiprocessor is to have at most, which takes shared memory | never |

@@ -25,6 +25,11 @@ inline constexpr llvm::StringLiteral kLengthsAttr = "kvbuffer.lengths";
 /// offsets, i32 (the default) or i64.
 inline constexpr llvm::StringLiteral kIndexAttr = "kvbuffer.index";
 
+/// On an argument that functions of a problem read: its numbers never fall
+/// along the last dimension. Nobody checks that: of other numbers some keys are
+/// missing.
+inline constexpr llvm::StringLiteral kRisingAttr = "kvbuffer.rising";
+
 /// On a kernel: sizes of its launch that no argument's shape names, and what
 /// they are where the caller does not say; a dictionary from names to
 /// expressions over the others: {longest = "rows"}. On a kernel's argument that

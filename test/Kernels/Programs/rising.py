@@ -1,0 +1,111 @@
+# Numbers that rise along the keys (kvbuffer.rising): tiles that functions of visibility
+# hide are not visited, on the emulator.
+# RUN: %python %s sm_80
+# RUN: %python %s sm_90a
+# RUN: %if ld.lld %{ %python %s gfx950 %}
+"""Documents by their numbers, with a causal mask and without, and keys from the one on
+that a tensor has for each row, against float64.
+
+    rising.py CHIP
+
+Keys before the first one that a tile of queries sees, down to whole tiles, hold NaN: who
+visits them has a NaN. Numbers that fall, against the program's word, are caught.
+"""
+
+import pathlib
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import attend, check, from_bf16, to_bf16
+
+CHIP = sys.argv.pop()
+RNG = np.random.default_rng()
+SIZE, KEYS, TILE = 32, 700, 128
+
+OWN = """
+      %c0 = arith.constant 0 : index
+      %at = arith.maxsi %position, %c0 : index
+      %own = memref.load %t_[%batch, %at] : memref<?x?xi32>"""
+#: The bodies of functions; whether a causal mask stands beside them.
+FUNCTIONS = {
+    "documents": (OWN + """
+      %other = memref.load %t_[%batch, %key] : memref<?x?xi32>
+      %seen = arith.cmpi eq, %own, %other : i32""", False),
+    "causal documents": (OWN + """
+      %other = memref.load %t_[%batch, %key] : memref<?x?xi32>
+      %seen = arith.cmpi eq, %other, %own : i32""", True),
+    "starts": (OWN + """
+      %i = arith.index_cast %key : index to i32
+      %seen = arith.cmpi sge, %i, %own : i32""", True),
+}
+
+
+def source(name, rows, heads):
+    body, causal = FUNCTIONS[name]
+    qo = f"memref<?x{rows}x{heads}x{SIZE}xbf16, strided<[?, ?, ?, 1]>>"
+    kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {SIZE}>"
+    mask = " {mask = #kvbuffer.mask<causal = true>}" if causal else ""
+    return f"""func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, %o: {qo},
+    %t: memref<?x?xi32> {{kvbuffer.name = "t", kvbuffer.shape = ["batch", "most"], kvbuffer.rising}}) {{
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){mask} : {qo}, {kv}, {kv}, {qo}
+    captures(%t : memref<?x?xi32>)
+    visible {{
+    ^bb0(%batch: index, %head: index, %row: index, %position: index, %key: index, %t_: memref<?x?xi32>):{body}
+      kvbuffer.yield %seen : i1
+    }}
+  return
+}}
+"""
+
+
+class Rising(unittest.TestCase):
+    def compare(self, name, run, queries, heads, ends, hidden=0, fault=None):
+        """`ends` of each sequence's documents; no row sees the `hidden` first keys."""
+        batch = len(ends)
+        number = np.array([np.searchsorted(e, np.arange(KEYS), "right") for e in ends],
+                          np.int32)
+        begins = np.array([[([0] + e)[n] for n in row]
+                           for e, row in zip(ends, number)], np.int32)
+        tensor = begins if name == "starts" else 5 * number - 7
+        q, k, v = (to_bf16(RNG.standard_normal((batch, n, h, SIZE)))
+                   for n, h in ((queries, heads), (KEYS, 1), (KEYS, 1)))
+        k[:, :hidden], v[:, :hidden] = 0x7FC0, 0x7FC0  # NaN
+        out = np.full(q.shape, 0x7FC0, np.uint16)
+        run(q=q, k=k, v=v, o=out, t=tensor if fault is None else fault(tensor))
+        k[:, :hidden], v[:, :hidden] = 0, 0
+        i, j = np.arange(queries)[:, None] + KEYS - queries, np.arange(KEYS)[None]
+        seen = j >= begins[:, i]
+        if name == "documents":
+            seen = number[:, i] == number[:, None]
+        if FUNCTIONS[name][1]:
+            seen = seen & (j <= i)
+        q, k, v = map(from_bf16, (q, k, v))
+        k, v = (np.repeat(x, heads, 2) for x in (k, v))
+        s = np.einsum("bihd,bjhd->bhij", q, k) / SIZE ** 0.5
+        exact, base = (x.transpose(0, 2, 1, 3) for x in attend(
+            s, seen.reshape(batch, 1, queries, KEYS), v.transpose(0, 2, 1, 3))[:2])
+        check(self, from_bf16(out), exact, base)
+
+    def test_functions(self):
+        for name in FUNCTIONS:
+            run = kvbuf.compile(source(name, "?", 1), target=CHIP, machine_code=False)
+            with self.subTest(name):
+                self.compare(name, run, 260, 1, [[100, 300, 520], [KEYS], [689]])
+                # One tile of queries, whose first document begins behind two of keys.
+                self.compare(name, run, 30, 1, [[300, 675, 690]], hidden=2 * TILE)
+                with self.assertRaises(AssertionError):
+                    self.compare(name, run, 260, 1, [[100, 300, 520]],
+                                 fault=lambda t: np.ascontiguousarray(t[:, ::-1]))
+
+    def test_few_rows(self):
+        run = kvbuf.compile(source("causal documents", "5", 2), target=CHIP,
+                            machine_code=False)
+        self.compare("causal documents", run, 5, 2, [[100, 697], [698], [KEYS]])
+
+
+unittest.main()
