@@ -21,10 +21,10 @@
 // CHECK-DAG: #[[NARROW:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, BN = 32, {{.*}}stages = 3, warps = 4, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
 // CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, split_size = 1024, look_ahead = true>
 // CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}split_keys = true>
-// CHECK-DAG: #[[SHARED:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}warps = 8, {{.*}}split_keys = true>
+// CHECK-DAG: #[[SHARED:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}warps = 4, {{.*}}split_keys = true>
 // CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, producers = 4
 // CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, {{.*}}, producers = 4
-// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}mma_shape = [16, 8, 16]>
+// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}warps = 8, mma_shape = [16, 8, 16], {{.*}}warp_cols = 2>
 
 // All caches are as long: each sequence has its own splits.
 // CHECK-LABEL: @one
@@ -88,7 +88,7 @@ func.func @rows(%q: !eight, %k: !kv, %v: !kv, %o: !eight) {
 }
 
 // Eight tokens of sixteen heads that share a head of the cache are few, too, but more
-// than a warp has room for: eight warps share a tile.
+// than a warp has room for: four warps share a tile.
 // CHECK-LABEL: @tiles
 // CHECK: schedule = #[[SHARED]]}
 func.func @tiles(%q: memref<?x8x128x128xbf16>, %k: !kv, %v: !kv, %o: memref<?x8x128x128xbf16>) {
