@@ -118,5 +118,42 @@ class Merge(unittest.TestCase):
             self.assertIn(words, str(caught.exception))
 
 
+class SharedPrefix(unittest.TestCase):
+    def test_groups(self):
+        """Two groups, of 2 sequences and of one, and one whose prefix is empty; of two
+        new rows, with a sink, against attention over all tokens of each."""
+        heads, size, rows, page = 4, 32, 2, 16
+        q = kvbuf.to_bf16(RNG.standard_normal((4, rows, heads, size)))
+        k, v = (kvbuf.to_bf16(RNG.standard_normal((20, page, 2, size))) for _ in "kv")
+        places = RNG.permutation(20).astype(np.int32)
+        prefix, own = places[:6].reshape(3, 2), places[6:14].reshape(4, 2)
+        groups = np.array([0, 2, 3, 4], np.int32)
+        shared, lengths = np.array([20, 32, 0], np.int32), np.array(
+            [5, 18, 2, 30], np.int32)
+        sink = RNG.standard_normal(heads).astype(np.float32)
+        for more in {}, {"longest_group": 2, "sink": sink, "softcap": 3.0}:
+            out, lse = kvbuf.shared_prefix_attention(
+                q, k, v, group_offsets=groups, prefix_table=prefix,
+                prefix_lengths=shared, page_table=own, lengths=lengths,
+                return_lse=True, **more)
+            for b, group in enumerate((0, 0, 1, 2)):
+                tokens = [np.concatenate([
+                    wide(x)[prefix[group]].reshape(-1, 2, size)[:shared[group]],
+                    wide(x)[own[b]].reshape(-1, 2, size)[:lengths[b]]])
+                    for x in (k, v)]
+                tokens = [x.repeat(2, 1) for x in tokens]
+                s = np.einsum("ihd,jhd->hij", wide(q)[b], tokens[0]) * size ** -0.5
+                if more:
+                    s = 3 * np.tanh(s / 3)
+                keys = s.shape[2]
+                s[:, np.arange(keys) > np.arange(rows)[:, None] + keys - rows] = -np.inf
+                weights = np.exp(s)
+                total = weights.sum(-1)
+                if more:
+                    total += np.exp(sink)[:, None]
+                want = np.einsum("hij,jhd->ihd", weights / total[..., None], tokens[1])
+                np.testing.assert_allclose(wide(out)[b], want, rtol=0, atol=2e-2)
+                np.testing.assert_allclose(lse[b], np.log(total), rtol=0, atol=1e-3)
+
 if __name__ == "__main__":
     unittest.main()
