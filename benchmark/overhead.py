@@ -52,6 +52,8 @@ def cases(device):
         "with log-sum-exp": lambda: kt.flash_attn_func(q, k, v, return_lse=True),
         "flash_attn_varlen_func": lambda: kt.flash_attn_varlen_func(
             q[0], k[0], v[0], at, at, 40, 40),
+        "the same, min_seqlen_q": lambda: kt.flash_attn_varlen_func(
+            q[0], k[0], v[0], at, at, 40, 40, min_seqlen_q=24),
         "flash_attn_with_kvcache, pages": lambda: kt.flash_attn_with_kvcache(
             one, *pages, cache_seqlens=lengths, block_table=table),
         "flash_attn_with_kvcache, slots": lambda: kt.flash_attn_with_kvcache(
