@@ -16,8 +16,10 @@ import torch
 from sglang.srt.arg_groups import choices
 from sglang.srt.layers.attention.attention_registry import ATTENTION_BACKENDS
 from sglang.srt.layers.radix_attention import AttentionType, RadixAttention
-from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, ReqToTokenPool
+from sglang.srt.mem_cache.memory_pool import (MHATokenToKVPool, MLATokenToKVPool,
+                                              ReqToTokenPool)
 from sglang.srt.model_executor.forward_batch_info import ForwardMode
+from sglang.srt.runtime_context import get_parallel
 from sglang.srt.speculative.eagle_utils import TreeMaskMode
 
 import kvbuf_sglang
@@ -198,6 +200,81 @@ class Backend(unittest.TestCase):
             self.run_batch(ForwardMode.TARGET_VERIFY, [5] * 2, [20, 3], graph=graph,
                            trees=trees)
 
+    def test_latent(self):
+        """Rows of latent attention: decode, drafts, and chunks after what is cached, in
+        the absorbed form; a prefill of keys and values of all heads."""
+        for mode, rows, cached in (
+                (ForwardMode.DECODE, [1, 1], [20, 3]),
+                (ForwardMode.TARGET_VERIFY, [DRAFTS] * 2, [20, 3]),
+                (ForwardMode.EXTEND, [2, 9], [7, 0])):
+            with self.subTest(mode):
+                self.run_latent(mode, rows, [n * LONGER for n in cached])
+        runner = self.latent_runner()
+        backend = ATTENTION_BACKENDS["kvbuf"](runner)
+        layer = RadixAttention(HEADS, 192, 192 ** -0.5, HEADS, 0, v_head_dim=128)
+        rows = [7, 12]
+        q, k = torch.randn(2, sum(rows), HEADS, 192).bfloat16()
+        v = torch.randn(sum(rows), HEADS, 128).bfloat16()
+        batch = self.latent_batch(ForwardMode.EXTEND, rows, rows, torch.tensor([5, 2]))
+        backend.init_forward_metadata(batch)
+        out = backend.forward(q.flatten(1), k, v, layer, batch, save_kv_cache=False)
+        for part in slice(0, 7), slice(7, 19):
+            want = torch.nn.functional.scaled_dot_product_attention(
+                *(x[part].double().transpose(0, 1) for x in (q, k, v)), is_causal=True)
+            torch.testing.assert_close(
+                out.view(-1, HEADS, 128)[part].double(), want.transpose(0, 1),
+                atol=2e-2, rtol=0)
+
+    def latent_runner(self):
+        runner = self.runner()
+        runner.use_mla_backend = True
+        runner.token_to_kv_pool = MLATokenToKVPool(
+            size=TOKENS, page_size=PAGE, dtype=torch.bfloat16, kv_lora_rank=512,
+            qk_rope_head_dim=64, layer_num=1, device=DEVICE, enable_memory_saver=False)
+        return runner
+
+    def latent_batch(self, mode, rows, counts, requests, slots=None):
+        return types.SimpleNamespace(
+            forward_mode=mode, batch_size=len(rows), req_pool_indices=requests,
+            seq_lens=torch.tensor(counts),
+            seq_lens_cpu=torch.tensor(counts, device="cpu"),
+            extend_seq_lens=torch.tensor(rows), extend_seq_lens_cpu=rows,
+            out_cache_loc=slots, encoder_lens=None, out_cache_loc_is_physical=False,
+            spec_info=None)
+
+    def run_latent(self, mode, rows, cached):
+        runner = self.latent_runner()
+        backend = ATTENTION_BACKENDS["kvbuf"](runner)
+        layer = RadixAttention(HEADS, 576, 192 ** -0.5, 1, 0, v_head_dim=512)
+        requests = torch.tensor([5, 2])
+        table = runner.req_to_token_pool.req_to_token
+        lengths = [a + b for a, b in zip(rows, cached)]
+        free, kept, slots = (torch.randperm(TOKENS // PAGE) + 1).tolist(), [], []
+        pool = runner.token_to_kv_pool.get_key_buffer(0)
+        for r, n, own in zip(requests, lengths, rows):
+            for at in range(0, n, PAGE):
+                table[r, at:at + PAGE] = free.pop() * PAGE + torch.arange(PAGE)
+            kept.append(torch.randn(n, 1, 576).bfloat16())
+            pool[table[r, :n - own].long()] = kept[-1][:n - own]
+            slots.append(table[r, n - own:n].long())
+        verified = mode == ForwardMode.TARGET_VERIFY
+        batch = self.latent_batch(mode, rows, cached if verified else lengths, requests,
+                                  torch.cat(slots))
+        backend.init_forward_metadata(batch)
+        q = torch.randn(sum(rows), HEADS, 576).bfloat16()
+        new = torch.cat([x[len(x) - own:] for x, own in zip(kept, rows)])
+        with get_parallel().override(dcp_enabled=False):
+            out = backend.forward(q.flatten(1), new, new[..., :512], layer, batch)
+        out, at = out.view(-1, HEADS, 512), 0
+        for x, own in zip(kept, rows):
+            x = x[:, 0].double()
+            s = q[at:at + own].double().transpose(0, 1) @ x.T * 192 ** -0.5
+            hidden = torch.arange(len(x)) > torch.arange(own)[:, None] + len(x) - own
+            want = s.masked_fill(hidden, -math.inf).softmax(-1) @ x[:, :512]
+            torch.testing.assert_close(out[at:at + own].double(), want.transpose(0, 1),
+                                       atol=2e-2, rtol=0)
+            at += own
+
     def test_options(self):
         for mode, rows in (ForwardMode.DECODE, [1, 1]), (ForwardMode.EXTEND, [2, 9]):
             self.run_batch(mode, rows, [20, 7], softcap=0.5, window=6,
@@ -228,8 +305,10 @@ class Backend(unittest.TestCase):
                                     "drafts are a tree"):
             self.run_batch(ForwardMode.TARGET_VERIFY, [3], [20], window=6,
                            trees=torch.ones(1, 3, 3, dtype=torch.bool))
-        runner.use_mla_backend = True
-        with self.assertRaisesRegex(NotImplementedError, "latent attention"):
+        runner.token_to_kv_pool = None
+        with self.assertRaisesRegex(
+                NotImplementedError, "the pool is a NoneType; expected MHATokenToKVPool, "
+                "K and V of all tokens of each layer, or MLATokenToKVPool"):
             ATTENTION_BACKENDS["kvbuf"](runner)
         layer = types.SimpleNamespace(is_cross_attention=True)
         for words, more in (("score_mod is given", {"score_mod": len}),

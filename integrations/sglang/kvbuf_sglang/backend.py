@@ -5,8 +5,9 @@
 
 SGLang's pool of a layer has K and V apart, [tokens, heads, head size]: views of it are
 pages as kvbuf takes them, and every page_size-th entry of a request's row of
-req_to_token, over page_size, is a page's number. Lengths, tables and offsets are read
-on the device alone."""
+req_to_token, over page_size, is a page's number. The pool of models with latent
+attention has rows [tokens, 1, latent and rope columns]. Lengths, tables and offsets are
+read on the device alone."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ import torch
 from sglang.srt.layers.attention.base_attn_backend import AttentionBackend
 from sglang.srt.layers.attention.verify_mask import VerifyMask
 from sglang.srt.layers.radix_attention import AttentionType
-from sglang.srt.mem_cache.memory_pool import KVWriteLoc, MHATokenToKVPool
+from sglang.srt.mem_cache.memory_pool import (KVWriteLoc, MHATokenToKVPool,
+                                              MLATokenToKVPool)
 from sglang.srt.speculative.eagle_utils import TreeMaskMode
 
 import kvbuf
@@ -50,14 +52,16 @@ class KvbufAttnBackend(AttentionBackend):
 
     def __init__(self, model_runner):
         super().__init__()
-        if getattr(model_runner, "use_mla_backend", False):
-            raise NotImplementedError("the model has latent attention; kvbuf's backend "
-                                      "has none")
         pool = model_runner.token_to_kv_pool
-        if not isinstance(pool, MHATokenToKVPool):
+        #: The columns of the latent part, which are the values; 0 without.
+        self.latent = 0
+        if type(pool) is MLATokenToKVPool and not pool.use_dsa:
+            self.latent = pool.kv_lora_rank
+        elif not isinstance(pool, MHATokenToKVPool):
             raise NotImplementedError(
                 f"the pool is a {type(pool).__name__}; expected MHATokenToKVPool, K and "
-                "V of all tokens of each layer")
+                "V of all tokens of each layer, or MLATokenToKVPool, rows of latent "
+                "attention without lists of keys")
         self.pool = pool
         self.req_to_token = model_runner.req_to_token_pool.req_to_token
         self.page_size = model_runner.page_size
@@ -178,13 +182,18 @@ class KvbufAttnBackend(AttentionBackend):
             raise NotImplementedError("the layer has cross attention, which kvbuf's "
                                       "backend has not")
         if save_kv_cache and k is not None:
+            scales = () if self.latent else (layer.k_scale, layer.v_scale)
             self.pool.set_kv_buffer(layer, KVWriteLoc.for_layer(batch, layer), k, v,
-                                    layer.k_scale, layer.v_scale)
+                                    *scales)
+        if self.latent and layer.tp_k_head_num > 1:
+            return self._attend_dense(q, k, v, layer)
         meta = self.forward_metadata
         q = q.view(-1, layer.tp_q_head_num, layer.qk_head_dim)
         pages = [x.view(-1, self.page_size, *x.shape[1:])
                  for x in (self.pool.get_key_buffer(layer.layer_id),
                            self.pool.get_value_buffer(layer.layer_id))]
+        if self.latent:
+            pages[1] = pages[0][..., :self.latent]
         causal = layer.attn_type != AttentionType.ENCODER_ONLY
         # Both of its ends count, as kvbuf's do.
         window = layer.sliding_window_size
@@ -192,7 +201,10 @@ class KvbufAttnBackend(AttentionBackend):
         options = {"causal": causal, "softcap": layer.logit_cap or 0.0,
                    "sink": None if sinks is None else sinks.float()}
         sides = (window, -1 if causal else window)
-        if pages[0].element_size() == 1:
+        if self.latent and layer.k_scale is not None:
+            raise NotImplementedError("k_scale of a layer of latent attention is given; "
+                                      "kvbuf's backend has rows without")
+        if not self.latent and pages[0].element_size() == 1:
             for name, scale in ("k_descale", layer.k_scale), ("v_descale",
                                                               layer.v_scale):
                 if scale is not None:
@@ -216,6 +228,19 @@ class KvbufAttnBackend(AttentionBackend):
                 longest_query=meta.longest or q.shape[0],
                 shortest_query=meta.shortest, page_table=meta.table,
                 scale=layer.scaling, window=sides, **options)
+        return out.reshape(-1, layer.tp_q_head_num * layer.v_head_dim)
+
+    def _attend_dense(self, q, k, v, layer):
+        """A prefill of latent attention, of requests without cached tokens: keys and
+        values of all heads, which are these tokens' alone."""
+        meta = self.forward_metadata
+        out = kvbuf.attention(
+            q.view(-1, layer.tp_q_head_num, layer.qk_head_dim),
+            k.view(-1, layer.tp_k_head_num, layer.qk_head_dim),
+            v.view(-1, layer.tp_v_head_num, layer.v_head_dim), causal=True,
+            q_offsets=meta.offsets, k_offsets=meta.offsets,
+            longest_query=meta.longest or q.shape[0], shortest_query=meta.shortest,
+            scale=layer.scaling, softcap=layer.logit_cap or 0.0)
         return out.reshape(-1, layer.tp_q_head_num * layer.v_head_dim)
 
     def forward_decode(self, q, k, v, layer, forward_batch, save_kv_cache=True,
