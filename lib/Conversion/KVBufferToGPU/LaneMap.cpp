@@ -709,6 +709,10 @@ namespace {
 class InputElements {
 public:
   InputElements(LaneLowering &lower, Value input);
+  /// Whether it has a value for each row.
+  bool isOfRows() const { return ofRows; }
+  /// The value of row `number` of a lane's.
+  Value ofRow(int64_t number) const { return words[number]; }
   /// The element at a row and a column, less what depends on the lane.
   Value at(LaneLowering &lower, std::pair<int64_t, int64_t> place) const {
     auto [word, element] = places.lookup(place);
@@ -721,6 +725,7 @@ public:
 private:
   const FragmentLayout &layout;
   Values words;
+  bool ofRows;
   llvm::DenseMap<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
       places;
 };
@@ -728,8 +733,11 @@ private:
 
 InputElements::InputElements(LaneLowering &lower, Value input)
     : layout(lower.layouts.of(cast<FragmentType>(input.getType()))),
-      words(lower.get(input)) {
+      words(lower.get(input)),
+      ofRows(cast<FragmentType>(input.getType()).getRole() == Role::Row) {
   auto type = cast<FragmentType>(input.getType());
+  if (ofRows)
+    return;
   // Accumulators are kept by atoms, operands by words.
   int64_t registers = layout.registers(),
           inWord = type.getRole() == Role::Acc ? registers : layout.words;
@@ -769,7 +777,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   SmallVector<InputElements> inputs;
   for (Value input : op.getInputs()) {
     inputs.emplace_back(lower, input);
-    if (!inputs.back().liesAs(atom, type))
+    // Where values of rows lie, fragments' layouts agree on before.
+    if (!inputs.back().isOfRows() && !inputs.back().liesAs(atom, type))
       return op.emitOpError()
              << "has an input in the layout "
              << cast<FragmentType>(input.getType()).getLayout()
@@ -789,6 +798,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
   MapLowering map(lower, op);
   int64_t atoms = atom.atoms(type), registers = atom.registers();
+  int64_t rowParts = atom.rowParts().size();
   llvm::SmallSet<int64_t, 8> rows;
   llvm::DenseSet<int64_t> columns;
   auto placeOf = [&](int64_t index, int64_t reg) -> Place {
@@ -840,7 +850,10 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
       SmallVector<Value> of;
       Place place = at(index, reg);
       for (const InputElements &input : inputs)
-        of.push_back(input.at(lower, {place.row, place.col}));
+        of.push_back(
+            input.isOfRows()
+                ? input.ofRow(index / cols * rowParts + atom.rowPart(reg))
+                : input.at(lower, {place.row, place.col}));
       FailureOr<Value> element = map.element(of, place);
       if (failed(element))
         return failure();

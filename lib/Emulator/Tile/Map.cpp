@@ -26,9 +26,13 @@ LogicalResult BlockRun::runOp(MapOp op) {
   for (int64_t r = 0; r < type.getRows(); ++r)
     for (int64_t c = 0; c < type.getCols(); ++c) {
       for (auto [input, argument] :
-           llvm::zip(op.getInputs(), body.getArguments()))
-        set(argument, Attribute(FloatAttr::get(argument.getType(),
-                                               matrix(input).at(r, c))));
+           llvm::zip(op.getInputs(), body.getArguments())) {
+        // A value of a row is that of all its elements.
+        Role role = cast<FragmentType>(input.getType()).getRole();
+        set(argument, Attribute(FloatAttr::get(
+                          argument.getType(),
+                          matrix(input).at(r, role == Role::Row ? 0 : c))));
+      }
       set(body.getArgument(count), row + r);
       set(body.getArgument(count + 1), col + c);
       if (failed(runBlock(body)))

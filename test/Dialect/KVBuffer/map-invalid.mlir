@@ -36,7 +36,19 @@ func.func @shapes(%s: !kvbuffer.fragment<16x16xf32, acc>, %t: !kvbuffer.fragment
 
 // -----
 
-// A row value may be a lane's part of a sum: it has no element for a column.
+// A row value may be a lane's part of a sum.
+func.func @parts(%s: !kvbuffer.fragment<16x16xf32, acc>, %m: !kvbuffer.fragment<16x1xf32, row>) {
+  // expected-error @below {{'kvbuffer.map' op takes values of rows that may be a lane's part of a sum; expected results of kvbuffer.row_reduce or kvbuffer.fragment_fill}}
+  %r = kvbuffer.map %s, %m : !kvbuffer.fragment<16x16xf32, acc>, !kvbuffer.fragment<16x1xf32, row> -> !kvbuffer.fragment<16x16xf32, acc> {
+  ^bb0(%x: f32, %y: f32, %i: index, %j: index):
+    kvbuffer.yield %x : f32
+  }
+  return
+}
+
+// -----
+
+// Values of rows are no accumulators.
 func.func @rows(%m: !kvbuffer.fragment<16x1xf32, row>) {
   // expected-error @below {{'kvbuffer.map' op expected accumulators of one shape, got '!kvbuffer.fragment<16x1xf32, row>' and '!kvbuffer.fragment<16x1xf32, row>'}}
   %r = kvbuffer.map %m : !kvbuffer.fragment<16x1xf32, row> -> !kvbuffer.fragment<16x1xf32, row> {

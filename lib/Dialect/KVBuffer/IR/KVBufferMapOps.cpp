@@ -51,11 +51,25 @@ LogicalResult MapOp::verify() {
            type.getRows() == result.getRows() &&
            type.getCols() == result.getCols();
   };
-  for (auto [i, type] : llvm::enumerate(getInputs().getTypes()))
+  auto isOfRows = [&](FragmentType type) {
+    return type.getRole() == Role::Row && type.getRows() == result.getRows();
+  };
+  for (auto [i, type] : llvm::enumerate(getInputs().getTypes())) {
+    if (i > 0 && isOfRows(cast<FragmentType>(type)) && isLike(result, false)) {
+      // A running sum is kept in parts, of which lanes have one each.
+      Operation *maker = getInputs()[i].getDefiningOp();
+      if (!isa_and_present<RowReduceOp, FragmentFillOp>(maker))
+        return emitOpError()
+               << "takes values of rows that may be a lane's part of a sum; "
+                  "expected results of kvbuffer.row_reduce or "
+                  "kvbuffer.fragment_fill";
+      continue;
+    }
     if (!isLike(cast<FragmentType>(type), /*mayBeOperand=*/i > 0) ||
         !isLike(result, false))
       return emitOpError() << "expected accumulators of one shape, got " << type
                            << " and " << result;
+  }
   return success();
 }
 

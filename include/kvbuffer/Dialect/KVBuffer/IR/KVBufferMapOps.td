@@ -24,7 +24,8 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
     elements (r, c) and the coordinates `row` + r and `col` + c; without `at`,
     both begin at 0. Inputs and result are accumulators of one shape; inputs behind
     the first may be operands `a` of that shape, which are read from LDS, where a
-    lane holds the same elements of both. The region's
+    lane holds the same elements of both, or values of its rows that
+    `kvbuffer.row_reduce` makes, of which an element gets that of its row. The region's
     arguments are one scalar an input, then the two coordinates. It may use any
     scalar of the program and read tensors; it runs for every element, also for
     rows and keys past the end of the problem's, so what it reads at coordinates
