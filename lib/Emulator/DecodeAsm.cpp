@@ -24,6 +24,16 @@ LogicalResult Decoder::decodeAsm(LLVM::InlineAsmOp op) {
   StringRef text = op.getAsmString().trim();
   if (op.getNumResults() == 0 && decodeFenceText(text))
     return success();
+  if (program.chip.isAMD && op.getNumResults() == 1 &&
+      op.getNumOperands() == 1 &&
+      (text == "v_mov_b32 $0, $1" || text == "v_mov_b32_e32 $0, $1")) {
+    Comps moved = get(op->getOperand(0));
+    if (moved.size() != 1 || moved.front().wide ||
+        shape(op->getResult(0).getType()).size() != 1)
+      return unsupported(op, "these types");
+    set(op->getResult(0), moved);
+    return success();
+  }
   if (!text.empty() && (text.contains('\n') ||
                         !(text.starts_with(";") || text.starts_with("//")))) {
     std::string shown = text.take_front(80).str();

@@ -79,6 +79,8 @@ static const Header headers[] = {
     {"cooperative_groups/scan.h", kUsesGroups},
     {"cooperative_groups/memcpy_async.h", kUsesGroups},
     {"hip/hip_cooperative_groups.h", kUsesGroups},
+    {"hip/cooperative_groups/hip_reduce.h", kUsesGroups},
+    {"hip/cooperative_groups/hip_scan.h", kUsesGroups},
     {"kvbuf_half.h", kHalfHeader},
     {"kvbuf_host.h", kHostHeader},
     {"cuda_fp16.h", kUsesHalf},
@@ -162,7 +164,8 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
           sys::fs::createUniqueDirectory("kvbuf-emulate", folder))
     return createStringError("cannot make a folder: " + error.message());
   scope_exit remove([&] { sys::fs::remove_directories(folder); });
-  for (StringRef sub : {"crt", "hip", "cooperative_groups", "cuda", "nvtx3"})
+  for (StringRef sub : {"crt", "hip", "hip/cooperative_groups",
+                        "cooperative_groups", "cuda", "nvtx3"})
     sys::fs::create_directory(folder + "/" + sub);
   for (const Header &header : headers)
     if (Error e = write(folder + "/" + header.name, header.text))
