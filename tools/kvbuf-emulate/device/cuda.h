@@ -101,7 +101,8 @@ KVBUF_INTEGER(long long, llround)
 #undef KVBUF_FLOAT
 #undef KVBUF_FLOAT2
 #undef KVBUF_INTEGER
-static inline __device__ float fma(float x, float y, float z) {
+                                                static inline __device__
+    float fma(float x, float y, float z) {
   return fmaf(x, y, z);
 }
 static inline __device__ float remquo(float x, float y, int *quotient) {
@@ -116,9 +117,7 @@ static inline __device__ float scalbn(float x, int n) { return scalbnf(x, n); }
 using std::isfinite;
 using std::isinf;
 using std::isnan;
-static inline __host__ float rsqrtf(float x) {
-  return 1 / __builtin_sqrtf(x);
-}
+static inline __host__ float rsqrtf(float x) { return 1 / __builtin_sqrtf(x); }
 static inline __host__ double rsqrt(double x) { return 1 / __builtin_sqrt(x); }
 
 // Hints to caches, which change no result.

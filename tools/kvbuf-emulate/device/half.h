@@ -64,9 +64,9 @@
 #define KVBUF_ATOMIC(NAME, PAIR, STORED)                                       \
   static inline __attribute__((device)) NAME atomicAdd(NAME *p, NAME x) {      \
     return __builtin_bit_cast(                                                 \
-        NAME, __scoped_atomic_fetch_add(reinterpret_cast<STORED *>(p),         \
-                                        x.value, __ATOMIC_RELAXED,             \
-                                        __MEMORY_SCOPE_DEVICE));               \
+        NAME,                                                                  \
+        __scoped_atomic_fetch_add(reinterpret_cast<STORED *>(p), x.value,      \
+                                  __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE));   \
   }                                                                            \
   static inline __attribute__((device)) PAIR atomicAdd(PAIR *p, PAIR x) {      \
     return {atomicAdd(&p->x, x.x), atomicAdd(&p->y, x.y)};                     \
@@ -94,9 +94,7 @@
   KVBUF_BOTH PAIR operator+(PAIR a, PAIR b) { return __hadd2(a, b); }          \
   KVBUF_BOTH PAIR operator-(PAIR a, PAIR b) { return __hsub2(a, b); }          \
   KVBUF_BOTH PAIR operator*(PAIR a, PAIR b) { return __hmul2(a, b); }          \
-  KVBUF_BOTH PAIR operator/(PAIR a, PAIR b) {                                  \
-    return {a.x / b.x, a.y / b.y};                                             \
-  }                                                                            \
+  KVBUF_BOTH PAIR operator/(PAIR a, PAIR b) { return {a.x / b.x, a.y / b.y}; } \
   KVBUF_BOTH PAIR make_##JOINED(NAME x, NAME y) { return {x, y}; }             \
   KVBUF_BOTH NAME __low2##ONE(PAIR v) { return v.x; }                          \
   KVBUF_BOTH NAME __high2##ONE(PAIR v) { return v.y; }                         \
@@ -159,7 +157,7 @@ KVBUF_FUNCTION(hcos, cosf)
 KVBUF_FUNCTION(htanh, tanhf)
 KVBUF_FUNCTION(hfloor, floorf)
 KVBUF_FUNCTION(hceil, ceilf)
-KVBUF_FUNCTION(hrcp, 1 / )
+KVBUF_FUNCTION(hrcp, 1 /)
 #undef KVBUF_FUNCTION
 #undef KVBUF_SMALL
 #undef KVBUF_PAIR

@@ -121,8 +121,8 @@ KVBUF_FUNCTION2(unsigned, __uhadd, unsigned, unsigned(((unsigned long long)x + y
 // clang-format on
 #undef KVBUF_FUNCTION
 #undef KVBUF_FUNCTION2
-static inline __device__ unsigned long long
-__umul64hi(unsigned long long x, unsigned long long y) {
+static inline __device__ unsigned long long __umul64hi(unsigned long long x,
+                                                       unsigned long long y) {
   unsigned long long a = x >> 32, b = x & ~0u, c = y >> 32, d = y & ~0u;
   unsigned long long low = b * d, middle = a * d + (low >> 32);
   unsigned long long other = b * c + (middle & ~0u);
@@ -143,9 +143,7 @@ static inline __device__ unsigned __funnelshift_r(unsigned low, unsigned high,
 
 // The same bits, and numbers of other types.
 #define KVBUF_BITS(NAME, TO, FROM)                                             \
-  static inline __device__ TO NAME(FROM x) {                                   \
-    return __builtin_bit_cast(TO, x);                                          \
-  }
+  static inline __device__ TO NAME(FROM x) { return __builtin_bit_cast(TO, x); }
 KVBUF_BITS(__float_as_int, int, float)
 KVBUF_BITS(__float_as_uint, unsigned, float)
 KVBUF_BITS(__int_as_float, float, int)

@@ -132,6 +132,6 @@ KVBUF_FUNCTION(ProfilerStop) KVBUF_FUNCTION(DriverGetVersion)
 KVBUF_FUNCTION(RuntimeGetVersion)
 // clang-format on
 #undef KVBUF_FUNCTION
-                                                                                    __host__
+                                                                                            __host__
     const char *KVBUF_HOST(GetErrorString)(KVBUF_HOST(Error_t));
 __host__ const char *KVBUF_HOST(GetErrorName)(KVBUF_HOST(Error_t));

@@ -10,11 +10,10 @@
 
 #define CUBLAS_API_H_ // which NVIDIA's samples ask for
 
-#define KVBUF_CHOICES(NAME, ...)                                               \
-  enum NAME { __VA_ARGS__ };
+#define KVBUF_CHOICES(NAME, ...) enum NAME { __VA_ARGS__ };
 #define KVBUF_FUNCTION(RESULT, NAME)                                           \
   template <typename... Arguments>                                             \
-  static inline __host__ RESULT NAME(Arguments && ...) {                       \
+  static inline __host__ RESULT NAME(Arguments &&...) {                        \
     return RESULT(0);                                                          \
   }
 
@@ -61,8 +60,8 @@ KVBUF_BLAS(HgemmStridedBatched)
 // clang-format on
 #undef KVBUF_BLAS_OF
 
-// cuBLASLt.
-typedef struct kvbufBlasLt *cublasLtHandle_t;
+    // cuBLASLt.
+    typedef struct kvbufBlasLt *cublasLtHandle_t;
 typedef struct kvbufBlasLtDesc *cublasLtMatmulDesc_t;
 typedef struct kvbufBlasLtPreference *cublasLtMatmulPreference_t;
 typedef struct kvbufBlasLtLayout *cublasLtMatrixLayout_t;
@@ -102,8 +101,8 @@ KVBUF_BLAS(LtMatmulAlgoGetHeuristic)
 // clang-format on
 #undef KVBUF_BLAS
 
-// cuRAND, of the host.
-typedef struct kvbufRandom *curandGenerator_t;
+    // cuRAND, of the host.
+    typedef struct kvbufRandom *curandGenerator_t;
 KVBUF_CHOICES(curandStatus_t, CURAND_STATUS_SUCCESS)
 KVBUF_CHOICES(curandRngType_t, CURAND_RNG_PSEUDO_DEFAULT,
               CURAND_RNG_PSEUDO_XORWOW, CURAND_RNG_PSEUDO_PHILOX4_32_10)
@@ -115,10 +114,8 @@ KVBUF_RANDOM(GenerateNormal) KVBUF_RANDOM(Generate) KVBUF_RANDOM(SetStream)
 // clang-format on
 #undef KVBUF_RANDOM
 
-// Ranges for the profiler.
-KVBUF_FUNCTION(int, nvtxRangePushA)
-KVBUF_FUNCTION(int, nvtxRangePush)
-KVBUF_FUNCTION(int, nvtxRangePop)
-KVBUF_FUNCTION(int, nvtxMarkA)
+    // Ranges for the profiler.
+    KVBUF_FUNCTION(int, nvtxRangePushA) KVBUF_FUNCTION(int, nvtxRangePush)
+        KVBUF_FUNCTION(int, nvtxRangePop) KVBUF_FUNCTION(int, nvtxMarkA)
 #undef KVBUF_FUNCTION
 #undef KVBUF_CHOICES
