@@ -96,13 +96,12 @@ KVBUF_FLOAT2(fmin) KVBUF_FLOAT2(hypot) KVBUF_FLOAT2(nextafter)
 KVBUF_FLOAT2(remainder)
 KVBUF_INTEGER(int, ilogb) KVBUF_INTEGER(long, lrint)
 KVBUF_INTEGER(long, lround) KVBUF_INTEGER(long long, llrint)
-KVBUF_INTEGER(long long, llround)
+KVBUF_INTEGER(long long, llround);
 // clang-format on
 #undef KVBUF_FLOAT
 #undef KVBUF_FLOAT2
 #undef KVBUF_INTEGER
-                                                static inline __device__
-    float fma(float x, float y, float z) {
+static inline __device__ float fma(float x, float y, float z) {
   return fmaf(x, y, z);
 }
 static inline __device__ float remquo(float x, float y, int *quotient) {
