@@ -12,6 +12,8 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Emulator/Emulator.h"
 
+#include "llvm/Demangle/Demangle.h"
+
 #include <cstdio>
 
 using namespace kvbuf::emu;
@@ -74,7 +76,7 @@ std::string Run::sharedPlace(uint32_t address) const {
   for (const Program::SharedVar &v : program.sharedVars)
     if (address >= v.offset && address - v.offset < v.bytes)
       text += " (byte " + std::to_string(address - v.offset) + " of '" +
-              v.name + "')";
+              llvm::demangle(v.name) + "')";
   // Buffers that are never in use at the same time may share bytes.
   for (const auto &buffer : program.ldsBuffers)
     if (std::optional<kvbuf::LdsBuffer::Place> place = buffer->placeOf(address))
