@@ -39,8 +39,27 @@
 #include <__clang_cuda_math.h>
 #include <__clang_cuda_cmath.h>
 typedef uint32_t cuuint32_t; // of cuda.h, which clang's header wants
-#include <__clang_cuda_intrinsics.h>
 // clang-format on
+
+// Addresses of shared memory as assembly takes them.
+static inline __device__ size_t __cvta_generic_to_shared(const void *p) {
+  return (size_t)(const void __attribute__((address_space(3))) *)p;
+}
+static inline __device__ size_t __cvta_generic_to_global(const void *p) {
+  return (size_t)(const void __attribute__((address_space(1))) *)p;
+}
+// Of which memory a pointer is.
+#define KVBUF_SPACE(NAME, SPACE)                                               \
+  static inline __device__ unsigned NAME(const void *p) {                      \
+    return __nvvm_isspacep_##SPACE(p);                                         \
+  }
+KVBUF_SPACE(__isGlobal, global)
+KVBUF_SPACE(__isShared, shared)
+KVBUF_SPACE(__isConstant, const)
+KVBUF_SPACE(__isLocal, local)
+#undef KVBUF_SPACE
+
+#include <__clang_cuda_intrinsics.h>
 
 extern "C" {
 __device__ int vprintf(const char *, const char *);
@@ -144,14 +163,6 @@ template <typename T> static inline __device__ void __stcg(T *p, T v) {
 }
 template <typename T> static inline __device__ void __stwb(T *p, T v) {
   *p = v;
-}
-
-// Addresses of shared memory as assembly takes them.
-static inline __device__ size_t __cvta_generic_to_shared(const void *p) {
-  return (size_t)(const void __attribute__((address_space(3))) *)p;
-}
-static inline __device__ size_t __cvta_generic_to_global(const void *p) {
-  return (size_t)(const void __attribute__((address_space(1))) *)p;
 }
 
 #define KVBUF_INDEX(NAME)                                                      \
