@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Async.h"
+#include "LdsOrder.h"
 
 #include "kvbuffer/Emulator/Emulator.h"
 
@@ -37,8 +38,13 @@ void Run::clusterArrive(Warp &w, const Inst &inst) {
   }
   w.clusterArrived |= w.mask;
   w.clusterOwing |= w.mask;
-  a.clusterNow.join(w);
-  a.clusterNow.seen[w.id] = w.clock;
+  if (!inst.flags) {
+    a.clusterNow.join(w);
+    a.clusterNow.seen[w.id] = w.clock;
+  } else if (ldsOrder && ldsOrder->own[w.id].releasedToCluster) {
+    // Relaxed: what a fence before it has released.
+    a.clusterNow.join(*ldsOrder->own[w.id].releasedToCluster);
+  }
   // What follows is not released by this arrival.
   w.clock = ++clockCounter;
   completeCluster();

@@ -155,6 +155,14 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   // Fences.
   if (isa<NVVM::FenceMbarrierInitOp>(op)) {
     emitAsync(Code::ProxyFence);
+    // Arrivals that are relaxed pass on what lies before such a fence.
+    bool relaxed = op->getParentOfType<LLVM::LLVMFuncOp>()
+                       .walk([](NVVM::ClusterArriveRelaxedOp) {
+                         return WalkResult::interrupt();
+                       })
+                       .wasInterrupted();
+    if (relaxed)
+      emitFence(releases, Scope::Cluster);
     return success();
   }
   if (auto x = dyn_cast<NVVM::FenceProxyOp>(op)) {
@@ -251,6 +259,10 @@ LogicalResult Decoder::decodeHopper(Operation *op, bool &known) {
   // Clusters.
   if (isa<NVVM::ClusterArriveOp>(op)) {
     emitAsync(Code::ClusterArrive);
+    return success();
+  }
+  if (isa<NVVM::ClusterArriveRelaxedOp>(op)) {
+    emitAsync(Code::ClusterArrive).flags = 1;
     return success();
   }
   if (isa<NVVM::ClusterWaitOp>(op)) {

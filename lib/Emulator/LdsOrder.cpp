@@ -23,8 +23,12 @@ static bool isAtomicOnShared(const Inst &inst) {
 }
 
 void Run::startLdsOrder() {
-  if (!ldsOrder && std::none_of(program.insts.begin(), program.insts.end(),
-                                isAtomicOnShared))
+  auto needs = [](const Inst &inst) {
+    return isAtomicOnShared(inst) ||
+           (inst.op == Code::ClusterArrive && inst.flags);
+  };
+  if (!ldsOrder &&
+      std::none_of(program.insts.begin(), program.insts.end(), needs))
     return;
   ldsOrder = std::make_shared<LdsOrder>();
 }
@@ -91,6 +95,8 @@ void Run::fenceShared(Warp &w, const Inst &inst) {
   *own.released = Knowledge();
   own.released->join(w);
   own.released->seen[w.id] = std::max(own.released->seen[w.id], w.clock);
+  if (inst.scope >= Scope::Cluster)
+    own.releasedToCluster = std::make_unique<Knowledge>(*own.released);
   // What follows is not released by this fence.
   tick(w);
 }

@@ -31,6 +31,8 @@ struct LdsOrder {
     /// What the warp's last fence that releases has passed on, and what its
     /// next one that acquires learns.
     std::unique_ptr<Knowledge> released, read;
+    /// The same of the last one that releases to the cluster.
+    std::unique_ptr<Knowledge> releasedToCluster;
     /// Reads in vain since a word has changed, and the last of them.
     uint32_t polls = 0, pollInst = 0;
     uint64_t pollEpoch = 0;
