@@ -123,6 +123,8 @@ KVBUF_INTEGER(long long, llround);
 static inline __device__ float fma(float x, float y, float z) {
   return fmaf(x, y, z);
 }
+static inline __device__ double nan(const char *) { return __builtin_nan(""); }
+static inline __device__ float nanf(const char *) { return __builtin_nanf(""); }
 static inline __device__ float remquo(float x, float y, int *quotient) {
   return remquof(x, y, quotient);
 }
