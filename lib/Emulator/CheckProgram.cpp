@@ -163,6 +163,10 @@ static Fields fieldsOf(const Inst &i) {
   }
   case Code::AmdReadTr16:
     return withStat("a", 2);
+  case Code::AmdLoadTr16:
+    return withStat("a", 4);
+  case Code::AmdTensorLoad:
+    return withStat("", tensorWords);
   case Code::MmaSync: {
     bool fits = i.imm == 8 || i.imm == 16;
     return {fits ? "" : "x", static_cast<uint64_t>(8 + i.imm / 4 + i.imm / 8)};
@@ -289,6 +293,7 @@ static Fields fieldsOf(const Inst &i) {
   case Code::Trap:
   case Code::AmdCountVm:
   case Code::AmdWait:
+  case Code::AmdTensorWait:
   case Code::AmdMark:
     return {""};
   default:

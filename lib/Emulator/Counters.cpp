@@ -124,7 +124,9 @@ void Run::endOfWave(Warp &w) {
     if (copy.mask && program.chip.isAMD && options.landingChecks)
       fault(FaultKind::InFlight, w, program.insts[copy.inst], -1,
             "the wave ends while this copy into LDS may be on its way; it "
-            "needs a wait for vmcnt(0) before its end");
+            "needs a wait for " +
+                std::string(copy.byTensor ? "tensorcnt(0)" : "vmcnt(0)") +
+                " before its end");
   }
   // Barriers of all threads wait for the surviving ones only (CDNA3 ISA,
   // S_BARRIER; CUDA's guide, "Synchronization Functions").

@@ -28,7 +28,8 @@ using namespace kvbuf::emu;
 // Whether lgkmcnt counts it.
 static bool isLdsOp(Code op) {
   return op == Code::LoadShared || op == Code::StoreShared ||
-         op == Code::AmdReadTr16 || op == Code::AmdBpermute;
+         op == Code::AmdReadTr16 || op == Code::AmdLoadTr16 ||
+         op == Code::AmdBpermute;
 }
 
 // Whether vmcnt counts it. Copies into LDS count themselves, when their number

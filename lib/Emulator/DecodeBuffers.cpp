@@ -166,9 +166,10 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
   }
   if (isa<ROCDL::ds_read_tr16_b64, ROCDL::ds_read_tr8_b64>(op)) {
     bool isByte = isa<ROCDL::ds_read_tr8_b64>(op);
-    if (!program.chip.hasTransposeReads)
-      return unsupported(op, program.chip.describe() +
-                                 " has no transposed LDS reads");
+    if (!program.chip.hasTransposeReads || program.chip.lanes == 32)
+      return unsupported(
+          op, program.chip.describe() + " has no transposed LDS reads" +
+                  (program.chip.hasTransposeReads ? " of 8 bytes" : ""));
     Type type = op->getResult(0).getType();
     Comps result = allocate(type);
     // Bytes lie in words or by themselves.
@@ -191,7 +192,45 @@ LogicalResult Decoder::decodeBuffers(Operation *op, bool &known) {
     set(op->getResult(0), result);
     return success();
   }
+  if (auto x = dyn_cast<ROCDL::DsLoadTr16_B128>(op))
+    return decodeTurnedRead(op, x.getPtr());
+  if (auto x = dyn_cast<ROCDL::TensorLoadToLDSOp>(op)) {
+    if (program.chip.ldsCopyBytes.size() || program.chip.lanes != 32)
+      return unsupported(op, program.chip.describe() + " has no tensor copies");
+    Comps words;
+    for (Value group : op->getOperands())
+      llvm::append_range(words, get(group));
+    if (words.size() != tensorWords ||
+        llvm::any_of(words, [](Comp word) { return word.wide; }))
+      return unsupported(op, "a descriptor of this size");
+    Inst &inst = emit(Code::AmdTensorLoad);
+    // The bytes of each piece that the engine moves; see Exec::tensorLoad.
+    inst.imm = inst.align = 16;
+    inst.stat = program.numStats++;
+    list(inst, words);
+    return success();
+  }
   return decodeFatPointer(op, known);
+}
+
+LogicalResult Decoder::decodeTurnedRead(Operation *op, Value pointer) {
+  if (!program.chip.hasTransposeReads || program.chip.lanes != 32)
+    return unsupported(op, program.chip.describe() +
+                               " has no transposed LDS reads of 16 bytes");
+  Comps result = allocate(op->getResult(0).getType());
+  if (result.size() != 4 || result.front().wide)
+    return unsupported(op, "results other than eight elements of 16 bits");
+  auto [base, offset] = getAddress(pointer);
+  if (base.wide)
+    return unsupported(op, "an address outside of LDS");
+  Inst &inst = emit(Code::AmdLoadTr16);
+  inst.a = base.slot;
+  inst.offset = offset;
+  inst.imm = inst.align = 16;
+  inst.stat = program.numStats++;
+  list(inst, result);
+  set(op->getResult(0), result);
+  return success();
 }
 
 LogicalResult Decoder::decodeFatPointer(Operation *op, bool &known) {

@@ -324,6 +324,7 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::AmdBufferStore:
     return Class::GlobalStore;
   case Code::AmdReadTr16:
+  case Code::AmdLoadTr16:
     return Class::MatrixLoad;
   case Code::AmdMfma:
     return Class::Matrix;
@@ -332,6 +333,8 @@ Class kvbuf::emu::defaultClass(Code op) {
     return Class::None;
   case Code::AmdBufferLoadLds:
   case Code::AmdGlobalLoadLds:
+  case Code::AmdTensorLoad:
+  case Code::AmdTensorWait:
   case Code::AmdWait:
     return Class::AsyncCopy;
   case Code::AmdLaneMap:

@@ -397,9 +397,12 @@ LogicalResult Decoder::decodeAmdgcn(Operation *op, StringRef name,
     if (!n || *n < 0)
       return unsupported(op, "a count that is no constant");
     bool lds = name == "s.wait.dscnt", both = name.contains(".dscnt");
-    if (name == "s.wait.asynccnt" || name == "s.wait.tensorcnt" ||
-        (both && !lds))
+    if (name == "s.wait.asynccnt" || (both && !lds))
       return unsupported(op);
+    if (name == "s.wait.tensorcnt") {
+      emit(Code::AmdTensorWait).imm = *n;
+      return success();
+    }
     wait(lds ? noWait : *n, lds ? *n : noWait);
     return success();
   }

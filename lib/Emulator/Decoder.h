@@ -252,6 +252,8 @@ private:
                                          Comp offset, Comp waveOffset,
                                          int64_t constant, mlir::Type type,
                                          Comps &data, bool store);
+  mlir::LogicalResult decodeTurnedRead(mlir::Operation *op,
+                                       mlir::Value pointer);
   mlir::LogicalResult decodeLdsCopy(mlir::Operation *op, mlir::Value lds,
                                     Comps source, Comp offset, Comp waveOffset,
                                     int64_t size, int64_t constant);

@@ -509,6 +509,7 @@ static const char *spaceOf(Code op) {
   case Code::LdMatrix:
   case Code::StMatrix:
   case Code::AmdReadTr16:
+  case Code::AmdLoadTr16:
     return "shared";
   case Code::LoadLocal:
   case Code::StoreLocal:
@@ -617,7 +618,8 @@ static MemoryTotals countMemory(const Kernel &kernel) {
     all.conflicts += s.passes - s.idealPasses;
     all.moved[space + (isStore(inst.op) ? "_written" : "_read")] += s.bytes;
     if (inst.op == Code::CpAsync || inst.op == Code::BulkLoad ||
-        inst.op == Code::AmdBufferLoadLds || inst.op == Code::AmdGlobalLoadLds)
+        inst.op == Code::AmdBufferLoadLds ||
+        inst.op == Code::AmdGlobalLoadLds || inst.op == Code::AmdTensorLoad)
       all.moved["shared_written"] += s.bytes;
     if (space == "shared")
       all.conflicts += s.cost - s.ideal;

@@ -22,6 +22,13 @@ void executeAMD(const Inst &i) {
     return globalToLds(i);
   case Code::AmdReadTr16:
     return readTr16(i);
+  case Code::AmdLoadTr16:
+    return loadTr16(i);
+  case Code::AmdTensorLoad:
+    return tensorLoad(i);
+  case Code::AmdTensorWait:
+    return r.asyncWait(w, i, static_cast<uint32_t>(i.imm), ~0ull,
+                       /*ofTensors=*/true);
   case Code::AmdCountVm:
     return r.vmCount(w);
   case Code::AmdWait:

@@ -166,6 +166,91 @@ void readTr16(const Inst &i) {
   }
 }
 
+// Each eight lanes read a matrix of 8 x 8 elements of 16 bits, a row each, and
+// get a column each (gfx1250).
+void loadTr16(const Inst &i) {
+  if (!converged(i))
+    return;
+  uint32_t address[W];
+  uint64_t good =
+      clearShared(i, address, reg<uint32_t>(i.a), w.mask, 16, false);
+  bankCost(i, address, good, 16);
+  if (h.tracing)
+    r.traceShared(w, i, address, 16, good, false);
+  r.ldsIssue(w, i, address, good, false);
+  uint16_t rows[W][8] = {};
+  KVBUF_EACH(good) {
+    if (h.checkShadow && !shadowReadFast(i, l, address[l], 4))
+      r.shadowRead(w, i, l, address[l], 16);
+    std::memcpy(rows[l], h.shared + address[l], 16);
+  }
+  for (unsigned word = 0; word < 4; ++word) {
+    uint32_t *d = reg<uint32_t>(h.lists[i.list + word]);
+    for (unsigned l = 0; l < W; ++l) {
+      const uint16_t (*patch)[8] = rows + (l & ~7u) + 2 * word;
+      d[l] = patch[0][l & 7] | static_cast<uint32_t>(patch[1][l & 7]) << 16;
+    }
+  }
+}
+
+// A tensor copy (gfx1250): what its descriptor says of three dimensions, as
+// MLIR writes it. Elements beyond the tensor's sizes are zero. Its pieces of 16
+// bytes are those of one copy; it ignores which lanes are active.
+void tensorLoad(const Inst &i) {
+  uint64_t word[tensorWords];
+  unsigned first = static_cast<unsigned>(__builtin_ctzll(w.mask));
+  for (unsigned k = 0; k < tensorWords; ++k) {
+    if (!uniform<uint32_t>(i, h.lists[i.list + k],
+                           "the lanes have different descriptors, of which a "
+                           "tensor copy takes one"))
+      return;
+    word[k] = reg<uint32_t>(h.lists[i.list + k])[first];
+  }
+  uint64_t number = w.tensors++;
+  if (!(word[0] & 3))
+    return; // not asked for
+  const uint64_t *what = word + 4, *more = word + 12;
+  uint64_t bytes = 1ull << (what[0] >> 16 & 3),
+           base = word[2] | (word[3] & 0x1FFFFFF) << 32,
+           sizes[3] = {what[1] >> 16 | (what[2] & 0xFFFF) << 16,
+                       what[2] >> 16 | (what[3] & 0xFFFF) << 16, more[0]},
+           box[3] = {what[3] >> 16, what[4] & 0xFFFF, what[4] >> 16},
+           strides[2] = {what[5] | (what[6] & 0xFFFF) << 32,
+                         what[6] >> 16 | what[7] << 16};
+  box[2] += !box[2];
+  uint64_t row = box[0] * bytes, perRow = row / 16;
+  // Multicast, barriers, padding and more dimensions are not executed here.
+  if (word[3] >> 30 != 2 || what[0] >> 18 || (what[0] & 0xFFFF) || row % 16 ||
+      !box[1] || more[3] >> 16)
+    return r.faultText(FaultKind::Descriptor, w, i, -1,
+                       "the descriptor of a tensor copy is not of a box of up "
+                       "to three dimensions with rows of 16 bytes, without "
+                       "padding");
+  size_t before = w.copies.size();
+  uint64_t pieces = perRow * box[1] * box[2];
+  for (uint64_t begin = 0; begin < pieces; begin += W) {
+    uint32_t places[W] = {}, dst[W], size[W] = {};
+    uint64_t src[W] = {}, active = 0, reading = 0;
+    for (unsigned l = 0; l < W && begin + l < pieces; ++l) {
+      uint64_t p = begin + l, column = p % perRow * 16 / bytes,
+               y = p / perRow % box[1], z = p / perRow / box[1];
+      bool inside = y < sizes[1] && z < sizes[2] && column < sizes[0];
+      uint64_t left = inside ? (sizes[0] - column) * bytes : 0;
+      active |= 1ull << l;
+      places[l] = static_cast<uint32_t>(word[1] + 16 * p);
+      src[l] = base + (column + y * strides[0] + z * strides[1]) * bytes;
+      size[l] = left < 16 ? static_cast<uint32_t>(left) : 16;
+      reading |= static_cast<uint64_t>(size[l] != 0) << l;
+    }
+    uint64_t mask = clearShared(i, dst, places, active, 16, true);
+    issueCopy(i, dst, src, size, mask, reading);
+  }
+  for (size_t k = before; k < w.copies.size(); ++k) {
+    w.copies[k].byTensor = true;
+    std::fill_n(w.copies[k].group, W, static_cast<uint32_t>(number));
+  }
+}
+
 // Accesses of 16 bytes. Which lanes the machine serves together is known from
 // one public measurement only: not those that follow each other, but lanes
 // 0-3, 12-15 and 20-27 of each half, then the others. An access has to do

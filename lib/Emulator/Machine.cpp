@@ -253,6 +253,7 @@ void Run::start(uint64_t index, uint32_t number) {
     w.copies.clear();
     w.marks.clear();
     std::fill(w.committed, w.committed + maxLanes, 0);
+    w.tensors = 0;
     w.barrier = ~0u;
     w.ldsOps.clear();
     w.ldsIssued = 0;

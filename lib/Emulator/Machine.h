@@ -119,7 +119,8 @@ struct AsyncCopy {
   uint64_t src[maxLanes];
   uint32_t srcBytes[maxLanes];
   uint32_t group[maxLanes];
-  uint64_t issued = 0; // see Trace.h
+  bool byTensor = false; // counted by `Warp::tensors`
+  uint64_t issued = 0;   // see Trace.h
 };
 
 /// An LDS operation of an AMD wave that no wait has completed.
@@ -209,6 +210,8 @@ struct Warp {
   /// How many vector memory operations there were at the ends of groups.
   std::vector<uint32_t> marks;
   uint32_t committed[maxLanes];
+  /// How many tensor copies there were (TENSORcnt of gfx1250).
+  uint32_t tensors;
   // LDS operations on their way, oldest first, how many there were, and the
   // number of the last execution of each operation (by its statistic).
   std::vector<LdsOp> ldsOps;
@@ -396,7 +399,8 @@ public:
   void asyncCommit(Warp &w);
   /// Lets the copies land that are due for some lanes when each of those may
   /// have `pending` groups in flight.
-  void asyncWait(Warp &w, const Inst &inst, uint32_t pending, uint64_t lanes);
+  void asyncWait(Warp &w, const Inst &inst, uint32_t pending, uint64_t lanes,
+                 bool ofTensors = false);
   // Counters.cpp: AMD's counters of memory operations.
   void vmCount(Warp &w);
   /// Ends a group of a wave's vector memory operations, or waits for all but

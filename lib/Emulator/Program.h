@@ -137,6 +137,9 @@ struct Inst {
 /// "barrier{.cta}.red"): how many hold, whether all do, whether any does.
 enum class Reduction : uint8_t { None, Count, All, Any };
 
+/// Words of the descriptor of a tensor copy.
+inline constexpr unsigned tensorWords = 20;
+
 /// Flags of AmdMfma: what the operands are, f16 if nothing else is said.
 inline constexpr uint8_t mfmaBF16 = 1, mfmaFloat8 = 2, mfmaLeftBF8 = 4,
                          mfmaRightBF8 = 8, mfmaFNUZ = 16;

@@ -321,20 +321,22 @@ void Run::land(Warp &w, AsyncCopy &copy, uint64_t which) {
     copy.landed = true;
 }
 
-void Run::asyncWait(Warp &w, const Inst &inst, uint32_t pending,
-                    uint64_t lanes) {
+void Run::asyncWait(Warp &w, const Inst &inst, uint32_t pending, uint64_t lanes,
+                    bool ofTensors) {
   bool finished = false;
   if (trace) {
     trace->wait(w, inst);
     trace->moment(w, inst);
   }
   for (AsyncCopy &copy : w.copies) {
+    if (copy.byTensor != ofTensors)
+      continue;
     uint64_t due = 0;
     for (uint64_t rest = copy.mask & lanes; rest; rest &= rest - 1) {
       unsigned l = __builtin_ctzll(rest);
       // The lane's newest `pending` groups may stay in flight; a copy that is
       // in no group yet is not waited for.
-      if (copy.group[l] + pending < w.committed[l])
+      if (copy.group[l] + pending < (ofTensors ? w.tensors : w.committed[l]))
         due |= 1ull << l;
     }
     if (!due)

@@ -236,6 +236,38 @@ def transposed_read():
 transposed_read()
 
 
+def turned_read():
+    """ds_load_tr16_b128 of two waves of 32 lanes: the 64 rows of 16 bytes lie scattered,
+    that of lane p at 16 (11 p % 64). Lane 8 g + c has column c of the rows of lanes 8 g
+    to 8 g + 7."""
+    fill = load_words(0, 4) + "".join(f"""
+    %f{i} = llvm.getelementptr %sh[{256 * i}] : (!llvm.ptr<3>) -> !llvm.ptr<3>, i8
+    %q{i} = llvm.getelementptr %f{i}[%t] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i32
+    llvm.store %w0_{i}, %q{i} : i32, !llvm.ptr<3>""" for i in range(4))
+    body = fill + """
+    rocdl.s.wait.dscnt 0
+    rocdl.s.barrier
+    %c11 = llvm.mlir.constant(11 : i32) : i32
+    %c63 = llvm.mlir.constant(63 : i32) : i32
+    %c16 = llvm.mlir.constant(16 : i32) : i32
+    %x = llvm.mul %t, %c11 : i32
+    %y = llvm.and %x, %c63 : i32
+    %z = llvm.mul %y, %c16 : i32
+    %at = llvm.getelementptr %sh[%z] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i8
+    %v = rocdl.ds.load.tr16.b128 %at : !llvm.ptr<3> -> vector<8xbf16>"""
+    text, values = split("r", "%v", 4, "vector<8xbf16>")
+    got = wave.run(body + text + store_words(1, values), ["buf:i16:512:iota", "buf:i32:256:uninit"], "gfx1250")
+    for thread in range(64):
+        group, column = thread & ~7, thread % 8
+        want = [8 * (11 * (group + row) % 64) + column for row in range(8)]
+        for word in range(4):
+            have = got[64 * word + thread]
+            assert have == want[2 * word] + 65536 * want[2 * word + 1], (thread, word, have, want)
+
+
+turned_read()
+
+
 def refused(body, chip, message):
     done = wave.start(body, ["buf:i32:64:uninit"], chip)
     assert done.returncode == 2 and message in done.stderr, done.stderr
@@ -258,3 +290,9 @@ refused(f"""
 refused("""
     %v = rocdl.ds.read.tr16.b64 %sh : !llvm.ptr<3> -> vector<4xbf16>""", "gfx942",
         "the emulator does not execute 'rocdl.ds.read.tr16.b64': gfx942 has no transposed LDS reads")
+refused("""
+    %v = rocdl.ds.read.tr16.b64 %sh : !llvm.ptr<3> -> vector<4xbf16>""", "gfx1250",
+        "the emulator does not execute 'rocdl.ds.read.tr16.b64': gfx1250 has no transposed LDS reads of 8 bytes")
+refused("""
+    %v = rocdl.ds.load.tr16.b128 %sh : !llvm.ptr<3> -> vector<8xbf16>""", "gfx950",
+        "the emulator does not execute 'rocdl.ds.load.tr16.b128': gfx950 has no transposed LDS reads of 16 bytes")
