@@ -309,6 +309,25 @@ kvbuf::transposedRead16(const LinearLayout &fragment) {
   return LinearLayout({"lane"}, {lanes}, fragment.outDims());
 }
 
+std::optional<LinearLayout>
+kvbuf::transposedRead128(const LinearLayout &fragment) {
+  constexpr unsigned bits = 3;
+  if (fragment.inLog2("register") != bits || fragment.inLog2("lane") < bits)
+    return std::nullopt;
+  llvm::SmallVector<LinearLayout::Coord> lanes;
+  for (unsigned bit = 0; bit < bits; ++bit) {
+    LinearLayout::Coord row = {int64_t(1) << bit, 0},
+                        col = {0, int64_t(1) << bit};
+    if (fragment.basis("register", bit) != row ||
+        fragment.basis("lane", bit) != col)
+      return std::nullopt;
+    lanes.push_back(row);
+  }
+  for (unsigned bit = bits; bit < fragment.inLog2("lane"); ++bit)
+    lanes.push_back(fragment.basis("lane", bit));
+  return LinearLayout({"lane"}, {lanes}, fragment.outDims());
+}
+
 LinearLayout kvbuf::ldmatrixFragment(unsigned log2Count, bool transposed) {
   assert(log2Count <= 2 && "ldmatrix loads 1, 2 or 4 matrices");
   LinearLayout matrix =

@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "kvbuffer/Schedules/LatentRoles.h"
+#include "kvbuffer/Target/ReadGroups.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
 #include <utility>
@@ -527,6 +528,7 @@ Reason ScheduleLimits::whyNotDivided(const TileOperands &operands) const {
   int64_t warpCols = schedule.warpCols;
   int64_t colUnit = (schedule.swapAB ? mma.m : mma.n) * warpCols;
   int64_t contracted = mma.k * mma.group;
+  int64_t rowUnit = contractedPerRow(target, mma);
   std::string share;
   if (warpCols > 1)
     share = (", of which each of warp_cols = " + Twine(warpCols) +
@@ -540,7 +542,8 @@ Reason ScheduleLimits::whyNotDivided(const TileOperands &operands) const {
       {colUnit, schedule.BN, "BN" + share},
       {contracted, schedule.BN, "BN"},
       {colUnit, valueDepth, "the padded head size" + share},
-      {contracted, schedule.BK, "BK"},
+      {rowUnit, schedule.BK, "BK"},
+      {contracted, depth, "the padded head size"},
       {contracted, schedule.regChunkDepth, "reg_chunk_depth"},
   };
   for (const Size &size : sizes)

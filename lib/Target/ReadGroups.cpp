@@ -21,3 +21,9 @@ int64_t kvbuf::instructionsPerRead(const TargetInfo &target,
     group /= 2;
   return std::max<int64_t>(group, mma.group);
 }
+
+int64_t kvbuf::contractedPerRow(const TargetInfo &target,
+                                const MatrixInstruction &mma) {
+  int64_t contracted = mma.k * mma.group;
+  return target.matrixUnit() == MatrixUnit::Wmma ? contracted / 2 : contracted;
+}

@@ -200,8 +200,8 @@ bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
                                  int64_t pageSize) const {
   if (!copiesByWave)
     return true;
-  if (asyncCopyBytes.empty())
-    return false;
+  if (boxesByWave)
+    return !pageSize;
   // One instruction fills whole rows of one block, from one page.
   int64_t bytes = waveSize * asyncCopyBytes.back();
   return rows * rowBytes % bytes == 0 && bytes >= rowBytes &&

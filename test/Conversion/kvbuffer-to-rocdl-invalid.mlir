@@ -195,6 +195,48 @@ module attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+#lds = #gpu.address_space<workgroup>
+module attributes {kvbuffer.target = "gfx1250"} {
+  gpu.module @m {
+    gpu.func @f(%m: memref<64xbf16, #lds>, %at: index, %out: memref<4xbf16>) kernel {
+      // expected-error @below {{'amdgpu.transpose_load' op reads LDS transposed, which gfx1250 cannot do by 8 bytes a lane; expected kvbuffer.turned_read}}
+      %v = amdgpu.transpose_load %m[%at] : memref<64xbf16, #lds> -> vector<4xbf16>
+      vector.store %v, %out[%at] : memref<4xbf16>, vector<4xbf16>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#lds = #gpu.address_space<workgroup>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @f(%m: memref<?xi8, #lds>, %at: index, %out: memref<8xbf16>) kernel {
+      // expected-error @below {{'kvbuffer.turned_read' op reads LDS transposed by 16 bytes a lane, which gfx950 cannot do; expected amdgpu.transpose_load}}
+      %v = kvbuffer.turned_read %m[%at] : memref<?xi8, #lds> -> vector<8xbf16>
+      vector.store %v, %out[%at] : memref<8xbf16>, vector<8xbf16>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#lds = #gpu.address_space<workgroup>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @f(%k: memref<bf16, 1>, %m: memref<?xi8, #lds>, %at: index, %n: i32, %is: i1) kernel {
+      // expected-error @below {{'kvbuffer.box_copy' op asks an engine for boxes, which gfx950 lacks}}
+      kvbuffer.box_copy %k[%at] stride(%at) valid(%n) if %is to %m[%at]
+        {blocks = 2 : i64, rows = 64 : i64, columns = 16 : i64} : memref<bf16, 1>, memref<?xi8, #lds>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 module attributes {kvbuffer.target = "gfx942"} {
   gpu.module @m {
     gpu.func @f(%x: vector<4xf8E4M3FN>, %out: memref<4xf32>, %at: index) kernel {

@@ -291,3 +291,42 @@ gpu.module @m {
   }
 }
 }
+
+// -----
+
+#global = #gpu.address_space<global>
+#lds = #gpu.address_space<workgroup>
+module attributes {kvbuffer.target = "gfx1250"} {
+gpu.module @m {
+  // The words of a descriptor of three dimensions, which
+  // amdgpu.make_dma_descriptor of 2 x 64 x 16 elements of 16 bits becomes, too: the
+  // tensor has as many rows as are valid.
+  // CHECK-LABEL: llvm.func @boxes(
+  // CHECK-SAME:    %[[K:[a-z0-9]+]]: !llvm.ptr<1>, %[[BASE:[a-z0-9]+]]: i64, %[[STRIDE:[a-z0-9]+]]: i64, %[[N:[a-z0-9]+]]: i32, %[[IS:[a-z0-9]+]]: i1
+  // CHECK-DAG:     %[[HALFWORD:.*]] = llvm.mlir.constant(16 : i32)
+  // CHECK-DAG:     %[[TWO:.*]] = llvm.mlir.constant(-2147483648 : i32)
+  // CHECK-DAG:     %[[BOX:.*]] = llvm.mlir.constant(131136 : i32)
+  // CHECK:         %[[FROM:.*]] = llvm.getelementptr %[[K]][%[[BASE]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, bf16
+  // CHECK:         llvm.ptrtoint %[[FROM]] : !llvm.ptr<1> to i64
+  // CHECK:         %[[ASKED:.*]] = llvm.zext %[[IS]] : i1 to i32
+  // CHECK:         llvm.or %{{.*}}, %[[TWO]]
+  // CHECK:         llvm.insertelement %[[ASKED]], %{{.*}} : vector<4xi32>
+  // CHECK:         llvm.shl %[[N]], %[[HALFWORD]]
+  // CHECK:         llvm.insertelement %[[BOX]], %{{.*}} : vector<8xi32>
+  // CHECK:         rocdl.tensor.load.to.lds {alias_scopes = {{.*}}} %{{.*}} cachepolicy 0 : vector<4xi32>, vector<8xi32>
+  // CHECK:         rocdl.s.wait.tensorcnt 1
+  // CHECK:         rocdl.ds.load.tr16.b128 %{{.*}} {alias_scopes = {{.*}}, noalias_scopes = {{.*}}} : !llvm.ptr<3> -> vector<8xbf16>
+  gpu.func @boxes(%k: memref<bf16, #global>, %base: index, %stride: index, %n: i32, %is: i1, %at: index) kernel attributes {
+      kvbuffer.kernel = #kvbuffer.launch<block = [128, 1, 1], dynamic_shared_bytes = 4096>,
+      kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %lds = gpu.dynamic_shared_memory : memref<?xi8, #lds>
+    kvbuffer.box_copy %k[%base] stride(%stride) valid(%n) if %is to %lds[%at]
+      {blocks = 2 : i64, rows = 64 : i64, columns = 16 : i64} : memref<bf16, #global>, memref<?xi8, #lds>
+    amdgpu.memory_counter_wait tensor(1)
+    %x = kvbuffer.turned_read %lds[%at] : memref<?xi8, #lds> -> vector<8xbf16>
+    %y = vector.bitcast %x : vector<8xbf16> to vector<16xi8>
+    vector.store %y, %lds[%at] : memref<?xi8, #lds>, vector<16xi8>
+    gpu.return
+  }
+}
+}

@@ -15,6 +15,20 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 // -----
 
+// The engine of gfx1250 copies rows as they are.
+#buf = #kvbuffer.kv_buffer<64x64xbf16, BK = 64, swizzle = [3, 0, 3]>
+module attributes {kvbuffer.target = "gfx1250"} {
+  gpu.module @m {
+    gpu.func @rows() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 64, warps = 1, mma_shape = [16, 16, 32], swap_a_b = true>} {
+      // expected-error @below {{'kvbuffer.alloc' op has a buffer with a swizzle, which the engine that copies rows on gfx1250 has none of; expected none, or policy = register_staged}}
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 // Copies of 16 bytes keep what the swizzle would part together.
 #buf = #kvbuffer.kv_buffer<64x32xf8E4M3FN, swizzle = [2, 0, 4, 8]>
 module attributes {kvbuffer.target = "gfx950"} {

@@ -191,6 +191,40 @@ std::string differsFromRead(const LinearLayout &fragment,
   return "";
 }
 
+/// The same of gfx1250, by groups of 8 lanes: lane c of them receives what lane
+/// i names as its element c (i = 0..7: rows).
+std::string differsFromWideRead(const LinearLayout &fragment,
+                                const LinearLayout &addresses) {
+  for (int64_t lane = 0; lane < 32; ++lane)
+    for (int64_t row = 0; row < 8; ++row) {
+      int64_t inGroup = lane % 8;
+      auto named = addresses.apply({{"lane", lane - inGroup + row}});
+      auto got = fragment.apply({{"register", row}, {"lane", lane}});
+      if (got[0] != named[0] || got[1] != named[1] + inGroup)
+        return "row " + std::to_string(row) + " of lane " +
+               std::to_string(lane);
+    }
+  return "";
+}
+
+void wideTransposedReads(Properties &properties) {
+  // V as [key][depth]: operand A is V^T.
+  LinearLayout v = turned(wmmaM16N16K32().a);
+  using Bases = llvm::SmallVector<LinearLayout::Coord>;
+  Bases registers, lanes;
+  for (unsigned bit = 0; bit < 3; ++bit)
+    registers.push_back(v.basis("register", bit));
+  for (unsigned bit = 0; bit < 5; ++bit)
+    lanes.push_back(v.basis("lane", bit));
+  LinearLayout half({"register", "lane"}, {registers, lanes}, v.outDims());
+  auto addresses = transposedRead128(half);
+  properties.holds("ds_load_tr16_b128 of V for WMMA",
+                   addresses ? differsFromWideRead(half, *addresses)
+                             : "no such read");
+  properties.catches("ds_load_tr16_b128: the addresses of plain reads",
+                     differsFromWideRead(half, half.restrictIn({"lane"})));
+}
+
 void transposedReads(Properties &properties) {
   for (auto [side, k] : {std::pair{32, 16}, std::pair{16, 32}}) {
     MmaLayouts mma = *mfma16Bit(side, side, k);
@@ -381,6 +415,7 @@ void transposedTiles(Properties &properties) {
 void kvbuf::test::contractionProperties(Properties &properties) {
   contraction(properties);
   ownFirst(properties);
+  wideTransposedReads(properties);
   transposedReads(properties);
   transposedTiles(properties);
 }

@@ -127,6 +127,11 @@ llvm::SmallVector<int64_t> ownElementsFirst(const LinearLayout &fragment,
 /// transpose load"). Nothing if the fragment is not of that form.
 std::optional<LinearLayout> transposedRead16(const LinearLayout &fragment);
 
+/// The same for a read of gfx1250 (`ds_load_tr16_b128`), by which each eight
+/// lanes get the columns of 8 x 8 elements of 16 bits whose rows they read
+/// (FlyDSL's kernels and Triton's description of it).
+std::optional<LinearLayout> transposedRead128(const LinearLayout &fragment);
+
 /// What one `ldmatrix.xN` (b16) puts where: ("register", "lane") to ("row",
 /// "col") of 2^log2Count 8x8 matrices stacked along rows; `transposed` is the
 /// `.trans` form (PTX ISA, "ldmatrix").

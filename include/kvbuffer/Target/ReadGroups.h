@@ -25,6 +25,12 @@ int64_t instructionsPerRead(const TargetInfo &target,
                             const MatrixInstruction &mma, int64_t elements,
                             int64_t columns);
 
+/// Elements that a row of a block in LDS is a multiple of: those of an operand
+/// of a product, or, where lanes have two pieces of a row that lie apart, half
+/// of them.
+int64_t contractedPerRow(const TargetInfo &target,
+                         const MatrixInstruction &mma);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_TARGET_READGROUPS_H

@@ -112,6 +112,10 @@ struct TargetInfo {
   /// address, that fills LDS in the order of the lanes and counts in the wave's
   /// loads in flight even where it copies nothing.
   bool copiesByWave = false;
+  /// Whether a wave asks an engine for rows of a tensor, block of columns by
+  /// block, which it counts in the wave's boxes in flight (AMD's tensor data
+  /// mover). Such copies take the place of those of lanes, and swizzle nothing.
+  bool boxesByWave = false;
   /// Whether kernels without rings can be made for tensors whose rows
   /// begin at any element: tiles that 16-byte copies cannot take are then
   /// copied piece by piece.

@@ -11,6 +11,7 @@
 #include "KVBufferToGPU/Machine.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Schedules/ScheduleLimits.h"
+#include "kvbuffer/Target/ReadGroups.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
@@ -264,6 +265,13 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
       isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   if (!isFloat8 && failed(verifyElements(op, element, target)))
     return failure();
+  if (target.boxesByWave && params.getPolicy() == Policy::DoubleBuffered &&
+      params.getSwizzleOfBlocks().movesVectors())
+    return op->emitOpError()
+           << "has a buffer with a swizzle, which the engine that copies rows "
+              "on "
+           << target.chip
+           << " has none of; expected none, or policy = register_staged";
   // Copies and reads take what the swizzle keeps together, at most.
   if (int64_t unit = params.getSwizzleOfBlocks().unit;
       !target.asyncCopyBytes.empty() && target.asyncCopyBytes.back() > unit)
@@ -330,7 +338,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
                  : params.contractsRows()  ? contracted
                                            : colUnit;
   if (failed(divides(unit, params.getBN(), "BN")) ||
-      failed(divides(contracted, params.getBK(), "BK")) ||
+      failed(divides(contractedPerRow(target, mma), params.getBK(), "BK")) ||
       (params.contractsRows() &&
        failed(divides(colUnit, params.getSmemCols(), "columns"))))
     return failure();
@@ -708,9 +716,20 @@ LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
           op, elements * getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8,
           target);
     }
-    if (isa<amdgpu::TransposeLoadOp>(op) && !target.readsTransposed)
+    bool wide = target.matrixUnit() == MatrixUnit::Wmma;
+    if ((isa<amdgpu::TransposeLoadOp>(op) &&
+         (wide || !target.readsTransposed)) ||
+        (isa<TurnedReadOp>(op) && !wide))
       return op->emitOpError()
-             << "reads LDS transposed, which " << target.chip << " cannot do";
+             << "reads LDS transposed"
+             << (isa<TurnedReadOp>(op) ? " by 16 bytes a lane" : "")
+             << ", which " << target.chip << " cannot do"
+             << (wide ? " by 8 bytes a lane; expected kvbuffer.turned_read"
+                 : target.readsTransposed ? "; expected amdgpu.transpose_load"
+                                          : "");
+    if (isa<BoxCopyOp>(op) && !target.boxesByWave)
+      return op->emitOpError()
+             << "asks an engine for boxes, which " << target.chip << " lacks";
     if (isa_and_nonnull<amdgpu::AMDGPUDialect>(op->getDialect()))
       return checkFloat8(op, target);
     return WalkResult::advance();

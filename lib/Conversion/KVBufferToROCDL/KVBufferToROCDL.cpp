@@ -306,6 +306,103 @@ struct LowerRangeCopy : ConvertOpToLLVMPattern<RangeCopyOp> {
   }
 };
 
+/// `kvbuffer.box_copy` to a tensor copy of three dimensions: the elements of a
+/// row of a block, its rows, and the blocks. What groups of the descriptor
+/// hold: MLIR's lowering of amdgpu.make_dma_descriptor.
+struct LowerBoxCopy : ConvertOpToLLVMPattern<BoxCopyOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(BoxCopyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Type word = rewriter.getI32Type(), wide = rewriter.getI64Type();
+    auto type = cast<MemRefType>(op.getData().getType());
+    int64_t bytes = type.getElementTypeBitWidth() / 8;
+    if (bytes != 1 && bytes != 2 && bytes != 4)
+      return rewriter.notifyMatchFailure(op, "no elements of this size");
+    MemRefDescriptor data(adaptor.getData()), lds(adaptor.getLds());
+    Value from = LLVM::GEPOp::create(
+        rewriter, loc, data.alignedPtr(rewriter, loc).getType(),
+        getTypeConverter()->convertType(type.getElementType()),
+        data.alignedPtr(rewriter, loc), ValueRange{adaptor.getBase()});
+    Value into = LLVM::GEPOp::create(
+        rewriter, loc, lds.alignedPtr(rewriter, loc).getType(),
+        rewriter.getI8Type(), lds.alignedPtr(rewriter, loc),
+        ValueRange{adaptor.getAt()});
+    from = LLVM::PtrToIntOp::create(rewriter, loc, wide, from);
+    into = LLVM::PtrToIntOp::create(rewriter, loc, word, into);
+    auto number = [&](int64_t value) { return i32(rewriter, loc, value); };
+    auto low = [&](Value value) -> Value {
+      return LLVM::TruncOp::create(rewriter, loc, word, value);
+    };
+    auto high = [&](Value value, int64_t bit) {
+      return low(LLVM::LShrOp::create(rewriter, loc, value,
+                                      constant(rewriter, loc, wide, bit)));
+    };
+    auto both = [&](Value x, Value y) -> Value {
+      return LLVM::OrOp::create(rewriter, loc, x, y);
+    };
+    auto group = [&](ArrayRef<Value> words) -> Value {
+      auto vector = VectorType::get({int64_t(words.size())}, word);
+      Value all = LLVM::PoisonOp::create(rewriter, loc, vector);
+      for (auto [i, value] : llvm::enumerate(words))
+        all = LLVM::InsertElementOp::create(rewriter, loc, all, value,
+                                            number(int64_t(i)));
+      return all;
+    };
+    // Addresses have 57 bits, and the descriptor's type is 2.
+    Value top = LLVM::AndOp::create(rewriter, loc, high(from, 32),
+                                    number((1 << 25) - 1));
+    Value asked = LLVM::ZExtOp::create(rewriter, loc, word, adaptor.getAsked());
+    Value where =
+        group({asked, into, low(from), both(top, number(int64_t(2) << 30))});
+    int64_t columns = op.getColumns(), rows = op.getRows(),
+            blocks = op.getBlocks();
+    // The tensor's sizes, 32 bits each, the box's, 16 each, and the strides, 48
+    // each: of rows, and of blocks.
+    Value valid = adaptor.getValid(), stride = adaptor.getStride();
+    Value shifted = LLVM::ShlOp::create(rewriter, loc, valid, number(16));
+    Value beyond =
+        LLVM::LShrOp::create(rewriter, loc, valid, number(16)).getResult();
+    Value strideTop = LLVM::AndOp::create(rewriter, loc, high(stride, 32),
+                                          number((1 << 16) - 1));
+    Value what =
+        group({number(llvm::Log2_64(bytes) << 16), number(columns << 16),
+               both(number(columns >> 16), shifted),
+               both(beyond, number(columns << 16)), number(blocks << 16 | rows),
+               low(stride), both(strideTop, number(columns << 16)),
+               number(columns >> 16)});
+    Value zero = number(0), more = group({number(blocks), zero, zero, zero}),
+          rest = group({zero, zero, zero, zero});
+    ROCDL::TensorLoadToLDSOp::create(rewriter, loc, where, what, more, rest,
+                                     /*cachePolicy=*/0, ArrayAttr(),
+                                     ArrayAttr(), ArrayAttr());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// `kvbuffer.turned_read` to a transposed read of 16 bytes.
+struct LowerTurnedRead : ConvertOpToLLVMPattern<TurnedReadOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(TurnedReadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<VectorType>(op.getColumn().getType());
+    if (type.getNumElements() != 8 || type.getElementTypeBitWidth() != 16)
+      return rewriter.notifyMatchFailure(op, "no read of these elements");
+    Location loc = op.getLoc();
+    Value base = MemRefDescriptor(adaptor.getLds()).alignedPtr(rewriter, loc);
+    Value at =
+        LLVM::GEPOp::create(rewriter, loc, base.getType(), rewriter.getI8Type(),
+                            base, ValueRange{adaptor.getAt()});
+    rewriter.replaceOpWithNewOp<ROCDL::DsLoadTr16_B128>(op, type, at);
+    return success();
+  }
+};
+
 /// Bytes of vectors in another order, where each word of the result has those
 /// of two words at most, to an instruction a word ("V_PERM_B32"): LLVM takes
 /// them apart into shifts.
@@ -629,8 +726,8 @@ static void tagMemory(LLVM::LLVMFuncOp func) {
            kLds;
   };
   func.walk([&](Operation *op) {
-    if (auto copy = dyn_cast<ROCDL::RawPtrBufferLoadLdsOp>(op)) {
-      copy.setAliasScopesAttr(copies);
+    if (isa<ROCDL::RawPtrBufferLoadLdsOp, ROCDL::TensorLoadToLDSOp>(op)) {
+      cast<LLVM::AliasAnalysisOpInterface>(op).setAliasScopes(copies);
       return;
     }
     if (auto load = dyn_cast<LLVM::LoadOp>(op);
@@ -638,7 +735,7 @@ static void tagMemory(LLVM::LLVMFuncOp func) {
         !load.getVolatile_() && readOnly.contains(baseOf(load.getAddr())))
       load.setInvariant(true);
     auto access = dyn_cast<LLVM::AliasAnalysisOpInterface>(op);
-    bool lds = isa<ROCDL::ds_read_tr16_b64>(op);
+    bool lds = isa<ROCDL::ds_read_tr16_b64, ROCDL::DsLoadTr16_B128>(op);
     if (auto load = dyn_cast<LLVM::LoadOp>(op))
       lds = isLds(load.getAddr());
     if (auto store = dyn_cast<LLVM::StoreOp>(op))
@@ -785,8 +882,8 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
     return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
   });
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerByteShuffle,
-               LowerRangeCopy, LowerWaveBarrier, LowerLaneAny, LowerLaneCount,
-               LowerLaneArrive>(converter);
+               LowerRangeCopy, LowerBoxCopy, LowerTurnedRead, LowerWaveBarrier,
+               LowerLaneAny, LowerLaneCount, LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));

@@ -144,6 +144,11 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
 Swizzle detail::swizzleAMD(const TargetInfo &target,
                            const MatrixInstruction &mma, int64_t rowBytes,
                            int64_t elementBytes, bool transposed, bool direct) {
+  // Rows that transposed reads of 16 bytes take together are as K's.
+  if (target.matrixUnit() == MatrixUnit::Wmma)
+    return direct && target.boxesByWave
+               ? Swizzle()
+               : conflictFreeSwizzle(rowBytes, target.banks);
   if (!transposed) {
     if (!target.readsTransposed)
       return {};

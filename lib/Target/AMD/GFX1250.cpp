@@ -40,13 +40,12 @@ TargetInfo detail::describeGFX1250() {
   target.widensToBF16 = true;
   target.packsHalves = true;
   target.copiesByWave = true;
-  target.polledCounters = true;
+  target.boxesByWave = true;
   target.looksUpByLane = true;
   target.fewPages = 4;
   target.waitsByOperand = true;
   target.fragmentsFromDram = true;
-  // LDS can be read transposed there (ds_load_tr16_b128); not here yet.
-  target.readsTransposed = false;
+  target.readsTransposed = true;
   // Not measured: as on gfx950.
   target.pauseBytes = 20 << 10;
   target.leastSplitKeys = 128;

@@ -55,6 +55,10 @@ def own_types(op):
         "range_load": {"range": "!kvbuffer.range", "offset": "i32"},
         "range_copy": {"range": "!kvbuffer.range", "offset": "i32", "at": "index",
                        "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "box_copy": {"k": "memref<bf16>", "base": "index", "stride": "index", "rows": "i32",
+                     "asked": "i1", "at": "index",
+                     "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "turned_read": {"at": "index", "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
         "append_tokens": {"first": "index", "end": "index",
                           "k": "!kvbuffer.cache<paged, bf16, heads = 8, "
                                "head_size = 128, page_size = 16>",

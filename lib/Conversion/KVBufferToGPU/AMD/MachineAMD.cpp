@@ -53,7 +53,12 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     // A team's loads are by its own warps.
     ScheduleAttr schedule = scheduleOf(op, lower.schedule);
     int64_t count = 0;
-    if (!goesThroughRegisters(lower.target, params)) {
+    if (!goesThroughRegisters(lower.target, params) &&
+        lower.target.boxesByWave) {
+      // What no engine copies is there at once.
+      if (copiesBoxes(op))
+        count = BoxPlan(params, schedule.getWarps()).steps;
+    } else if (!goesThroughRegisters(lower.target, params)) {
       SmallVector<CopyPlan> plans = copyPlans(lower, params, schedule);
       // A wave's rows come from one page, or group.
       if (int64_t page = op.getTile().getType().getPageSize(),
@@ -110,9 +115,11 @@ void AMDMachine::emitStage(Lanes &lower, LdsStageOp op,
   // writes must have happened before others may read it.
   int64_t inFlight = std::min<int64_t>(
       kMaxInFlight, op.getYounger().value_or(0) * instructionsPerLoad);
+  IntegerAttr awaited = direct ? b.getI32IntegerAttr(inFlight) : IntegerAttr();
+  bool boxes = lower.target.boxesByWave;
   amdgpu::MemoryCounterWaitOp::create(
-      b, direct ? b.getI32IntegerAttr(inFlight) : IntegerAttr(), IntegerAttr(),
-      b.getI32IntegerAttr(0), IntegerAttr(), IntegerAttr());
+      b, boxes ? IntegerAttr() : awaited, IntegerAttr(), b.getI32IntegerAttr(0),
+      IntegerAttr(), boxes ? awaited : IntegerAttr());
   emitBarrier(lower);
 }
 
@@ -157,9 +164,10 @@ void AMDMachine::emitEnd(Lanes &lower) {
 
 void AMDMachine::emitLanding(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
-  amdgpu::MemoryCounterWaitOp::create(b, b.getI32IntegerAttr(0), IntegerAttr(),
-                                      IntegerAttr(), IntegerAttr(),
-                                      IntegerAttr());
+  bool boxes = lower.target.boxesByWave;
+  amdgpu::MemoryCounterWaitOp::create(
+      b, b.getI32IntegerAttr(0), IntegerAttr(), IntegerAttr(), IntegerAttr(),
+      boxes ? b.getI32IntegerAttr(0) : IntegerAttr());
 }
 
 //===----------------------------------------------------------------------===//
@@ -399,24 +407,27 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   };
 
   int64_t elementBytes = stored.getIntOrFloatBitWidth() / 8;
+  // Elements that a transposed read gives a lane.
+  bool wide = lower.target.matrixUnit() == MatrixUnit::Wmma;
+  const unsigned readBits = wide ? 3 : 2;
   std::optional<LinearLayout> reads;
-  if (byRows && !turned)
-    reads = transposedRead16(LinearLayout(
-        {"register", "lane"},
-        {{atom.layout.basis("register", 0), atom.layout.basis("register", 1)},
-         [&] {
-           SmallVector<LinearLayout::Coord> lanes;
-           for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
-             lanes.push_back(atom.layout.basis("lane", bit));
-           return lanes;
-         }()},
-        atom.layout.outDims()));
-  // A lane's word is read in pieces: four registers by a transposed read, else
-  // what the slot's layout keeps together.
+  if (byRows && !turned && atom.layout.inLog2("register") >= readBits) {
+    SmallVector<LinearLayout::Coord> registers, lanes;
+    for (unsigned bit = 0; bit < readBits; ++bit)
+      registers.push_back(atom.layout.basis("register", bit));
+    for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+      lanes.push_back(atom.layout.basis("lane", bit));
+    LinearLayout piece({"register", "lane"}, {registers, lanes},
+                       atom.layout.outDims());
+    reads = wide ? transposedRead128(piece) : transposedRead16(piece);
+  }
+  // A lane's word is read in pieces: those of a transposed read, else what the
+  // slot's layout keeps together.
   int64_t together = turned ? turnedReadBytes(atom.registers() * elementBytes)
                             : std::min<int64_t>(tile.swizzle.unit, kWidestRead);
   int64_t piece =
-      std::min<int64_t>(atom.registers(), reads ? 4 : together / elementBytes);
+      std::min<int64_t>(atom.registers(), reads ? int64_t(1) << readBits
+                                                : together / elementBytes);
   bool fits = byRows && !turned ? reads.has_value() : true;
   for (unsigned bit = 0; !reads && fits && int64_t(1) << bit < piece; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
@@ -503,7 +514,10 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
       for (int64_t part = 0; part < atom.registers(); part += piece) {
         auto offset = atom.layout.apply({{"register", part}});
         Value at = emitAddress(byteOf(r + offset[0], c + offset[1]), align);
-        if (reads)
+        if (reads && wide)
+          parts.push_back(TurnedReadOp::create(
+              b, VectorType::get({piece}, element), lds, at));
+        else if (reads)
           parts.push_back(amdgpu::TransposeLoadOp::create(
               b, VectorType::get({piece}, element), lds, ValueRange{at}));
         else

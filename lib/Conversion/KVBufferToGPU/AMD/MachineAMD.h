@@ -60,6 +60,21 @@ struct CopySource {
   bool known = false;
 };
 
+/// How boxes of a tile are dealt to the waves of a block (`kvbuffer.box_copy`):
+/// wave w has the blocks of columns from (s * warps + w) * blocks on at step s.
+struct BoxPlan {
+  int64_t blocks, steps, all;
+  BoxPlan(KVBufferAttr params, int64_t warps)
+      : all(params.getSmemCols() / params.getBK()) {
+    blocks = all % warps == 0 ? all / warps : 1;
+    steps = llvm::divideCeil(all, blocks * warps);
+  }
+};
+
+/// Whether an engine copies all of a load's tile: its rows are one stride apart
+/// from the first on, and its columns fill the slot.
+bool copiesBoxes(const TileLoad &load);
+
 /// The parts of a tile's copy by `threads`: what divides evenly among waves by
 /// the widest instructions, and the rest by narrower ones, if that does then.
 llvm::SmallVector<CopyPlan> planCopies(const TargetInfo &target,
@@ -156,6 +171,9 @@ private:
   // Copies (MachineAMDCopies.cpp, MachineAMDStaging.cpp).
   void emitCopies(Lanes &lower, const TileLoad &load, const TileView &tile,
                   mlir::Value slot);
+  /// The same by an engine.
+  void emitBoxes(Lanes &lower, const TileLoad &load, const TileView &tile,
+                 mlir::Value slot);
   /// The same by one part of the plan.
   void emitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
                   CopySource &from, mlir::Value slot);

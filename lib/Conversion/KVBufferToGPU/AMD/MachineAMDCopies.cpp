@@ -67,8 +67,48 @@ SmallVector<CopyPlan> kvbuf::planCopies(const TargetInfo &target,
   return {whole};
 }
 
+bool kvbuf::copiesBoxes(const TileLoad &load) {
+  return !load.type().getPageSize() && !load.block && !mayBeginLater(load) &&
+         load.params.getPolicy() == Policy::DoubleBuffered &&
+         load.params.getColumnsOf(0) == load.params.getSmemCols();
+}
+
+void AMDMachine::emitBoxes(Lanes &lower, const TileLoad &load,
+                           const TileView &tile, Value slot) {
+  ImplicitLocOpBuilder &b = lower.b;
+  SharedTile layout = sharedTile(load.params);
+  int64_t warps = lower.threads() / lower.target.waveSize;
+  BoxPlan plan(load.params, warps);
+  RowSource source(lower, load, tile);
+  Value rows = source.validRows(), wave = uniform(lower, lower.warp);
+  for (int64_t step = 0; step < plan.steps; ++step) {
+    Value block = arith::AddIOp::create(
+        b, arith::MulIOp::create(b, wave, lower.i32(plan.blocks)).getResult(),
+        lower.i32(step * warps * plan.blocks));
+    Value asked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
+                                        lower.i32(plan.all));
+    Value base =
+        arith::AddIOp::create(b, tile.base,
+                              lower.toIndex(arith::MulIOp::create(
+                                  b, block, lower.i32(layout.blockCols))));
+    Value at = arith::AddIOp::create(
+        b, slot,
+        arith::MulIOp::create(b, block, lower.i32(layout.blockBytes())));
+    BoxCopyOp::create(b, tile.data, base, tile.rowStride, rows, asked,
+                      ldsBytes(lower), lower.toIndex(at), plan.blocks,
+                      layout.rows, layout.blockCols);
+  }
+}
+
 void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
                             const TileView &tile, Value slot) {
+  if (lower.target.boxesByWave) {
+    if (copiesBoxes(load))
+      emitBoxes(lower, load, tile, slot);
+    else
+      emitCutCopies(lower, load, tile, slot);
+    return;
+  }
   RowSource source(lower, load, tile);
   CopySource from{source, {}, {}, false};
   for (const CopyPlan &plan : copyPlans(lower, load.params))

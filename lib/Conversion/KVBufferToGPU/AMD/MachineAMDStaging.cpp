@@ -220,8 +220,9 @@ void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
   Piece piece = pieceAt(lower, params, plan, loop.getInductionVar());
   Value at = arith::AddIOp::create(b, source.lineOfLane(piece.row),
                                    lower.toIndex(piece.col));
-  Value columns = arith::MinSIOp::create(
-      b, tile.cols, lower.i32(params.getColumnsOf(load.block)));
+  Value columns = lower.i32(params.getColumnsOf(load.block));
+  if (tile.cols)
+    columns = arith::MinSIOp::create(b, tile.cols, columns);
   Value vector =
       loadCut(lower, tile, type, at, source.valid(piece.row),
               arith::SubIOp::create(b, columns, piece.col), plan.width * bytes);

@@ -68,7 +68,7 @@ RowSource::RowSource(Lanes &lower, const TileLoad &load, const TileView &tile)
   hi = tile.hi;
   if (load.whole)
     hi = lower.i32(load.type().getRows());
-  if (mayBeginLater())
+  if (mayBeginLater(load))
     lo = tile.lo;
   if (load.pred)
     pred = lower.single(load.pred);
@@ -304,7 +304,14 @@ Value RowSource::sub(Value x, Value y) {
   return arith::SubIOp::create(b, x, y);
 }
 
-bool RowSource::mayBeginLater() {
+Value RowSource::validRows() {
+  Value zero = lower.i32(0), rows = arith::MaxSIOp::create(b, hi, zero);
+  if (pred)
+    rows = arith::SelectOp::create(b, pred, rows, zero);
+  return rows;
+}
+
+bool kvbuf::mayBeginLater(const TileLoad &load) {
   if (load.whole)
     return false;
   auto made = load.tile.getDefiningOp<CacheTileOp>();

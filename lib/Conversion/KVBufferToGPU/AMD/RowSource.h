@@ -53,6 +53,9 @@ struct PagesOfTile {
   PagesOfTile(const TargetInfo &target, const TileLoad &load, int64_t warps);
 };
 
+/// Whether rows of a load's tile before its first valid one may exist.
+bool mayBeginLater(const TileLoad &load);
+
 /// A tile's rows, the columns of them that a buffer takes, as ranges of DRAM.
 class RowSource {
 public:
@@ -94,6 +97,10 @@ public:
   /// Whether rows before the first valid one may exist, and rows past the last.
   bool beginsLater() const { return lo != nullptr; }
 
+  /// How many rows are valid, of a tile whose first is; 0 where nothing is to
+  /// be loaded. Perhaps more than the tile has.
+  mlir::Value validRows();
+
   /// Whether a lane's row, one of the tile's, is valid.
   mlir::Value valid(mlir::Value row);
 
@@ -116,9 +123,6 @@ private:
   mlir::Value timesStride(mlir::Value number, mlir::Value stride);
 
   mlir::Value sub(mlir::Value x, mlir::Value y);
-
-  /// Whether rows before the first valid one may exist.
-  bool mayBeginLater();
 
   Lanes &lower;
   mlir::ImplicitLocOpBuilder &b;

@@ -61,8 +61,9 @@ void KVBufferDialect::initialize() {
 /// Whether an op of this dialect acts on the values of one lane.
 static bool isLaneOp(Operation *op) {
   return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
-             DramRangeOp, RangeLoadOp, RangeCopyOp, WaveBarrierOp, LaneAnyOp,
-             LaneCountOp, BarrierAnyOp, LaneTransposeOp, LaneArriveOp>(op) ||
+             DramRangeOp, RangeLoadOp, RangeCopyOp, BoxCopyOp, TurnedReadOp,
+             WaveBarrierOp, LaneAnyOp, LaneCountOp, BarrierAnyOp,
+             LaneTransposeOp, LaneArriveOp>(op) ||
          op->hasTrait<LaneLevel>();
 }
 

@@ -11,8 +11,11 @@
 using namespace kvbuf;
 
 /// Waves of 32 queries, two of the instruction's columns, so that each fragment
-/// of K and V is read for two products; 64 keys a tile. LDS rows of 128 bytes,
-/// whose 16 rows a swizzle spreads over all banks.
+/// of K and V is read for two products; 64 keys a tile. What the engine copies
+/// has no swizzle: in rows of 32 bytes eight rows are all banks once. What it
+/// cannot copy goes through registers, into rows of 128 bytes, whose 16 rows a
+/// swizzle spreads over all banks: tiles of several pages, of bytes, whose
+/// first rows may be hidden, or with columns that fill no row.
 ScheduleChoice detail::scheduleGFX1250(const TargetInfo &target,
                                        const ScheduleRequest &request) {
   ScheduleChoice choice;
@@ -23,7 +26,7 @@ ScheduleChoice detail::scheduleGFX1250(const TargetInfo &target,
   bool wholeRows =
       request.headSize % 64 == 0 && request.valueHeadSize % 64 == 0;
   choice.BK = wholeRows ? 64 : 32;
-  choice.vPath = Path::Registers;
+  choice.kPath = choice.vPath = Path::Registers;
   if (request.splitKeys) {
     choice.splitKeys = true;
     choice.equalShares = request.lengthsDiffer;
@@ -37,6 +40,15 @@ ScheduleChoice detail::scheduleGFX1250(const TargetInfo &target,
   choice.BM = choice.warps * 2 * mma.n;
   choice.BN = 64;
   choice.xcds = target.dies;
+  constexpr int64_t columns = 16;
+  bool boxes = request.pageSize % choice.BN == 0 && request.cacheBytes == 2 &&
+               !request.window && request.headSize % mma.k == 0 &&
+               request.valueHeadSize % columns == 0;
+  if (boxes) {
+    choice.kPath = choice.vPath = Path::Direct;
+    choice.BK = columns;
+    choice.lazyRescale = true;
+  }
   choice.lookAhead = target.lanesLookUp(
       choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
       choice.warps);

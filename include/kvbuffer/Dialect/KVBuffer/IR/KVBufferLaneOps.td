@@ -90,6 +90,66 @@ def KVBuffer_RangeCopyOp : KVBuffer_Op<"range_copy", [
   }];
 }
 
+def KVBuffer_BoxCopyOp : KVBuffer_Op<"box_copy", [
+    MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Asks an engine to copy rows of a tensor into LDS";
+  let description = [{
+    Asynchronous. Of `blocks` blocks of columns of the tile of `data` that begins at
+    element `base` and whose rows are `stride` elements apart, the engine copies
+    `rows` rows of `columns` elements each to byte `at` of `lds`, one after the
+    other, block after block; rows from `valid` on are zero there. All operands are
+    the same in all lanes. Where `asked` is false nothing is copied. One instruction
+    of the wave in either case, counted by a counter of the engine's own
+    (`amdgpu.memory_counter_wait tensor`).
+
+    Example:
+
+    ```mlir
+    kvbuffer.box_copy %k[%base] stride(%stride) valid(%rows) if %asked to %lds[%at]
+      {blocks = 2 : i64, rows = 64 : i64, columns = 16 : i64}
+      : memref<bf16>, memref<?xi8, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins
+      Arg<AnyMemRef, "the memory that is read">:$data,
+      Arg<Index, "the tile's first element">:$base,
+      Arg<Index, "elements from one row to the next">:$stride,
+      Arg<I32, "how many rows there are, not less than 0">:$valid,
+      Arg<I1, "whether anything is copied">:$asked,
+      Arg<AnyMemRef, "the memory of the block">:$lds,
+      Arg<Index, "the first byte in it">:$at,
+      Arg<I64Attr, "of columns">:$blocks,
+      Arg<I64Attr, "of each block">:$rows,
+      Arg<I64Attr, "of a block, elements">:$columns);
+  let assemblyFormat = [{
+    $data `[` $base `]` `stride` `(` $stride `)` `valid` `(` $valid `)` `if` $asked
+    `to` $lds `[` $at `]` attr-dict `:` type($data) `,` type($lds)
+  }];
+}
+
+def KVBuffer_TurnedReadOp : KVBuffer_Op<"turned_read", [MemoryEffects<[MemRead<KVBuffer_Lds>]>]> {
+  let summary = "Reads matrices of LDS transposed, 16 bytes a lane";
+  let description = [{
+    Each eight lanes read a matrix of 8 x 8 elements of 16 bits: lane r of them the
+    row r, 16 bytes at byte `at` of `lds`, and lane c gets column c, from row 0 on.
+    (`amdgpu.transpose_load` of LLVM 22 has 4 elements of 16 bits alone.)
+
+    Example:
+
+    ```mlir
+    %column = kvbuffer.turned_read %lds[%at]
+      : memref<?xi8, #gpu.address_space<workgroup>> -> vector<8xbf16>
+    ```
+  }];
+  let arguments = (ins
+      Arg<AnyMemRef, "the memory of the block">:$lds,
+      Arg<Index, "the byte of the lane's row in it">:$at);
+  let results = (outs Res<AnyVectorOfNonZeroRank, "the lane's column">:$column);
+  let assemblyFormat = [{
+    $lds `[` $at `]` attr-dict `:` type($lds) `->` type($column)
+  }];
+}
+
 def KVBuffer_WaveBarrierOp : KVBuffer_Op<"wave_barrier", [
     MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
