@@ -118,6 +118,9 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.splitsOfSmallPages = 2;
   target.splitsOfSmallNarrowPages = 3;
   target.roundsToBf16 = cdna4;
+  // Counted by compiling: two to three vector instructions fewer an MFMA in
+  // loops of few rows. On CDNA3 masked tiles of many rows spilled for it.
+  target.branchedRescaleAccumulators = cdna4 ? 32 : 0;
   // Raw, 32-bit elements: 7 << 12 | 4 << 15 (CDNA3 ISA, "Buffer Resource
   // Descriptor").
   target.rangeFlags = 0x27000;

@@ -52,6 +52,7 @@ TargetInfo detail::describeGFX1250() {
   target.splitsOfSmallPages = 2;
   target.splitsOfSmallNarrowPages = 3;
   target.roundsToBf16 = true;
+  target.branchedRescaleAccumulators = 32;
   // A raw buffer compares offsets with the number of its bytes where all flags
   // are 0 (MLIR's lowering of amdgpu.fat_raw_buffer_cast).
   target.rangeFlags = 0;
