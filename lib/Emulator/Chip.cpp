@@ -107,7 +107,7 @@ static Chip describeChip(mlir::Operation *kernel, llvm::StringRef name) {
   else if (!target->float8Formats.empty())
     chip.float8 = Float8::OCP;
   chip.hasMatrixGroups = target->warpsPerMatrixGroup() != 0;
-  chip.gathersRows = target->gathersRows;
+  chip.gathersRows = target->has(CopyEngine::Rows);
   chip.hasTransposeReads = chip.isAMD && target->readsTransposed;
   return chip;
 }

@@ -192,7 +192,7 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
       return why;
   // Where each wave counts its own copies, halves of a block can take turns
   // (kvbuf-ping-pong).
-  if (schedule.hasHalves() && !target.copiesByWave)
+  if (schedule.hasHalves() && !target.has(CopyEngine::Waves))
     return "ping_pong needs warps with roles; expected producers > 0";
   int64_t rows =
       schedule.warpsByThemselves() ? schedule.BM : schedule.rowsOfWarp();

@@ -193,14 +193,14 @@ bool TargetInfo::lanesLookUp(int64_t rows, int64_t page, int64_t warps) const {
   // Of several warps each would look up all rows; where copies are a wave's own
   // instructions, each needs many of them.
   return looksUpByLane && page && rows <= waveSize && rows > fewPages * page &&
-         (warps == 1 || copiesByWave);
+         (warps == 1 || has(CopyEngine::Waves));
 }
 
 bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
                                  int64_t pageSize) const {
-  if (!copiesByWave)
+  if (!has(CopyEngine::Waves))
     return true;
-  if (boxesByWave)
+  if (has(CopyEngine::WaveBoxes))
     return !pageSize;
   // One instruction fills whole rows of one block, from one page.
   int64_t bytes = waveSize * asyncCopyBytes.back();

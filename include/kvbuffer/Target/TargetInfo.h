@@ -18,6 +18,8 @@
 #include "kvbuffer/Layout/Fragments.h"
 #include "kvbuffer/Layout/Shared.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 #include <array>
 #include <optional>
@@ -49,6 +51,34 @@ struct MatrixInstruction {
   bool isOfGroups() const { return warpsTogether(unit) > 1; }
   /// Its rows that a warp has.
   int64_t rowsOfWarp() const { return m / warpsTogether(unit); }
+};
+
+/// What brings tiles into LDS, beside registers, which every chip has. Machines
+/// (KVBufferToGPU/Machine.h) say what is emitted for each.
+enum class CopyEngine {
+  /// `cp.async`: each lane copies for itself and counts groups of copies.
+  Lanes,
+  /// One instruction of a wave, with one base address, that fills LDS in the
+  /// order of the lanes and counts in the wave's loads in flight even where it
+  /// copies nothing.
+  Waves,
+  /// TMA: boxes of tensors, by maps that the host makes.
+  Boxes,
+  /// The same of rows of a matrix, gathered by their numbers.
+  Rows,
+  /// A wave asks for rows of a tensor, block of columns by block, which it
+  /// counts in the wave's boxes in flight (AMD's tensor data mover). Such
+  /// copies take the place of those of lanes, and swizzle nothing.
+  WaveBoxes
+};
+
+/// How teams hand slots of rings on to each other.
+enum class SlotSignal {
+  /// Barriers in LDS count arrivals, and bytes that an engine copies, by
+  /// phases.
+  PhaseBarriers,
+  /// Waves poll counters in LDS, and those of a team fill slots themselves.
+  PolledCounters
 };
 
 /// An input that the hardware or the loader prepares for a kernel that asks for
@@ -108,14 +138,11 @@ struct TargetInfo {
   /// tiles) that `warps` warps copy together. The look-up may come before the
   /// tile's load; else it is part of it.
   bool lanesLookUp(int64_t rows, int64_t page, int64_t warps) const;
-  /// Whether an asynchronous copy is one instruction of a wave, with one base
-  /// address, that fills LDS in the order of the lanes and counts in the wave's
-  /// loads in flight even where it copies nothing.
-  bool copiesByWave = false;
-  /// Whether a wave asks an engine for rows of a tensor, block of columns by
-  /// block, which it counts in the wave's boxes in flight (AMD's tensor data
-  /// mover). Such copies take the place of those of lanes, and swizzle nothing.
-  bool boxesByWave = false;
+  /// What brings tiles into LDS beside registers.
+  llvm::SmallVector<CopyEngine> copyEngines;
+  bool has(CopyEngine engine) const {
+    return llvm::is_contained(copyEngines, engine);
+  }
   /// Whether kernels without rings can be made for tensors whose rows
   /// begin at any element: tiles that 16-byte copies cannot take are then
   /// copied piece by piece.
@@ -206,27 +233,22 @@ struct TargetInfo {
   }
   /// Rows of such a product, and the most columns.
   unsigned matrixGroupRows = 64, matrixGroupCols = 256;
-  /// Whether a copy engine moves boxes of tensors, by maps that the host makes;
-  /// and whether it gathers rows of a matrix.
-  bool copiesBoxes = false, gathersRows = false;
-  /// Whether such a copy names the own block's LDS as that; else it names it as
-  /// a part of the cluster's, which every block is one of.
+  /// Whether a copy of a box names the own block's LDS as that; else it names
+  /// it as a part of the cluster's, which every block is one of.
   bool copiesBoxesIntoBlock = false;
-  /// Whether barriers in LDS count arrivals, and bytes that the engine copies,
-  /// by phases: what teams pass slots of rings to each other by.
-  bool phaseBarriers = false;
+  /// How teams hand slots on; nothing where a chip's teams have no rings.
+  std::optional<SlotSignal> slotSignal;
   /// Warps whose lanes get other numbers of registers than they began with
   /// together; 0 where a chip hands out none anew.
   unsigned warpsPerRegisterGroup = 0;
-  /// Whether teams pass slots by counters in LDS that waves poll: of a chip
-  /// without such barriers. The waves of a team fill slots themselves.
-  bool polledCounters = false;
   /// Whether rings join teams: slots are filled, and handed on. What multiplies
   /// out of them is another question.
-  bool hasRings() const { return hasMovingTeams() || polledCounters; }
+  bool hasRings() const { return slotSignal.has_value(); }
   /// Whether a problem's schedule may have a team that only moves tiles: a copy
   /// engine does it, which takes few of a block's registers.
-  bool hasMovingTeams() const { return copiesBoxes && phaseBarriers; }
+  bool hasMovingTeams() const {
+    return has(CopyEngine::Boxes) && slotSignal == SlotSignal::PhaseBarriers;
+  }
   /// Barriers of a block at which some of its warps can meet; the first is the
   /// whole block's.
   int64_t namedBarriers = 1;

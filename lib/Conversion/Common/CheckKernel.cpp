@@ -265,7 +265,8 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
       isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
   if (!isFloat8 && failed(verifyElements(op, element, target)))
     return failure();
-  if (target.boxesByWave && params.getPolicy() == Policy::DoubleBuffered &&
+  if (target.has(CopyEngine::WaveBoxes) &&
+      params.getPolicy() == Policy::DoubleBuffered &&
       params.getSwizzleOfBlocks().movesVectors())
     return op->emitOpError()
            << "has a buffer with a swizzle, which the engine that copies rows "
@@ -477,8 +478,8 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
 /// copy engine fills rings, it knows no registers.
 static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
                                  const TargetInfo &target) {
-  bool fillsItself =
-      target.polledCounters && params.getPolicy() == Policy::RegisterStaged;
+  bool fillsItself = target.slotSignal == SlotSignal::PolledCounters &&
+                     params.getPolicy() == Policy::RegisterStaged;
   if (isa<RingOp>(op) && params.getPolicy() != Policy::DoubleBuffered &&
       !fillsItself)
     return op->emitOpError()
@@ -498,7 +499,7 @@ static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
       }
     return success();
   }
-  if (params.getOrder() == Dimension::Cols && !target.copiesByWave)
+  if (params.getOrder() == Dimension::Cols && !target.has(CopyEngine::Waves))
     return op->emitOpError()
            << "has a buffer with order = cols, which " << target.chip
            << " needs not, as it reads shared memory transposed; expected "
@@ -727,7 +728,7 @@ LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
              << (wide ? " by 8 bytes a lane; expected kvbuffer.turned_read"
                  : target.readsTransposed ? "; expected amdgpu.transpose_load"
                                           : "");
-    if (isa<BoxCopyOp>(op) && !target.boxesByWave)
+    if (isa<BoxCopyOp>(op) && !target.has(CopyEngine::WaveBoxes))
       return op->emitOpError()
              << "asks an engine for boxes, which " << target.chip << " lacks";
     if (isa_and_nonnull<amdgpu::AMDGPUDialect>(op->getDialect()))

@@ -161,7 +161,7 @@ static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
   Value table = tableOf(lower, op).data;
   Value entry = add(b, tableBase, number);
   // Where waits count loads, every lane makes this one.
-  if (lower.target.copiesByWave) {
+  if (lower.target.has(CopyEngine::Waves)) {
     entry = arith::SelectOp::create(b, exists, entry, zerosAt(lower, table));
     return lower.toI32(lookup(lower, table, entry));
   }

@@ -41,15 +41,46 @@ int64_t kvbuf::slotAlignment(KVBufferAttr params) {
              : std::gcd(kBufferAlignment, params.getStageBytes());
 }
 
+namespace {
+/// A machine, by what it is made of.
+struct MachineEntry {
+  /// What brings tiles.
+  CopyEngine engine;
+  /// How teams hand slots on; nothing: there are no rings.
+  std::optional<SlotSignal> signal;
+  /// Whether groups of warps multiply.
+  bool groups;
+  std::unique_ptr<Machine> (*create)(const TargetInfo &target);
+};
+} // namespace
+
+/// A kernel's machine is the first one that its chip has all of.
+static constexpr MachineEntry kMachines[] = {
+    {CopyEngine::Boxes, SlotSignal::PhaseBarriers, true,
+     [](const TargetInfo &) { return createHopperMachine(); }},
+    {CopyEngine::Boxes, SlotSignal::PhaseBarriers, false,
+     [](const TargetInfo &target) {
+       return createBoxMachine(target.warpsPerRegisterGroup != 0);
+     }},
+    {CopyEngine::Waves, SlotSignal::PolledCounters, false,
+     [](const TargetInfo &) { return createAMDRingMachine(); }},
+    {CopyEngine::Waves, std::nullopt, false,
+     [](const TargetInfo &) { return createAMDMachine(); }},
+    {CopyEngine::Lanes, std::nullopt, false,
+     [](const TargetInfo &) { return createNVIDIAMachine(); }}};
+
 std::unique_ptr<Machine> kvbuf::createMachine(const TargetInfo &target,
                                               bool rings) {
-  if (target.vendor == Vendor::AMD)
-    return rings ? createAMDRingMachine() : createAMDMachine();
-  if (!rings)
-    return createNVIDIAMachine();
-  return target.warpsPerMatrixGroup()
-             ? createHopperMachine()
-             : createBoxMachine(target.warpsPerRegisterGroup != 0);
+  std::optional<SlotSignal> signal;
+  if (rings)
+    signal = target.slotSignal;
+  const MachineEntry *entry =
+      llvm::find_if(kMachines, [&](const MachineEntry &entry) {
+        return target.has(entry.engine) && entry.signal == signal &&
+               (!entry.groups || target.warpsPerMatrixGroup());
+      });
+  assert(entry != std::end(kMachines) && "every chip has a machine");
+  return entry->create(target);
 }
 
 Value Numerics::emitRatio(Lanes &lower, Value x, Value y) {

@@ -87,7 +87,7 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
     chunk = std::min(headSize, schedule.getRegChunkDepth());
   // Where lanes turn tiles themselves, a lane's elements of V lie side by side.
   bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
-                target.copiesByWave && elementBytes == 1;
+                target.has(CopyEngine::Waves) && elementBytes == 1;
   auto params = KVBufferAttr::get(
       b.getContext(), which, element, policy,
       /*mma_shape=*/ArrayRef<int64_t>(), swizzleParams, rows, /*WN=*/rows, BK,

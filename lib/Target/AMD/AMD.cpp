@@ -102,8 +102,8 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   if (cdna4)
     target.float8Instructions.append({{MatrixUnit::Mfma, 32, 32, 64, 32, 1},
                                       {MatrixUnit::Mfma, 16, 16, 128, 32, 1}});
-  target.copiesByWave = true;
-  target.polledCounters = true;
+  target.copyEngines = {CopyEngine::Waves};
+  target.slotSignal = SlotSignal::PolledCounters;
   target.looksUpByLane = true;
   target.fewPages = kFewPages;
   target.waitsByOperand = true;
@@ -149,7 +149,7 @@ Swizzle detail::swizzleAMD(const TargetInfo &target,
                            int64_t elementBytes, bool transposed, bool direct) {
   // Rows that transposed reads of 16 bytes take together are as K's.
   if (target.matrixUnit() == MatrixUnit::Wmma)
-    return direct && target.boxesByWave
+    return direct && target.has(CopyEngine::WaveBoxes)
                ? Swizzle()
                : conflictFreeSwizzle(rowBytes, target.banks);
   if (!transposed) {

@@ -39,8 +39,7 @@ TargetInfo detail::describeGFX1250() {
   target.float8Formats = {"f8E4M3FN", "f8E5M2"};
   target.widensToBF16 = true;
   target.packsHalves = true;
-  target.copiesByWave = true;
-  target.boxesByWave = true;
+  target.copyEngines = {CopyEngine::Waves, CopyEngine::WaveBoxes};
   target.looksUpByLane = true;
   target.fewPages = 4;
   target.waitsByOperand = true;

@@ -98,8 +98,11 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   }
   // PTX ISA, "cp.async.bulk.tensor": since sm_90; "tile::gather4" since sm_100.
   // Of sm_100a there is no more here: products are the portable ones.
-  target.gathersRows = chip == "sm_100a";
-  target.copiesBoxes = target.gathersRows || chip.starts_with("sm_90");
+  target.copyEngines = {CopyEngine::Lanes};
+  if (chip == "sm_100a" || chip.starts_with("sm_90"))
+    target.copyEngines.push_back(CopyEngine::Boxes);
+  if (chip == "sm_100a")
+    target.copyEngines.push_back(CopyEngine::Rows);
   // An H200's matrix unit aligns a sum and its sixteen products at the largest
   // exponent with 25 bits below, and cuts off there and at the end
   // (docs/hopper.md): 131072 keys lose a quarter of what rounding to bf16 does.
@@ -108,9 +111,11 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.mostSumKeys = 131072;
   }
   // ".shared::cta" as what it copies to: since PTX 8.6.
-  target.copiesBoxesIntoBlock = target.copiesBoxes && chip != "sm_90";
+  target.copiesBoxesIntoBlock =
+      target.has(CopyEngine::Boxes) && chip != "sm_90";
   // PTX ISA, "mbarrier.try_wait": since sm_90.
-  target.phaseBarriers = target.copiesBoxes;
+  if (target.has(CopyEngine::Boxes))
+    target.slotSignal = SlotSignal::PhaseBarriers;
   // PTX ISA, "setmaxnreg": of sm_90a and sm_100a, not of sm_90.
   if (chip == "sm_90a" || chip == "sm_100a")
     target.warpsPerRegisterGroup = 4;

@@ -54,7 +54,7 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     ScheduleAttr schedule = scheduleOf(op, lower.schedule);
     int64_t count = 0;
     if (!goesThroughRegisters(lower.target, params) &&
-        lower.target.boxesByWave) {
+        lower.target.has(CopyEngine::WaveBoxes)) {
       // What no engine copies is there at once.
       if (copiesBoxes(op))
         count = BoxPlan(params, schedule.getWarps()).steps;
@@ -116,7 +116,7 @@ void AMDMachine::emitStage(Lanes &lower, LdsStageOp op,
   int64_t inFlight = std::min<int64_t>(
       kMaxInFlight, op.getYounger().value_or(0) * instructionsPerLoad);
   IntegerAttr awaited = direct ? b.getI32IntegerAttr(inFlight) : IntegerAttr();
-  bool boxes = lower.target.boxesByWave;
+  bool boxes = lower.target.has(CopyEngine::WaveBoxes);
   amdgpu::MemoryCounterWaitOp::create(
       b, boxes ? IntegerAttr() : awaited, IntegerAttr(), b.getI32IntegerAttr(0),
       IntegerAttr(), boxes ? awaited : IntegerAttr());
@@ -164,7 +164,7 @@ void AMDMachine::emitEnd(Lanes &lower) {
 
 void AMDMachine::emitLanding(Lanes &lower) {
   ImplicitLocOpBuilder &b = lower.b;
-  bool boxes = lower.target.boxesByWave;
+  bool boxes = lower.target.has(CopyEngine::WaveBoxes);
   amdgpu::MemoryCounterWaitOp::create(
       b, b.getI32IntegerAttr(0), IntegerAttr(), IntegerAttr(), IntegerAttr(),
       boxes ? b.getI32IntegerAttr(0) : IntegerAttr());

@@ -102,7 +102,7 @@ void AMDMachine::emitBoxes(Lanes &lower, const TileLoad &load,
 
 void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
                             const TileView &tile, Value slot) {
-  if (lower.target.boxesByWave) {
+  if (lower.target.has(CopyEngine::WaveBoxes)) {
     if (copiesBoxes(load))
       emitBoxes(lower, load, tile, slot);
     else

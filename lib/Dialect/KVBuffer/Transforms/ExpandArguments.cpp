@@ -174,7 +174,8 @@ LogicalResult Expansion::tensorMaps(unsigned i, StringRef name,
     std::optional<TmaTile> tile = tmaTileOf(op);
     if (!tile)
       continue;
-    if (target && !(tile->gathers ? target->gathersRows : target->copiesBoxes))
+    if (target &&
+        !target->has(tile->gathers ? CopyEngine::Rows : CopyEngine::Boxes))
       return op->emitOpError()
              << "makes a tensor map for copies that " << target->chip
              << (tile->gathers ? " lacks: it gathers no rows"

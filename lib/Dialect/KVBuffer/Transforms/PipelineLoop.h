@@ -63,7 +63,7 @@ mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
 /// nothing there. Where later loads, or the loop's own when a loop around it
 /// runs again, fill a slot that its last iteration still reads, all warps meet
 /// behind it. Where a copy that copies nothing is on its way all the same
-/// (`copiesByWave`, TargetInfo), those copies are awaited before their slots
+/// (`CopyEngine::Waves`), those copies are awaited before their slots
 /// are filled again, whoever names these.
 void settleBehind(mlir::IRRewriter &rewriter, mlir::scf::ForOp loop,
                   bool copiesByWave);

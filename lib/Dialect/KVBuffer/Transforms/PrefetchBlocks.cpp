@@ -147,7 +147,7 @@ struct PrefetchBlocksPass
 
   void runOnOperation() override {
     std::optional<TargetInfo> target = targetOf(getOperation());
-    copiesByWave = target && target->copiesByWave;
+    copiesByWave = target && target->has(CopyEngine::Waves);
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
       // Buffers of one slot ask for no prefetch.

@@ -530,7 +530,7 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
   void runOnOperation() override {
     target = targetOf(getOperation());
     waitsByOperand = target && target->waitsByOperand;
-    copiesByWave = target && target->copiesByWave;
+    copiesByWave = target && target->has(CopyEngine::Waves);
     auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
         KVBufferDialect::kScheduleAttr);
     const auto *loads =
