@@ -65,8 +65,6 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   AssignWorkOptions work;
   work.severalItems = options.roles && options.persistent;
   kernel.addPass(createAssignWork(work));
-  if (work.severalItems && options.joinTiles)
-    kernel.addPass(createJoinTiles());
   if (options.roles) {
     kernel.addPass(createAssignTeams());
     if (options.shareLoads)

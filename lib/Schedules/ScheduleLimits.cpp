@@ -234,8 +234,6 @@ bool ScheduleLimits::stagesReads() const {
 int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
                                    const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
-  const SeveralTiles *several = schedule.severalTiles();
-  int64_t qStages = several ? several->qStages : 1;
   int64_t output = mover.stagesOutput ? valueDepth * schedule.BM : 0;
   // What is widened, or turned, has slots of its own.
   auto rowBytes = [&](int64_t narrow, int64_t cols, bool turns) {
@@ -246,7 +244,7 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   constexpr int64_t outputBytes = 2;
   int64_t reads = stagesReads() ? operands.readBytes * kScoreStages : 0;
   return reads * schedule.BM * schedule.BN +
-         operands.bytes * depth * schedule.BM * qStages + outputBytes * output +
+         operands.bytes * depth * schedule.BM + outputBytes * output +
          (rowBytes(operands.keyBytes, depth, false) +
           rowBytes(operands.valueBytes, valueDepth, operands.bytes == 1)) *
              schedule.stages * schedule.BN +

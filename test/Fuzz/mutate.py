@@ -31,7 +31,7 @@ OK = {"kvbuf-opt": (0, 1, 2), "kvbuf-compile": (0, 2)}
 KERNEL_PASSES = [
     "kvbuf-lazy-rescale", "kvbuf-overlap-softmax", "kvbuf-ping-pong",
     "kvbuf-overlap-products", "kvbuf-assign-work",
-    "kvbuf-join-tiles", "kvbuf-assign-teams",
+    "kvbuf-assign-teams",
     "kvbuf-share-loads", "kvbuf-async-products", "kvbuf-prefetch-blocks", "kvbuf-prefetch-loads",
     "kvbuf-assign-slots", "canonicalize", "kvbuf-count-waits", "kvbuf-split-masked-loops",
     "kvbuf-tile-fragments", "canonicalize", "cse",

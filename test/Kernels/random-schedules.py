@@ -43,8 +43,6 @@ VALUES = {
     "overlap_products": ["true", "true", "false"],
     "ping_pong": ["true", "true", "false"],
     "tiles": ["grid", "static", "dynamic"],
-    "join_tiles": ["true", "false"],
-    "q_stages": [1, 2, 3],
     "stage_output": ["true", "false"],
     "lazy_rescale": ["true", "true", "false"],
     "k_path": ["direct", "registers", "streaming"],
@@ -63,7 +61,7 @@ VALUES = {
 GROUPS = [
     ["overlap", "stages", "BN"], ["overlap", "lazy_rescale", "ping_pong"],
     ["overlap_products", "producers", "stages"], ["BM", "warps"],
-    ["producers", "tiles", "join_tiles", "xcds"], ["full_kv", "stages"],
+    ["producers", "tiles", "xcds"], ["full_kv", "stages"],
     ["k_path", "v_path"], ["BM", "warps", "mma_shape", "BK"],
     ["cluster", "tiles"], ["xcds"], ["warp_cols", "warps", "BM"],
     ["sums_in_lds", "split_masks"], ["look_ahead", "stages"],
@@ -71,7 +69,7 @@ GROUPS = [
     ["split_keys", "BN", "BM"], ["split_keys", "split_size"],
     ["split_keys", "look_ahead", "stages"], ["split_keys", "k_path", "v_path"],
     ["split_keys", "warps", "BM", "swap_a_b"],
-    ["q_stages", "tiles"], ["producers"],
+    ["producers"],
     ["producers", "BM", "warps", "producer_registers", "consumer_registers"],
 ]
 

@@ -62,11 +62,6 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
           "Order tiles and loop over them where the schedule says so "
           "(kvbuf-assign-work)"),
       llvm::cl::init(true)};
-  Option<bool> joinTiles{
-      *this, "join-tiles",
-      llvm::cl::desc("Start tiles beside the last product of others where the "
-                     "schedule says so (kvbuf-join-tiles)"),
-      llvm::cl::init(true)};
   Option<bool> roles{
       *this, "roles",
       llvm::cl::desc("Split kernels between warps that move and warps that "

@@ -280,7 +280,6 @@ void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
   // Clusters take several tiles, one after the other: who wants it otherwise
   // does not want them.
   const ScheduleParameters &values = asked.values();
-  if ((asked.names("tiles") && values.tiles == TileOrder::Grid) ||
-      (asked.names("join_tiles") && values.joinTiles))
+  if (asked.names("tiles") && values.tiles == TileOrder::Grid)
     choice.cluster = 1;
 }

@@ -680,10 +680,7 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
     tile.at.insert(tile.at.begin(), batch);
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
-  const SeveralTiles *several = schedule.getSeveralTiles();
-  Value qbuf = qFromDram
-                   ? Value()
-                   : alloc(Operand::Q, BM, several ? several->qStages : 1);
+  Value qbuf = qFromDram ? Value() : alloc(Operand::Q, BM, 1);
   tile.kbuf = alloc(Operand::K, BN, schedule.getStages());
   // A strip of V is BK keys.
   tile.vbuf = alloc(Operand::V,

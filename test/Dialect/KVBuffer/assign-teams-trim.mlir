@@ -18,9 +18,6 @@
 // FIXED-LABEL: gpu.func @causal
 // FIXED-NOT:     per_group
 // FIXED-LABEL: gpu.func @tensors
-// Joined tiles begin a tile in the last iteration of the one before.
-// RUN: sed 's/producers = 4/producers = 4, overlap_products = true, tiles = static, join_tiles = true/' %s | %{pass} | FileCheck %s --check-prefix=JOINED --implicit-check-not=per_group
-// JOINED: kvbuffer.teams
 
 #schedule = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], producers = 4>
 #qbuf = #kvbuffer.kv_buffer<192x64xbf16, swizzle = [3, 0, 3]>

@@ -12,7 +12,7 @@
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME
 // RUN: %{run}
-// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, wideners, widener_registers, overlap_products, ping_pong, tiles, join_tiles, q_stages, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds, cluster, split_keys, split_size, equal_shares, look_ahead, warp_cols, sum_keys or accumulate
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, wideners, widener_registers, overlap_products, ping_pong, tiles, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds, cluster, split_keys, split_size, equal_shares, look_ahead, warp_cols, sum_keys or accumulate
 
 // REDEFINE: %{options} = schedule=BM=wide
 // REDEFINE: %{prefix} = NUMBER
@@ -172,11 +172,6 @@
 // RUN: %{run}
 // MANY: error: 'kvbuffer.attention' op stages must be at most 65536, got 4294967296
 
-// REDEFINE: %{options} = chip=sm_90a schedule=q_stages=9223372036854775807
-// REDEFINE: %{prefix} = QSLOTS
-// RUN: %{run}
-// QSLOTS: error: 'kvbuffer.attention' op q_stages must be at most 65536, got 9223372036854775807
-
 // REDEFINE: %{options} = chip=gfx942 schedule=xcds=65537
 // REDEFINE: %{prefix} = DIES
 // RUN: %{run}
@@ -224,11 +219,6 @@
 // REDEFINE: %{prefix} = CLUSTERGRID
 // RUN: %{run}
 // CLUSTERGRID: error: 'kvbuffer.attention' op cluster = 2 needs blocks that take several tiles; expected tiles = static or dynamic, or cluster = 1
-
-// REDEFINE: %{options} = chip=sm_90a schedule=cluster=2,join_tiles=true
-// REDEFINE: %{prefix} = CLUSTERJOIN
-// RUN: %{run}
-// CLUSTERJOIN: error: 'kvbuffer.attention' op join_tiles does not go with clusters; expected cluster = 1
 
 // REDEFINE: %{options} = chip=sm_90 schedule=cluster=2
 // REDEFINE: %{prefix} = CLUSTERROLES
@@ -293,7 +283,7 @@
 // REDEFINE: %{options} = chip=gfx950 schedule=sum_keys=64,lazy_rescale=true,ping_pong=false
 // REDEFINE: %{prefix} = SUMSLAZY
 // RUN: %{run}
-// SUMSLAZY: error: 'kvbuffer.attention' op sum_keys goes with none of split_keys, lazy_rescale and join_tiles; expected sum_keys = 0
+// SUMSLAZY: error: 'kvbuffer.attention' op sum_keys goes with neither split_keys nor lazy_rescale; expected sum_keys = 0
 
 // REDEFINE: %{options} = chip=sm_90a schedule=reg_chunk_depth=64
 // REDEFINE: %{prefix} = NOCHUNK
@@ -358,11 +348,6 @@
 // RUN: %{run}
 // NOLOADSAHEAD: error: 'kvbuffer.attention' op look_ahead needs whole tiles of which nothing but loads runs ahead; expected stages of at least 2, full_kv = true, no path streaming, and none of overlap, overlap_products and ping_pong
 
-// REDEFINE: %{options} = chip=sm_90a schedule=q_stages=2,tiles=grid
-// REDEFINE: %{prefix} = QTILES
-// RUN: %{run}
-// QTILES: error: 'kvbuffer.attention' op q_stages = 2 needs blocks that take several tiles; expected tiles = static or dynamic, or q_stages = 1
-
 // REDEFINE: %{options} = schedule=overlap=true,overlap_products=true
 // REDEFINE: %{prefix} = BOTH
 // RUN: %{run}
@@ -392,11 +377,6 @@
 // REDEFINE: %{prefix} = LAZYSUMS
 // RUN: %{run}
 // LAZYSUMS: error: 'kvbuffer.attention' op sums_in_lds does not go with lazy_rescale, which keeps row sums in registers; expected one of them
-
-// REDEFINE: %{options} = chip=sm_90a schedule=join_tiles=true,overlap_products=false
-// REDEFINE: %{prefix} = JOINALONE
-// RUN: %{run}
-// JOINALONE: error: 'kvbuffer.attention' op join_tiles needs overlap_products, whose last product it starts the next tile beside; expected overlap_products = true
 
 // REDEFINE: %{options} = chip=gfx950 schedule=ping_pong=true,overlap=false
 // REDEFINE: %{prefix} = TURNSALONE

@@ -1,11 +1,10 @@
 // Clusters by default: where the types fix an even number of tiles of queries, or so
 // many that an idle block at the end does not matter; 8 and more, 32 under a mask; at 64
 // columns without a mask alone. Heads that share K and V make pairs of an odd number
-// of tiles, too. Who wants one block a tile, or joined tiles, does not get them.
+// of tiles, too. Who wants one block a tile does not get them.
 
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule="chip=sm_90a schedule=tiles=grid" | FileCheck %s --check-prefix=ALONE
-// RUN: kvbuf-opt %s --split-input-file --kvbuf-choose-schedule="chip=sm_90a schedule=join_tiles=true" | FileCheck %s --check-prefix=ALONE
 // ALONE-NOT: cluster =
 // ALONE: @d64
 

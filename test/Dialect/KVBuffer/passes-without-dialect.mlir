@@ -17,8 +17,6 @@
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-assign-work
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-join-tiles
-// RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-assign-teams
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-share-loads

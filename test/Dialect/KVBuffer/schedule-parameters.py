@@ -28,7 +28,7 @@ VALUES = {
     "mma_shape": ["[16, 16, 16]"], "producers": [8],
     "producer_registers": [24], "consumer_registers": [240],
     "wideners": [8], "widener_registers": [24],
-    "tiles": ["static", "dynamic"], "q_stages": [2],
+    "tiles": ["static", "dynamic"],
     "k_path": ["registers", "streaming"], "v_path": ["registers", "streaming"],
     "reg_chunk_depth": [32], "split_masks": ["false"], "full_kv": ["false"],
     "xcds": [2], "cluster": [2], "split_size": [64], "warp_cols": [2],

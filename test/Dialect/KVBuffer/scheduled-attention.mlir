@@ -14,7 +14,7 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 }
 
 // Roles, one tile a block, nothing rotated.
-// REDEFINE: %{schedule} = BM=128,BN=64,warps=8,producers=4,tiles=grid,overlap_products=false,ping_pong=false,join_tiles=false,q_stages=1,stage_output=false
+// REDEFINE: %{schedule} = BM=128,BN=64,warps=8,producers=4,tiles=grid,overlap_products=false,ping_pong=false,stage_output=false
 // RUN: %{run} | FileCheck %s --check-prefix=PLAIN --implicit-check-not=warning
 // PLAIN:      kvbuffer.team @consumers
 // PLAIN:        kvbuffer.ring_wait %qring[%c0]
@@ -38,7 +38,7 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // PLAIN:          kvbuffer.ring_load {{.*}} into %vring[%[[I]]]
 
 // Products that overlap, turns, tiles out of a counter.
-// REDEFINE: %{schedule} = BM=128,BN=64,warps=8,producers=4,tiles=dynamic,overlap_products=true,ping_pong=true,join_tiles=false,q_stages=1,stage_output=false
+// REDEFINE: %{schedule} = BM=128,BN=64,warps=8,producers=4,tiles=dynamic,overlap_products=true,ping_pong=true,stage_output=false
 // RUN: %{run} | FileCheck %s --check-prefix=TURNS --implicit-check-not=warning
 // TURNS:      kvbuffer.mailbox from @producers to [@consumers] {
 // TURNS:      kvbuffer.team @consumers
@@ -70,30 +70,9 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // TURNS:            kvbuffer.ring_load {{.*}} into %vring
 // TURNS:          kvbuffer.ring_load {{.*}} into %vring
 
-// Joined tiles.
-// REDEFINE: %{schedule} = tiles=static,join_tiles=true
-// RUN: %{run} | FileCheck %s --check-prefix=JOINED --implicit-check-not=warning
-// JOINED:     consumers
-// JOINED:       scf.while
-// JOINED:       kvbuffer.mma_start
-// JOINED:       kvbuffer.online_softmax
-// JOINED:       scf.for
-// JOINED:       scf.while
-// JOINED:         kvbuffer.mma_start
-// JOINED-NOT:     scf.for
-// JOINED:         kvbuffer.mma_start
-// JOINED-NOT:     scf.for
-// JOINED:         kvbuffer.softmax_finish
-// JOINED-NOT:     scf.for
-// JOINED:         kvbuffer.fragment_store
-// JOINED:         scf.for
-// JOINED:       kvbuffer.mma_start
-// JOINED:       kvbuffer.softmax_finish
-// JOINED:       kvbuffer.fragment_store
-
 // A cluster's blocks fill rings of keys for each other; groups pass over tiles that
 // they do not see, and take their turns.
-// REDEFINE: %{schedule} = BM=192,BN=80,warps=12,producers=4,tiles=static,cluster=2,ping_pong=true,join_tiles=false,q_in_regs=false,producer_registers=32,consumer_registers=160
+// REDEFINE: %{schedule} = BM=192,BN=80,warps=12,producers=4,tiles=static,cluster=2,ping_pong=true,q_in_regs=false,producer_registers=32,consumer_registers=160
 // RUN: %{run} | FileCheck %s --check-prefix=CLUSTER --implicit-check-not=warning
 // CLUSTER:      kvbuffer.ring %qbuf from @producers to [@consumers] :
 // CLUSTER-NEXT: kvbuffer.ring %kbuf from @producers to [@consumers] {shared} :

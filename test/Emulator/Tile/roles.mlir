@@ -58,20 +58,6 @@
 // REDEFINE: %{sizes} = --size seq_q=500 --size seq_k=600 --blocks=3
 // RUN: %{run}
 
-// Tiles joined: the last product of one beside the first scores of the next.
-// REDEFINE: %{schedule} = tiles=dynamic,join_tiles=true
-// REDEFINE: %{sizes} = --size seq_q=300 --size seq_k=400 --size batch=2
-// RUN: %{run}
-// REDEFINE: %{sizes} = --size seq_q=500 --size seq_k=70
-// RUN: %{run}
-// REDEFINE: %{sizes} = --size seq_q=300 --size seq_k=0
-// RUN: %{run}
-// REDEFINE: %{schedule} = tiles=static,join_tiles=true,q_in_regs=false,q_stages=2,ping_pong=true
-// REDEFINE: %{sizes} = --size seq_q=300 --size seq_k=400 --size batch=2
-// RUN: %{run}
-// REDEFINE: %{sizes} = --size seq_q=500 --size seq_k=70 --blocks=1
-// RUN: %{run}
-
 // Passes switched off.
 // REDEFINE: %{schedule} = tiles=dynamic
 // REDEFINE: %{options} = overlap-products=false

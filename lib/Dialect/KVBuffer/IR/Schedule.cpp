@@ -29,7 +29,7 @@ static Work workWithMovers(const ScheduleParameters &list) {
     return SplitKeys{list.splitSize, list.equalShares};
   if (list.tiles == TileOrder::Grid)
     return OneTile{};
-  return SeveralTiles{list.tiles, list.joinTiles, list.qStages, list.cluster};
+  return SeveralTiles{list.tiles, list.cluster};
 }
 
 /// What blocks do whose warps are alike: they end with their tile.
@@ -111,8 +111,6 @@ ScheduleParameters Schedule::list() const {
     list.xcds = one->dies;
   if (const SeveralTiles *several = severalTiles()) {
     list.tiles = several->order;
-    list.joinTiles = several->joined;
-    list.qStages = several->qStages;
     list.cluster = several->cluster;
   }
   if (const SplitKeys *split = splitKeys()) {

@@ -94,8 +94,6 @@ findWrongSize(const ScheduleParameters &list) {
       return name.str() + " must not be negative, got " + textOf(value);
   if (list.wideners && !llvm::isPowerOf2_64(list.wideners))
     return "wideners must be 0 or a power of two, got " + textOf(list.wideners);
-  if (list.qStages < 1)
-    return "q_stages must be at least 1, got " + textOf(list.qStages);
   if (list.xcds < 1)
     return "xcds must be at least 1, got " + textOf(list.xcds);
   if (list.splitSize % list.BN)
@@ -154,11 +152,6 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
       {list.sumsInLds && list.lazyRescale,
        "sums_in_lds does not go with lazy_rescale, which keeps row sums in "
        "registers; expected one of them"},
-      {list.joinTiles && !list.overlapProducts,
-       "join_tiles needs overlap_products, whose last product it starts the "
-       "next tile beside; expected overlap_products = true"},
-      {list.joinTiles && list.cluster > 1,
-       "join_tiles does not go with clusters; expected cluster = 1"},
       {list.overlap && list.stages < 2,
        "overlap needs stages of at least 2: the next tile is loaded while one "
        "is read"},
@@ -197,9 +190,9 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
        "look_ahead needs whole tiles of which nothing but loads runs ahead; "
        "expected stages of at least 2, full_kv = true, no path streaming, and "
        "none of overlap, overlap_products and ping_pong"},
-      {list.sumKeys && (list.splitKeys || list.lazyRescale || list.joinTiles),
-       "sum_keys goes with none of split_keys, lazy_rescale and join_tiles; "
-       "expected sum_keys = 0"},
+      {list.sumKeys && (list.splitKeys || list.lazyRescale),
+       "sum_keys goes with neither split_keys nor lazy_rescale; expected "
+       "sum_keys = 0"},
       {turns && (!list.overlap || !list.lazyRescale),
        "ping_pong without producers needs overlap = true and lazy_rescale = "
        "true, whose parts take turns"},

@@ -9,9 +9,9 @@
 /// \file
 /// The passes that let loads run ahead (kvbuf-prefetch-loads,
 /// kvbuf-prefetch-blocks, kvbuf-ping-pong), or scores and softmaxes
-/// (kvbuf-overlap-softmax, kvbuf-overlap-products), or the beginning of a tile
-/// of queries (kvbuf-join-tiles), say in which order the ops of a loop's body
-/// stand and how far ahead each of them runs; this makes the loop of it.
+/// (kvbuf-overlap-softmax, kvbuf-overlap-products), say in which order the ops
+/// of a loop's body stand and how far ahead each of them runs; this makes the
+/// loop of it.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -98,14 +98,6 @@ mlir::FailureOr<mlir::scf::ForOp> pipelinePeeled(mlir::IRRewriter &rewriter,
                                                  const PipelineOrder &order,
                                                  CountedStage counted,
                                                  llvm::StringRef what);
-
-/// The same of a loop whose number of iterations nobody knows in advance. The
-/// next iteration follows from stage 0 alone, which reads nothing of stage 1.
-/// Constants of the body leave the loop.
-mlir::FailureOr<mlir::scf::WhileOp> pipelineWhile(mlir::IRRewriter &rewriter,
-                                                  mlir::scf::WhileOp loop,
-                                                  const PipelineOrder &order,
-                                                  llvm::StringRef what);
 
 /// Removes the stages in a loop and in what `pipelineLoop` has put before it.
 void forgetStages(mlir::scf::ForOp loop);

@@ -237,8 +237,7 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
   if (isa<AllocOp>(op))
     return success();
   if (auto range = dyn_cast<KeyRangeOp>(op);
-      range && range.getDescending() && isConsumer &&
-      !schedule.getStructure().joinsTiles() && groupsDiffer(range) &&
+      range && range.getDescending() && isConsumer && groupsDiffer(range) &&
       rowOfBlock(range)) {
     if (std::optional<SmallVector<unsigned>> keys = channelsOf(range)) {
       trim(range, *keys);

@@ -172,8 +172,7 @@ LogicalResult ItemLoop::loop(WorkOrder &order, ArrayRef<Value> counts,
   }
   // The next number is asked for after the item's last load: who takes it
   // earlier holds it while others have nothing left, and the loads in flight
-  // hide how late a counter answers that all blocks share. Items that are
-  // joined need it while the one before is computed.
+  // hide how late a counter answers that all blocks share.
   Type type = b.getIndexType();
   Value first = NextTileOp::create(b, type, total);
   auto loop = scf::WhileOp::create(b, TypeRange{type}, ValueRange{first});
@@ -187,8 +186,6 @@ LogicalResult ItemLoop::loop(WorkOrder &order, ArrayRef<Value> counts,
   Value next = NextTileOp::create(b, type, total);
   scf::YieldOp::create(b, next);
   LogicalResult result = fill(after, after->getArgument(0));
-  if (several.joined)
-    next.getDefiningOp()->moveBefore(after, after->begin());
   return result;
 }
 

@@ -275,7 +275,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     Chosen for a target by `kvbuf-choose-schedule`, or written by hand. Sizes in
     elements: `BM` queries and `BN` keys a tile, LDS blocks of `BK` columns.
     `stages` LDS slots for each of K and V; `warps` waves, each with `BM / warps *
-    warp_cols` rows (`WM`); `mma_shape` is M, N, K of the matrix instruction; `swap_a_b`
+    warp_cols` rows (`WM`); `mma_shape` is M, N, K of the matrix instruction, of one that groups of warps execute 64 rows; `swap_a_b`
     computes the transposed products (S^T = K Q^T), so that an accumulator's lane
     holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
     tile; `overlap` computes the scores of the next tile beside the softmax of
@@ -291,8 +291,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     of P and V of the last tile beside the scores of this one; `ping_pong` lets
     groups of warps take turns at the matrix unit; `tiles` says how blocks come
     by tiles of queries: one each (`grid`), every n-th (`static`) or from a
-    counter (`dynamic`); `join_tiles` starts a tile of queries beside the last
-    product of the one before; `q_stages` LDS slots for Q; `stage_output` sends O through LDS; `lazy_rescale`
+    counter (`dynamic`); `stage_output` sends O through LDS; `lazy_rescale`
     rescales O only where a maximum has grown by more than 8 (in base 2), which
     makes a row's bits depend on its neighbours; `k_path` and `v_path` say
     whether K and V go from DRAM to LDS directly (`direct`) or through registers

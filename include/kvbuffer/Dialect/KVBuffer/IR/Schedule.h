@@ -80,10 +80,6 @@ struct OneTile {
 struct SeveralTiles {
   /// How it comes by them: not `grid`.
   TileOrder order;
-  /// Whether a tile starts beside the last product of the one before.
-  bool joined;
-  /// LDS slots of Q.
-  int64_t qStages;
   /// Blocks that load tiles of K and V for each other.
   int64_t cluster;
   bool operator==(const SeveralTiles &) const = default;
@@ -184,9 +180,6 @@ struct Schedule : TileParameters {
 
   /// Whether halves of a block take turns.
   bool hasHalves() const { return std::holds_alternative<Halves>(teams); }
-  /// Whether a tile of queries starts beside the last product of the one
-  /// before.
-  bool joinsTiles() const { return severalTiles() && severalTiles()->joined; }
   /// Blocks that work on neighbouring tiles at the same time; 1: no cluster.
   int64_t cluster() const {
     return severalTiles() ? severalTiles()->cluster : 1;

@@ -226,25 +226,6 @@ def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
     "::mlir::scf::SCFDialect"];
 }
 
-def JoinTiles : Pass<"kvbuf-join-tiles", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Start a tile of queries beside the last product of another";
-  let description = [{
-    Rotates the loop over tiles of queries, where the schedule asks for
-    `join_tiles`: the first scores of a tile, the last product of the tile before,
-    the first softmax, the store of the tile before, the loop over
-    keys. So the matrix unit does not idle between tiles. The first tile's start
-    and the last one's end stand outside of the loop. Tiles without rows are
-    passed over; one without keys multiplies a tile of keys that are all masked.
-    Expects the loops that
-    `kvbuf-overlap-products` and `kvbuf-assign-work` leave, and first scores
-    that are masked by the mask of the range of keys which the number of tiles
-    follows from; others stay as they are, with a remark.
-  }];
-  let dependentDialects = [
-    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"];
-}
-
 def AssignTeams : Pass<"kvbuf-assign-teams", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Split a kernel between warps that move and warps that multiply";
   let description = [{
