@@ -359,13 +359,20 @@ static KVBufferAttr withStages(KVBufferAttr params, int64_t stages) {
 }
 
 /// Whether a team is whole groups of warps that have the rows of an instruction
-/// of groups and read what others put into rings: kvbuf-async-products makes
-/// them multiply together.
+/// of groups and multiply by what others put into rings, as it lies there:
+/// kvbuf-async-products makes them multiply together.
 static bool multipliesByGroups(TeamOp team, const Schedule &schedule,
                                const MatrixInstruction &ofGroups) {
   int64_t warps = team.getWarps();
   int64_t BM = team.getBM() ? int64_t(team.getBM()) : schedule.BM;
-  return team.readsRings() &&
+  bool asItLies = false;
+  team.getBody().walk([&](MmaOp op) {
+    auto load = op.getB().getDefiningOp<FragmentLoadOp>();
+    asItLies |=
+        load && load.getStaged().getType().getParams().getElementType() ==
+                    load.getFragment().getType().getElementType();
+  });
+  return asItLies && team.readsRings() &&
          team.isWholeGroups(warpsTogether(ofGroups.unit)) &&
          BM == warps * ofGroups.rowsOfWarp();
 }
