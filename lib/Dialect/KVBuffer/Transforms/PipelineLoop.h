@@ -91,8 +91,8 @@ enum class CountedStage { Ahead, Now };
 /// own iterations only without a predicate: the first of stage 0 before the new
 /// loop, the last of stage 1 after it, all of it in a branch that is taken if
 /// there is an iteration. Stage 0 may read what stage 1 of the iteration before
-/// computes. Tiles that the new loop loads ahead are whole as above. Results
-/// are the branch's. Failure as above.
+/// computes. Where it counts those of stage 0, tiles that the new loop loads
+/// ahead are whole as above. Results are the branch's. Failure as above.
 mlir::FailureOr<mlir::scf::ForOp> pipelinePeeled(mlir::IRRewriter &rewriter,
                                                  mlir::scf::ForOp loop,
                                                  const PipelineOrder &order,
