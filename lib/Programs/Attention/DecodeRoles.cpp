@@ -154,9 +154,6 @@ void DecodeProgram::makeChannels(Roles &roles) {
   int64_t left = sizes.leftSlots, right = sizes.rightSlots;
   if (!roles.queriesBySlots)
     std::swap(left, right);
-  // Where one warp widens a slot, each has one of four.
-  if (cache.getRow())
-    left = right = 2;
   partOf(0, sizes.half, left, {kScores, kLeft});
   partOf(sizes.half, sizes.half, right, {kScores, kRight});
   partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
