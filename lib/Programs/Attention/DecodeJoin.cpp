@@ -20,9 +20,12 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Rows that a block joins at a time of those that all join together: so many
-/// lie side by side.
-static constexpr int64_t kJoinedRows = 8;
+/// Pieces that all blocks with one join together: from the first number on, a
+/// block joins many rows at a time, so that enough is on its way; of more than
+/// the second, a few, so that there is something to do for more blocks. Eight
+/// rows lie side by side.
+static constexpr int64_t kFewestTogether = 4, kFewTogether = 16,
+                         kRowsOfFew = 32, kRowsOfMany = 8;
 
 /// Pieces that one block joins: so many, or so many for each of its warps, if
 /// these are more. Where a sequence has more, several blocks join so many each,
@@ -198,9 +201,15 @@ void DecodeProgram::ifLast(int64_t level, Value place, Value count,
          build);
 }
 
-void DecodeProgram::joinTogether(const Piece &piece) {
+bool DecodeProgram::joinsTogether() {
+  // A sink is read for each row of a share: all of them have to exist.
+  return schedule.getMovingTeam() && !schedule.getSplitKeys()->size &&
+         (!op.getSink() || group % kRowsOfMany == 0);
+}
+
+void DecodeProgram::joinTogether(const Piece &piece, int64_t rowsAtOnce) {
   // Pieces of work: some rows of one of the team's slices of columns.
-  Value one = constant(1), many = constant(kJoinedRows);
+  Value one = constant(1), many = constant(rowsAtOnce);
   Value groups = arith::CeilDivUIOp::create(b, rows, many);
   Value all = arith::MulIOp::create(b, groups, constant(ownSlices));
   Value each = arith::CeilDivUIOp::create(b, all, piece.count);
@@ -228,8 +237,7 @@ void DecodeProgram::joinTogether(const Piece &piece) {
       b, arith::RemUIOp::create(b, number, groups).getResult(), many);
   // What follows is about these rows, heads of one query row.
   auto sized = [&](FragmentType type) {
-    return fragment(kJoinedRows, type.getCols(), b.getF32Type(),
-                    type.getRole());
+    return fragment(rowsAtOnce, type.getCols(), b.getF32Type(), type.getRole());
   };
   llvm::SaveAndRestore ownSlice(sliceType, sized(sliceType)),
       ownRow(rowType, sized(rowType));
@@ -242,18 +250,23 @@ void DecodeProgram::joinTogether(const Piece &piece) {
 
 void DecodeProgram::join(const Piece &piece) {
   if (joinsTogether()) {
-    Value few = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, piece.count,
-                                      constant(joinedByOne()));
-    return choose(
-        few,
-        [&] {
-          ifLast(0, piece.base, piece.count, [&] {
-            joinAll(
-                "pieces", 0, piece.base, piece.count, /*step=*/1,
+    int64_t rowsOfFew =
+        op.getSink() && group % kRowsOfFew ? kRowsOfMany : kRowsOfFew;
+    auto isBelow = [&](int64_t many) -> Value {
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.count,
+                                   constant(many));
+    };
+    auto byLast = [&] {
+      ifLast(0, piece.base, piece.count, [&] {
+        joinAll("pieces", 0, piece.base, piece.count, /*step=*/1,
                 [&](DecodeState state, Value slice) { finish(state, slice); });
-          });
-        },
-        [&] { joinTogether(piece); });
+      });
+    };
+    return choose(isBelow(kFewestTogether), byLast, [&] {
+      choose(
+          isBelow(kFewTogether + 1), [&] { joinTogether(piece, rowsOfFew); },
+          [&] { joinTogether(piece, kRowsOfMany); });
+    });
   }
   // The pieces that are joined together with this one.
   Value many = constant(joinedByOne());

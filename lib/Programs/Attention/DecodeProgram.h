@@ -256,11 +256,9 @@ private:
   void join(const Piece &piece);
   /// Whether many pieces are joined by all blocks that have one: where all run
   /// at the same time.
-  bool joinsTogether() {
-    return schedule.getMovingTeam() && !schedule.getSplitKeys()->size;
-  }
-  /// Joins them so, each block some rows and columns.
-  void joinTogether(const Piece &piece);
+  bool joinsTogether();
+  /// Joins them so, each block some columns of so many rows at a time.
+  void joinTogether(const Piece &piece, int64_t rowsAtOnce);
   /// Joins the `count` partial results of a level, each `step` places after the
   /// one before it; `then` is what a warp does with a slice of what they come
   /// to.

@@ -82,11 +82,13 @@
 // CHECK-COUNT-2: kvbuffer.mma_wait
 // CHECK-NEXT: kvbuffer.ring_release %[[L]][%[[N]]]
 // CHECK-NEXT: kvbuffer.ring_release %[[P]]
-// Each half joins its own slices of split keys: the last block those of few pieces, all
-// blocks those of many, eight rows of a slice at a time.
+// Each half joins its own slices of split keys: the last block those of a few pieces, all
+// blocks those of more, 32 rows of a slice at a time, eight of many pieces.
 // CHECK-COUNT-4: kvbuffer.partial_store
 // CHECK: kvbuffer.arrive_last %{{.*}}[%c0,
 // CHECK: kvbuffer.after_all %{{.*}}[%c0, {{.*}}shares({{.*}}patient
+// CHECK: kvbuffer.partial_join {{.*}} from %{{.*}} -> <32x64xf32, acc>, <32x1xf32, row>
+// CHECK: kvbuffer.after_all %{{.*}}[%c0,
 // CHECK: kvbuffer.partial_join {{.*}} from %{{.*}} -> <8x64xf32, acc>, <8x1xf32, row>
 // CHECK: kvbuffer.team @right warps(4) registers(160)
 // CHECK: kvbuffer.arrive_last %{{.*}}[%c2,
