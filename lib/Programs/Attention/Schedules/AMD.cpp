@@ -58,8 +58,9 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                   (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
                    (request.splitKeys && !padded));
     // Of bytes, where rows of pages are copied directly then, and else not.
-    longer |= target.banks == 64 && of.m == 16 && wholeRows &&
-              request.splitKeys && request.cacheBytes == 1 &&
+    bool widens = request.splitKeys || !request.multipliesBytes();
+    longer |= target.banks == 64 && wholeRows && widens &&
+              request.cacheBytes == 1 &&
               !target.canCopyDirectly(choice.BN, 32, page) &&
               target.canCopyDirectly(choice.BN, 64, page);
     return longer ? 64 : choice.BK;
