@@ -72,9 +72,8 @@ llvm::StringRef kvbuf::matrixUnitName(MatrixUnit unit) {
 }
 
 std::optional<MatrixUnit> kvbuf::matrixUnit(llvm::StringRef name) {
-  for (MatrixUnit unit :
-       {MatrixUnit::MmaSync, MatrixUnit::Wgmma, MatrixUnit::Mfma,
-        MatrixUnit::Wmma})
+  for (MatrixUnit unit : {MatrixUnit::MmaSync, MatrixUnit::Wgmma,
+                          MatrixUnit::Mfma, MatrixUnit::Wmma})
     if (name == matrixUnitName(unit))
       return unit;
   return std::nullopt;

@@ -54,8 +54,9 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(
         context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
-           NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp, WorkItemOp,
-           ItemRowsOp, PartialStoreOp, PartialLoadOp, PartialJoinOp>(context);
+           NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp,
+           WorkItemOp, ItemRowsOp, PartialStoreOp, PartialLoadOp,
+           PartialJoinOp>(context);
     attach<TileModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingPutOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,

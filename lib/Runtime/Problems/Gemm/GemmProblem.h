@@ -29,7 +29,8 @@ struct GemmSpec : ProblemSpec {
 
 /// A product of two matrices with every tensor filled in: C = A B, or C = A
 /// B^T, for tensors a [m, k], b [k, n] or [n, k], and c [m, n] of f16, bf16 or
-/// f32. A kernel says so by `#kvbuffer.problem<op = "gemm", transpose_b = true>`. Sizes are those that the tensors' shapes name; 100 or so where none
+/// f32. A kernel says so by `#kvbuffer.problem<op = "gemm", transpose_b =
+/// true>`. Sizes are those that the tensors' shapes name; 100 or so where none
 /// is given.
 ///
 /// The reference is in float64. An element may be off by half of its last
