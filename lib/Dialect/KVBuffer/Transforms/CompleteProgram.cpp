@@ -76,7 +76,7 @@ struct Products {
 /// An instruction, the order of its operands, and warps: how many, and how many
 /// of them share the columns of the same rows.
 struct Choice {
-  const MatrixInstruction *mma = nullptr;
+  MatrixInstruction mma;
   bool swapped = false;
   int64_t warps = 0, warpCols = 1;
 };
@@ -155,7 +155,7 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
           products.cols % (colUnit * warpCols) ||
           products.contracted % (mma.k * mma.group))
         continue;
-      return Choice{&mma, swapped, warps, warpCols};
+      return Choice{mma, swapped, warps, warpCols};
     }
   InFlightDiagnostic diag =
       kernel.emitOpError() << "leaves mma_shape open, but no instruction of "
@@ -423,7 +423,7 @@ struct CompleteProgramPass
           chooseInstruction(kernel, attr.getStructure(), products, target);
       if (failed(choice))
         return failure();
-      schedule.mma = choice->mma->shape();
+      schedule.mma = choice->mma.shape();
       schedule.swapAB = choice->swapped;
       schedule.warps = choice->warps;
       schedule.warpCols = choice->warpCols;
