@@ -28,7 +28,7 @@ struct LatentRoles {
   /// registers that all lanes start with (C7602), so that a team has several.
   static constexpr int64_t kProductCols = 128;
   /// Columns of queries that stay in registers, as far as values have them: so
-  /// many leave 32 registers beside those and the scores.
+  /// many leave 32 registers beside those and the scores, of 168 or 160.
   static constexpr int64_t kQueryCols = 384;
 
   /// Of values of one team; of a row beside values.
@@ -56,8 +56,6 @@ struct LatentRoles {
     roles.waveSize = int64_t(target.waveSize);
     roles.half = values / 2;
     roles.rest = operands.headSize - values;
-    roles.queries =
-        schedule.qInRegs ? std::min<int64_t>(values, kQueryCols) : 0;
     // The second team begins later, when the next scores are on their way.
     roles.leftSlots = schedule.stages;
     roles.rightSlots = std::max<int64_t>(schedule.stages - 1, 2);
@@ -74,6 +72,15 @@ struct LatentRoles {
     roles.scoreRegisters = std::min<int64_t>(
         llvm::alignDown(left / schedule.warps, target.registerStep),
         llvm::alignDown(target.registersPerLane + 1, target.registerStep));
+    // What scores and 32 registers beside leave, in columns of whole blocks.
+    constexpr int64_t block = 64, columnsOfRegister = 4;
+    int64_t room = std::max<int64_t>(roles.scoreRegisters - 64, 0);
+    roles.queries =
+        schedule.qInRegs
+            ? std::min(
+                  {values, kQueryCols,
+                   int64_t(llvm::alignDown(columnsOfRegister * room, block))})
+            : 0;
     return roles;
   }
 
