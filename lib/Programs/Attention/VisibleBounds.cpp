@@ -333,6 +333,18 @@ static Value boundOfEqual(ImplicitLocOpBuilder &b, Value condition, bool isEnd,
   });
 }
 
+/// What a value is before it is made an index, whose bits may be fewer, or is
+/// widened: `withinKeys` bounds it as it was read.
+static Value beforeWidening(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<arith::ExtSIOp>(op) &&
+        !(isa<arith::IndexCastOp>(op) && value.getType().isIndex()))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
 /// The bound of a comparison for the row that `known` has, up to `keys`.
 static Value boundOf(ImplicitLocOpBuilder &b, const KeyBound &bound, Value keys,
                      IRMapping &known, bool inside = false) {
@@ -342,7 +354,7 @@ static Value boundOf(ImplicitLocOpBuilder &b, const KeyBound &bound, Value keys,
       IRMapping there(known);
       return boundOf(b, bound, keys, there, /*inside=*/true);
     });
-  Value value = copyValue(b, bound.number, known);
+  Value value = copyValue(b, beforeWidening(bound.number), known);
   if (bound.more) {
     if (!value.getType().isIndex())
       value = arith::IndexCastOp::create(b, b.getIndexType(), value);
