@@ -471,7 +471,7 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       if (shortest == sizes.end() || shortest->second == 0 || !spec->launchIf)
         return false;
       Sizes of = sizes;
-      of["seq_q"] = shortest->second;
+      of[kLongestQuery] = shortest->second;
       return evaluate(*spec->launchIf, of) > 0;
     };
     // What runs, and with it what runs beside it.

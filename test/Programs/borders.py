@@ -29,7 +29,9 @@ ROOT = pathlib.Path(sys.argv[1])
 I, T = "include/kvbuffer/", "lib/Dialect/KVBuffer/"
 #: A border: a name, what is looked for, where it belongs, who still has it.
 BORDERS = [
-    ("Gemm", r"\bgemm\b|Gemm", ["lib/Programs/Gemm", "lib/Runtime/Problems/Gemm"],
+    # cuBLAS has functions of that name, too.
+    ("Gemm", r"\bgemm\b|Gemm", ["lib/Programs/Gemm", "lib/Runtime/Problems/Gemm",
+                               "tools/kvbuf-emulate/device/libraries.h"],
      [I + "Problems.def"]),
     ("Attention", r"\bAttentionOp\b|\bAttentionProblem\b",
      ["lib/Programs/Attention", "lib/Runtime/Problems", T + "IR/KVBufferProblemOps.cpp",
@@ -89,7 +91,7 @@ def code(path):
 WRITES = r"kvbuffer\.(attention|cache_append) [^`]*[({]|!kvbuffer\.cache<"
 WRITER = "python/kvbuf/_module_text.py"
 #: Regions of its own.
-OTHERS = {"benchmark/scores.py"}
+OTHERS = {"benchmark/scores.py", "benchmark/trees.py"}
 
 sources = {}
 for folder in "lib", "include/kvbuffer", "tools":

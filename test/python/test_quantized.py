@@ -160,7 +160,7 @@ class Quantized(unittest.TestCase):
                 o = _flash.with_kvcache(
                     q, *caches, *new, None, None, lengths, slots, None, None, None,
                     True, (-1, -1), 0.0, True, None, 0, False, None, None, None,
-                    None, *scales)
+                    None, k_descale=scales[0], v_descale=scales[1])
             values = kvbuf.from_fp8(np.arange(256, dtype=np.uint8)).astype(np.float64)
             for b, (n, slot) in enumerate(zip(lengths, slots)):
                 keys = n + count

@@ -9,6 +9,7 @@
 #include "PackedRows.h"
 #include "Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -22,9 +23,7 @@ static constexpr int64_t kElements = 8;
 
 RowAttr kvbuf::packedRowOf(Value tile) {
   auto made = fragmentSources(tile).front().getDefiningOp<CacheTileOp>();
-  auto cache =
-      made ? dyn_cast<CacheType>(made.getCache().getType()) : CacheType();
-  return cache ? cache.getRow() : RowAttr();
+  return made ? packedRowOf(made.getCache().getType()) : RowAttr();
 }
 
 Value kvbuf::widenElements(ImplicitLocOpBuilder &b, Value vector) {

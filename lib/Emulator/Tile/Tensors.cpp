@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensors.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/MathExtras.h"
@@ -396,10 +397,9 @@ static float numberAt(Type type, const uint8_t *bytes) {
                        : float(llvm::bit_cast<_Float16>(word));
 }
 
-/// Element `col` of a packed row that begins at byte `line`, widened.
-static float packedElement(CacheType cache, const uint8_t *data, int64_t line,
-                           int64_t col) {
-  RowAttr row = cache.getRow();
+/// Element `col` of a packed row that begins at byte `line`, widened to `wide`.
+static float packedElement(RowAttr row, Type wide, const uint8_t *data,
+                           int64_t line, int64_t col) {
   auto bytesAt = [&](int64_t at) {
     if (at < row.getBytes())
       return data + line + at;
@@ -420,7 +420,7 @@ static float packedElement(CacheType cache, const uint8_t *data, int64_t line,
       x *= numberAt(scale, bytesAt(part.getScaleAt() +
                                    col / part.getGranularity() * scaleWidth));
     }
-    return roundTo(cache.getElementType(), x);
+    return roundTo(wide, x);
   }
   llvm_unreachable("parts have all elements");
 }
@@ -428,16 +428,15 @@ static float packedElement(CacheType cache, const uint8_t *data, int64_t line,
 void tile::loadTile(const Tile &tile, Matrix &target, int64_t firstCol,
                     int64_t cols) {
   std::fill(target.data.begin(), target.data.end(), 0.0f);
-  auto cache =
-      tile.cache ? dyn_cast<CacheType>(tile.cache->layout) : CacheType();
-  if (cache && cache.getRow()) {
+  if (RowAttr row =
+          tile.cache ? packedRowOf(Type(tile.cache->layout)) : RowAttr()) {
     auto *data = static_cast<const uint8_t *>(tile.tensor->data);
     for (int64_t r = 0; r < tile.type.getRows(); ++r)
       if (tile.rows[r] != Tile::kInvalid)
         for (int64_t c = 0; c < std::min(cols, tile.validCols() - firstCol);
              ++c)
-          target.at(r, c) =
-              packedElement(cache, data, tile.rows[r], firstCol + c);
+          target.at(r, c) = packedElement(row, tile.type.getElementType(), data,
+                                          tile.rows[r], firstCol + c);
     return;
   }
   for (int64_t r = 0; r < tile.type.getRows(); ++r)

@@ -1,7 +1,7 @@
 // RUN: kvbuf-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{expected a matrix unit: mma_sync, wgmma or mfma}}
-func.func private @f() attributes {a = #kvbuffer.mma<wmma, acc, shape = [16, 16, 16], warps = [1, 1]>}
+// expected-error @below {{expected a matrix unit: mma_sync, wgmma, mfma or wmma}}
+func.func private @f() attributes {a = #kvbuffer.mma<imma, acc, shape = [16, 16, 16], warps = [1, 1]>}
 
 // -----
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -211,4 +212,9 @@ CachePlace CacheType::emitPlace(OpBuilder &builder, Location loc,
     row = b.selectOrZero(fits, row);
   }
   return {{block, row}, fits};
+}
+
+RowAttr kvbuf::packedRowOf(Type cache) {
+  auto type = dyn_cast<CacheType>(cache);
+  return type ? type.getRow() : RowAttr();
 }

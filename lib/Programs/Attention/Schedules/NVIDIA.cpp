@@ -254,17 +254,21 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   // with halves 215, and 222 where products overlap).
   constexpr int64_t columnsOfWarp = 384;
   int64_t half = valueDepth / 2;
-  if (widest > columnsOfWarp &&
+  if (widest > columnsOfWarp && half <= columnsOfWarp &&
       (llvm::isPowerOf2_64(half) || half % choice.BK == 0)) {
     choice.warps = 8;
     choice.warpCols = 2;
     choice.BN = 32;
     choice.overlapProducts = !request.ownScores && !request.capped;
   }
-  // Q, and two slots for each of K and V.
+  // Q, and two slots for each of K and V; P, maxima and sums of warps that
+  // share columns.
   auto bytes = [&, depth = depth, valueDepth = valueDepth] {
+    int64_t between =
+        choice.warpCols > 1 ? choice.BM * (2 * choice.BN + 80) : 0;
     return 2 * (depth * choice.BM +
-                (depth + valueDepth) * choice.stages * choice.BN);
+                (depth + valueDepth) * choice.stages * choice.BN) +
+           between;
   };
   if (widest == 128) {
     // Accumulators take 192 of 255 registers: tiles of 64 keys spill
