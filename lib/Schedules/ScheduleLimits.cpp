@@ -430,8 +430,9 @@ Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
   // Accumulators and operands in registers leave 32 for the rest.
   int64_t lanes = schedule.warps * int64_t(target.waveSize);
   constexpr int64_t kBeside = 32;
+  int64_t scores = (roles.scoresAhead ? 2 : 1) * schedule.BN;
   int64_t ofScores =
-      schedule.BM * (schedule.BN + roles.queries / 2) / lanes + kBeside;
+      schedule.BM * (scores + roles.queries / 2) / lanes + kBeside;
   int64_t ofHalves = schedule.BM * roles.half / lanes + kBeside;
   for (auto [what, needs, has] :
        {std::tuple<const char *, int64_t, int64_t>{

@@ -30,7 +30,12 @@ struct LatentRoles {
   /// Columns of queries that stay in registers, as far as values have them: so
   /// many leave 32 registers beside those and the scores, of 168 or 160.
   static constexpr int64_t kQueryCols = 384;
+  /// The same beside two tiles of scores.
+  static constexpr int64_t kQueryColsBesideTwo = 256;
 
+  /// Whether a part of the next tile's scores is on its way beside the softmax
+  /// of one.
+  bool scoresAhead;
   /// Of values of one team; of a row beside values.
   int64_t half, rest;
   /// Of queries: those in registers.
@@ -56,10 +61,12 @@ struct LatentRoles {
     roles.waveSize = int64_t(target.waveSize);
     roles.half = values / 2;
     roles.rest = operands.headSize - values;
-    // The second team begins later, when the next scores are on their way.
+    roles.scoresAhead = std::holds_alternative<ScoresAhead>(schedule.ahead);
+    // Scores need the first half first, and the second team begins later.
     roles.leftSlots = schedule.stages;
     roles.rightSlots = std::max<int64_t>(schedule.stages - 1, 2);
-    bool few = schedule.stages < 3;
+    // Scores that run ahead leave more queries in shared memory.
+    bool few = roles.scoresAhead || schedule.stages < 3;
     roles.restSlots = few ? 1 : 2;
     roles.weightSlots = few ? 1 : 2;
     const MovingTeam &mover = *schedule.movingTeam();
@@ -78,7 +85,7 @@ struct LatentRoles {
     roles.queries =
         schedule.qInRegs
             ? std::min(
-                  {values, kQueryCols,
+                  {values, roles.scoresAhead ? kQueryColsBesideTwo : kQueryCols,
                    int64_t(llvm::alignDown(columnsOfRegister * room, block))})
             : 0;
     return roles;

@@ -26,6 +26,8 @@
 
 namespace kvbuf {
 
+class EdgeTiles;
+
 /// What a softmax over some of the keys has come to.
 struct DecodeState {
   /// The weighted sum of values; each row's maximum and sum of weights.
@@ -156,6 +158,19 @@ private:
   struct Roles;
   struct RolePart;
   struct RolePiece;
+  /// Columns of one product of scores, by where queries are.
+  struct RoleColumns {
+    const RolePart *part;
+    int64_t first, cols;
+    /// Queries; null: those in LDS.
+    mlir::Value q;
+  };
+  /// Products of a tile's scores in flight, and the fillings that they read.
+  struct RoleProducts {
+    llvm::SmallVector<mlir::Value> products;
+    llvm::SmallVector<std::pair<const RolePart *, mlir::Value>> read;
+    mlir::Value staged;
+  };
   /// Columns of the piece's queries in DRAM.
   mlir::Value queryTile(int64_t first, int64_t cols);
   /// The first `cols` columns of a part of the piece's queries, in registers.
@@ -177,6 +192,29 @@ private:
   /// What the team of the scores does, that of half of O's columns, and the one
   /// that moves.
   void computeScores(const Roles &roles, const RolePiece &own);
+  /// The loop of the team of the scores, which gives queries back (`rest`:
+  /// those in LDS) behind it: what maxima and sums come to.
+  std::pair<mlir::Value, mlir::Value>
+  scoreTiles(const Roles &roles, const RolePiece &own,
+             llvm::ArrayRef<RoleColumns> columns, mlir::Value rest,
+             const EdgeTiles &edges);
+  /// The same with scores of the next tile on their way beside the softmax of
+  /// one. Queries are given back before the last tile's.
+  std::pair<mlir::Value, mlir::Value>
+  scoreTilesAhead(const Roles &roles, const RolePiece &own,
+                  llvm::ArrayRef<RoleColumns> columns, mlir::Value rest,
+                  const EdgeTiles &edges);
+  /// A loop over `count` tiles that carries maxima, sums and `other`.
+  mlir::scf::ForOp scoreLoop(mlir::Value count, mlir::Value other);
+  /// The products that scores are made of, with queries in registers taken.
+  llvm::SmallVector<RoleColumns> columnsOfScores(const Roles &roles,
+                                                 const RolePiece &own);
+  /// Starts some products of tile `i`; `queries`: those in LDS.
+  void startScores(const Roles &roles, const RolePiece &own,
+                   llvm::ArrayRef<RoleColumns> columns, mlir::Value queries,
+                   mlir::Value i, RoleProducts &flight);
+  /// The scores of products in flight; gives their slots back.
+  mlir::Value awaitScores(const RoleProducts &flight);
   /// Weights of type `type` of a tile's scores, and what maxima and sums come
   /// to with them; `factor`: by what rows have to be multiplied.
   struct Weighted {
@@ -184,6 +222,11 @@ private:
   };
   Weighted weigh(mlir::Value scores, mlir::Value max, mlir::Value sum,
                  FragmentType type);
+  /// Those of tile `i`, from `key` on, passed on to the teams that multiply by
+  /// them. A half that is late gets its factors later.
+  Weighted passWeights(const Roles &roles, const RolePiece &own,
+                       mlir::Value scores, mlir::Value max, mlir::Value sum,
+                       const EdgeTiles &edges, mlir::Value i, mlir::Value key);
   void computeHalf(const Roles &roles, const RolePiece &own, unsigned half);
   void moveTiles(const Roles &roles, const RolePiece &own);
   /// The first key of the piece's tile `i`, from the last one on.

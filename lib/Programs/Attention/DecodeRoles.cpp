@@ -16,7 +16,9 @@
 //
 // The second team begins when the next tile's scores are nearly there, and so
 // multiplies beside their softmax; the first one begins at once, so that its
-// slots, of which the next scores need the first, are soon free.
+// slots, of which the next scores need the first, are soon free. Or
+// (`overlap`) both begin at once, and the matrix unit has a part of the next
+// tile's scores beside the softmax.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,6 +57,8 @@ struct DecodeProgram::Roles {
   TypedValue<RingType> queries, weights;
   /// By what each half's rows are rescaled.
   Value factors[2];
+  /// Whether a half's factor of a tile comes with the next tile's scores.
+  bool isLate(unsigned half) const { return half == 1 && !sizes.scoresAhead; }
   /// How the block's work is divided, where it has shares of all sequences.
   Shares shares;
 };
@@ -97,10 +101,10 @@ struct DecodeProgram::RolePiece {
     return number(b, arith::ConstantIndexOp::create(b, 0), part.before, 0);
   }
   /// That of a half's entry behind those of `i` tiles: a piece ends with maxima
-  /// and sums, and the second half takes one ahead.
-  Value entry(ImplicitLocOpBuilder &b, unsigned half, Value i,
+  /// and sums, and a late half takes one ahead.
+  Value entry(ImplicitLocOpBuilder &b, bool late, Value i,
               int64_t after = 0) const {
-    return number(b, i, 2 + half, after);
+    return number(b, i, 2 + late, after);
   }
 };
 
@@ -217,19 +221,9 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
   return {tail.getP(), raise.getNewMax(), tail.getNewSum(), raise.getFactor()};
 }
 
-void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
-  int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  FragmentType pType = fragment(BM, BN, weights, Role::A);
-  auto pending = PendingType::get(b.getContext(), BM, BN, b.getF32Type());
-  Value zero = constant(0), one = constant(1), bn = constant(BN);
-  // Columns of one product, by where queries are.
-  struct Columns {
-    const RolePart *part;
-    int64_t first, cols;
-    Value q;
-  };
-  SmallVector<Columns> columns;
-  Value rest = RingWaitOp::create(b, roles.queries, own.piecesBefore);
+SmallVector<DecodeProgram::RoleColumns>
+DecodeProgram::columnsOfScores(const Roles &roles, const RolePiece &own) {
+  SmallVector<RoleColumns> columns;
   for (const RolePart &part : roles.parts) {
     int64_t end = part.first + part.cols;
     int64_t inRegisters = std::clamp(roles.sizes.queries, part.first, end);
@@ -241,80 +235,186 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
     if (end > inRegisters)
       columns.push_back({&part, inRegisters, end - inRegisters, Value()});
   }
-  EdgeTiles edges(b, own.tiles.range, KeyRangeOp(own.tiles.range).getFullHi(),
-                  own.end, bn, mask);
+  return columns;
+}
+
+void DecodeProgram::startScores(const Roles &roles, const RolePiece &own,
+                                ArrayRef<RoleColumns> columns, Value queries,
+                                Value i, RoleProducts &flight) {
+  auto pending = PendingType::get(b.getContext(), schedule.getBM(),
+                                  schedule.getBN(), b.getF32Type());
+  for (const RoleColumns &some : columns) {
+    const RolePart &part = *some.part;
+    if (flight.read.empty() || flight.read.back().first != &part) {
+      Value number = own.filling(b, part, i);
+      flight.staged = RingWaitOp::create(b, part.ring, number);
+      flight.read.push_back({&part, number});
+    }
+    Value q = some.q;
+    if (!q)
+      q = columnsOf(b, queries, some.first - roles.sizes.queries, some.cols);
+    Value k = columnsOf(b, flight.staged, some.first - part.first, some.cols);
+    flight.products.push_back(MmaStartOp::create(
+        b, pending, q, k,
+        flight.products.empty() ? Value() : flight.products.back(),
+        /*transpose_b=*/true));
+  }
+}
+
+Value DecodeProgram::awaitScores(const RoleProducts &flight) {
+  Value s = MmaWaitOp::create(b, flight.products.back(), /*younger=*/0);
+  for (auto [part, number] : flight.read)
+    RingReleaseOp::create(b, part->ring, number);
+  return s;
+}
+
+DecodeProgram::Weighted
+DecodeProgram::passWeights(const Roles &roles, const RolePiece &own, Value s,
+                           Value max, Value sum, const EdgeTiles &edges,
+                           Value i, Value key) {
+  s = shapeScores(
+      b, op, args, s,
+      {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges, i);
+  Weighted weighted =
+      weigh(s, max, sum,
+            fragment(schedule.getBM(), schedule.getBN(), weights, Role::A));
+  // A half rescales while weights are on their way.
+  for (unsigned half : {0, 1})
+    if (!roles.isLate(half))
+      QueuePutOp::create(b, ValueRange{weighted.factor}, roles.factors[half],
+                         own.entry(b, /*late=*/false, i));
+  RingPutOp::create(b, weighted.p, roles.weights, own.number(b, i, 0, 0),
+                    /*transpose=*/false);
+  return weighted;
+}
+
+scf::ForOp DecodeProgram::scoreLoop(Value count, Value other) {
   Value low = fill(rowType, -std::numeric_limits<float>::infinity()),
-        nothing = fill(rowType, 0.0f), same = fill(rowType, 1.0f);
-  auto loop = scf::ForOp::create(b, zero, own.count, one,
-                                 ValueRange{low, nothing, same});
+        nothing = fill(rowType, 0.0f), zero = constant(0), one = constant(1);
+  auto loop =
+      scf::ForOp::create(b, zero, count, one, ValueRange{low, nothing, other});
   if (!mask.boundsLeft())
     loop->setAttr(KVBufferDialect::kWholeAfterFirstAttr, b.getUnitAttr());
+  return loop;
+}
+
+std::pair<Value, Value> DecodeProgram::scoreTiles(const Roles &roles,
+                                                  const RolePiece &own,
+                                                  ArrayRef<RoleColumns> columns,
+                                                  Value rest,
+                                                  const EdgeTiles &edges) {
+  scf::ForOp loop = scoreLoop(own.count, fill(rowType, 1.0f));
+  // The factor of the tile before, when scores are nearly there.
+  auto putLate = [&](Value factor, Value i) {
+    QueuePutOp::create(b, ValueRange{factor}, roles.factors[1],
+                       own.entry(b, /*late=*/true, i));
+  };
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar();
     Value key = keyOf(own, i);
-    SmallVector<Value> products;
-    SmallVector<std::pair<const RolePart *, Value>> read;
-    Value staged;
-    for (const Columns &some : columns) {
-      const RolePart &part = *some.part;
-      if (read.empty() || read.back().first != &part) {
-        Value number = own.filling(b, part, i);
-        staged = RingWaitOp::create(b, part.ring, number);
-        read.push_back({&part, number});
-      }
-      Value q = some.q;
-      if (!q)
-        q = columnsOf(b, rest, some.first - roles.sizes.queries, some.cols);
-      Value k = columnsOf(b, staged, some.first - part.first, some.cols);
-      products.push_back(MmaStartOp::create(
-          b, pending, q, k, products.empty() ? Value() : products.back(),
-          /*transpose_b=*/true));
-    }
+    RoleProducts flight;
+    startScores(roles, own, columns, rest, i, flight);
     // The second half's product runs beside this tile's softmax.
-    MmaWaitOp::create(b, products[products.size() - 2], /*younger=*/1);
-    QueuePutOp::create(b, ValueRange{loop.getRegionIterArg(2)},
-                       roles.factors[1], own.entry(b, 1, i));
-    Value s = MmaWaitOp::create(b, products.back(), /*younger=*/0);
-    for (auto [part, number] : read)
-      RingReleaseOp::create(b, part->ring, number);
-    s = shapeScores(
-        b, op, args, s,
-        {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges,
-        i);
+    MmaWaitOp::create(b, flight.products[flight.products.size() - 2],
+                      /*younger=*/1);
+    putLate(loop.getRegionIterArg(2), i);
     Weighted weighted =
-        weigh(s, loop.getRegionIterArg(0), loop.getRegionIterArg(1), pType);
-    // The first half rescales while weights are on their way.
-    QueuePutOp::create(b, ValueRange{weighted.factor}, roles.factors[0],
-                       own.entry(b, 0, i));
-    RingPutOp::create(b, weighted.p, roles.weights, own.number(b, i, 0, 0),
-                      /*transpose=*/false);
+        passWeights(roles, own, awaitScores(flight), loop.getRegionIterArg(0),
+                    loop.getRegionIterArg(1), edges, i, key);
     scf::YieldOp::create(
         b, ValueRange{weighted.max, weighted.sum, weighted.factor});
   }
   RingReleaseOp::create(b, roles.queries, own.piecesBefore);
-  QueuePutOp::create(b, ValueRange{loop.getResult(2)}, roles.factors[1],
-                     own.entry(b, 1, own.count));
-  for (unsigned half : {0, 1})
-    for (unsigned which : {0, 1})
-      QueuePutOp::create(b, ValueRange{loop.getResult(which)},
-                         roles.factors[half],
-                         own.entry(b, half, own.count, half + which));
+  putLate(loop.getResult(2), own.count);
+  return {loop.getResult(0), loop.getResult(1)};
+}
+
+std::pair<Value, Value>
+DecodeProgram::scoreTilesAhead(const Roles &roles, const RolePiece &own,
+                               ArrayRef<RoleColumns> columns, Value rest,
+                               const EdgeTiles &edges) {
+  Value zero = constant(0), one = constant(1);
+  Value some =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ne, own.count, zero);
+  Value last = arith::SubIOp::create(
+      b, arith::MaxUIOp::create(b, own.count, one).getResult(), one);
+  // `yes` where there is a tile, else the values `no`.
+  auto ifSome = [&](ValueRange no, function_ref<SmallVector<Value>()> yes) {
+    auto branch = scf::IfOp::create(b, no.getTypes(), some,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, yes());
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, no);
+    return branch.getResults();
+  };
+  FragmentType type =
+      fragment(schedule.getBM(), schedule.getBN(), b.getF32Type(), Role::Acc);
+  Value first = ifSome(fill(type, 0.0f), [&]() -> SmallVector<Value> {
+    RoleProducts flight;
+    startScores(roles, own, columns, rest, zero, flight);
+    return {awaitScores(flight)};
+  })[0];
+  scf::ForOp loop = scoreLoop(last, first);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value i = loop.getInductionVar();
+    Value next = arith::AddIOp::create(b, i, one);
+    // The parts with fewer slots come behind the softmax: their slots are free
+    // sooner.
+    RoleProducts flight;
+    startScores(roles, own, columns.take_front(), rest, next, flight);
+    Weighted weighted = passWeights(
+        roles, own, loop.getRegionIterArg(2), loop.getRegionIterArg(0),
+        loop.getRegionIterArg(1), edges, i, keyOf(own, i));
+    startScores(roles, own, columns.drop_front(), rest, next, flight);
+    scf::YieldOp::create(
+        b, ValueRange{weighted.max, weighted.sum, awaitScores(flight)});
+  }
+  // The next piece's queries come beside the last tile's weights.
+  RingReleaseOp::create(b, roles.queries, own.piecesBefore);
+  ValueRange sums = loop.getResults().take_front(2);
+  sums = ifSome(sums, [&]() -> SmallVector<Value> {
+    Weighted weighted = passWeights(roles, own, loop.getResult(2), sums[0],
+                                    sums[1], edges, last, keyOf(own, last));
+    return {weighted.max, weighted.sum};
+  });
+  return {sums[0], sums[1]};
+}
+
+void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
+  Value rest = RingWaitOp::create(b, roles.queries, own.piecesBefore);
+  SmallVector<RoleColumns> columns = columnsOfScores(roles, own);
+  EdgeTiles edges(b, own.tiles.range, KeyRangeOp(own.tiles.range).getFullHi(),
+                  own.end, constant(schedule.getBN()), mask);
+  auto [max, sum] = roles.sizes.scoresAhead
+                        ? scoreTilesAhead(roles, own, columns, rest, edges)
+                        : scoreTiles(roles, own, columns, rest, edges);
+  for (unsigned half : {0, 1}) {
+    bool late = roles.isLate(half);
+    for (int64_t which : {0, 1})
+      QueuePutOp::create(b, ValueRange{which ? sum : max}, roles.factors[half],
+                         own.entry(b, late, own.count, late + which));
+  }
 }
 
 void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
                                 unsigned half) {
   int64_t BM = schedule.getBM();
+  bool late = roles.isLate(half);
   const RolePart &part = roles.parts[half];
   Value zero = constant(0), one = constant(1);
   auto take = [&](Value i, int64_t after) -> Value {
     return QueueTakeOp::create(b, roles.factors[half],
-                               own.entry(b, half, i, after))
+                               own.entry(b, late, i, after))
         .getResult(0);
   };
   // The factor of a tile comes with the next one's scores.
-  if (half == 1)
+  if (late)
     take(zero, 0);
   if (part.before) {
     Value number = own.ofQueries(b, part);
@@ -332,7 +432,7 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     Value i = loop.getInductionVar(), number = own.filling(b, part, i);
     Value ofWeights = own.number(b, i, 0, 0);
     Value staged = RingWaitOp::create(b, part.ring, number);
-    Value factor = take(i, half);
+    Value factor = take(i, late);
     SmallVector<Value> scaled, products, results;
     for (Value acc : loop.getRegionIterArgs())
       scaled.push_back(RescaleOp::create(b, acc, factor));
@@ -348,7 +448,7 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     RingReleaseOp::create(b, roles.weights, ofWeights);
     scf::YieldOp::create(b, results);
   }
-  Value max = take(own.count, half), sum = take(own.count, half + 1);
+  Value max = take(own.count, late), sum = take(own.count, late + 1);
   Value alone =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own.piece.count, one);
   Value place = arith::AddIOp::create(b, own.piece.base, own.piece.number);

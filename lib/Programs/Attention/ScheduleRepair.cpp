@@ -107,9 +107,12 @@ static void repairOverlap(const AskedSchedule &asked, const TargetInfo &target,
   if (!choice.producers &&
       (oneSlot || asked.refuses("overlap", values.overlap)))
     choice.pingPong = false;
-  if (oneSlot ||
+  if (oneSlot || values.overlapProducts ||
       (choice.lazyRescale && ((chunks && !values.pingPong) ||
                               asked.refuses("ping_pong", values.pingPong))))
+    choice.overlap = false;
+  // With a team that moves, scores run ahead of split keys alone.
+  if (choice.producers && asked.refuses("split_keys", values.splitKeys))
     choice.overlap = false;
   // Pages are looked up ahead of loads that nothing else runs ahead of.
   if (values.lookAhead && !asked.names("ping_pong"))

@@ -375,7 +375,7 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // -----
 
-// expected-error @below {{split_keys = true goes with none of overlap, overlap_products, lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and full_kv = false}}
+// expected-error @below {{split_keys = true goes with none of overlap (without producers), overlap_products, lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and full_kv = false}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], xcds = 2, split_keys = true>}
 
 // -----

@@ -18,6 +18,10 @@
 // CHECK-DAG: #[[RIGHT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 256>
 // CHECK-DAG: #[[REST:.*]] = #kvbuffer.kv_buffer<64x64xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 512>
 
+// Of @ahead: 256 columns are in registers, 320 in LDS; the rest of rows has one slot.
+// CHECK-DAG: #[[QA:.*]] = #kvbuffer.kv_buffer<64x320xbf16, {{.*}}cache_depth = 576, head_dim_offset = 256>
+// CHECK-DAG: #[[RESTA:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = {{.*}}head_dim_offset = 512>
+
 // Of @listed.
 // CHECK-DAG: #[[TWO:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}cache_depth = 576>
 // CHECK-DAG: #[[THREE:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 3, {{.*}}head_dim_offset = 256>
@@ -99,6 +103,50 @@
 // CHECK-NOT: kvbuffer.ring_load
 func.func @latent(%q: !q, %rows: !rows, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
+  return
+}
+
+// Where scores run ahead, a part of the next tile's begins before the softmax of one.
+// CHECK-LABEL: gpu.func @ahead
+// CHECK: kvbuffer.ring {{.*}} from @load to [@scores] : <#[[QA]]>
+// CHECK: %[[L:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left] : <#[[LEFT]]>
+// CHECK: %[[R:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @right] : <#[[RIGHT]]>
+// CHECK: %[[T:.*]] = kvbuffer.ring {{.*}} from @load to [@scores] : <#[[RESTA]]>
+// CHECK: %[[P:.*]] = kvbuffer.ring {{.*}} from @scores to [@left, @right]
+// CHECK: kvbuffer.team @scores warps(4) registers(168)
+// CHECK: %[[QUERIES:.*]] = kvbuffer.ring_wait %[[OWN:.*]][%c0]
+// The first tile's scores, if there is one.
+// CHECK: %[[FIRST:.*]] = scf.if
+// CHECK-COUNT-3: kvbuffer.mma_start
+// CHECK: kvbuffer.mma_wait
+// CHECK-COUNT-3: kvbuffer.ring_release
+// CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}} = %[[FIRST]])
+// CHECK: kvbuffer.ring_wait %[[L]]
+// CHECK: %[[S0:.*]] = kvbuffer.mma_start
+// CHECK: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max
+// CHECK: kvbuffer.softmax_tail
+// CHECK-COUNT-2: kvbuffer.queue_put %[[F]]
+// CHECK: kvbuffer.ring_put %{{.*}} into %[[P]]
+// Parts with fewer slots come behind it.
+// CHECK: kvbuffer.ring_wait %[[R]]
+// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
+// CHECK: kvbuffer.ring_wait %[[T]]
+// CHECK: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
+// CHECK: kvbuffer.mma_wait %[[S2]] {younger = 0 : i64}
+// CHECK-COUNT-3: kvbuffer.ring_release
+// CHECK: scf.yield
+// Queries are given back before the last tile's weights.
+// CHECK: kvbuffer.ring_release %[[OWN]][%c0]
+// CHECK: scf.if
+// CHECK: kvbuffer.raise_max
+// CHECK: kvbuffer.ring_put %{{.*}} into %[[P]]
+// CHECK-COUNT-4: kvbuffer.queue_put
+// No half waits for the next tile's scores.
+// CHECK: kvbuffer.team @right
+// CHECK-NOT: kvbuffer.queue_take
+// CHECK: scf.for
+func.func @ahead(%q: memref<?x1x64x576xbf16>, %rows: !rows, %o: memref<?x1x64x512xbf16>) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x1x64x576xbf16>, !rows, !rows, memref<?x1x64x512xbf16>
   return
 }
 

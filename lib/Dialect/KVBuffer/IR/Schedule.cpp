@@ -74,6 +74,9 @@ Schedule Schedule::of(const ScheduleParameters &list) {
     // Such a team moves whole tiles directly, as far ahead as there are slots.
     if (list.overlapProducts)
       schedule.ahead = SoftmaxAhead{};
+    // Only where teams divide columns is there one that has scores alone.
+    else if (list.overlap && schedule.dividesColumns())
+      schedule.ahead = ScoresAhead{};
     return schedule;
   }
   schedule.work = workOfAlike(list);

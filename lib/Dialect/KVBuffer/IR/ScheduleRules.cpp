@@ -140,6 +140,8 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
   bool wholeTiles = std::holds_alternative<WholeTiles>(schedule.keys) &&
                     std::holds_alternative<WholeTiles>(schedule.values);
   bool onlyLoadsAhead = std::holds_alternative<LoadsAhead>(schedule.ahead);
+  // Teams of split keys have a program whose scores run ahead.
+  bool splitScoresAhead = moves && list.overlap;
   const Conflict conflicts[] = {
       {!list.wideners && list.widenerRegisters,
        "widener_registers needs warps that widen; expected wideners > 0"},
@@ -201,11 +203,12 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
       {!list.fullKV && list.stages < 2,
        "full_kv = false needs stages of at least 2: the next block is loaded "
        "while one is read"},
-      {list.splitKeys &&
-           (!onlyLoadsAhead || list.lazyRescale || list.sumsInLds ||
-            list.xcds > 1 || !list.fullKV || list.regChunkDepth),
-       "split_keys = true goes with none of overlap, overlap_products, "
-       "lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and full_kv = false"},
+      {list.splitKeys && (!(onlyLoadsAhead || splitScoresAhead) ||
+                          list.lazyRescale || list.sumsInLds || list.xcds > 1 ||
+                          !list.fullKV || list.regChunkDepth),
+       "split_keys = true goes with none of overlap (without producers), "
+       "overlap_products, lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and "
+       "full_kv = false"},
   };
   for (const Conflict &conflict : conflicts)
     if (conflict.present)

@@ -141,6 +141,9 @@ struct OverlapSoftmaxPass
         KVBufferDialect::kScheduleAttr);
     if (!schedule || !std::holds_alternative<ScoresAhead>(schedule.getAhead()))
       return;
+    // Teams of latent rows are built with scores that run ahead.
+    if (schedule.getStructure().dividesColumns())
+      return;
     SmallVector<std::pair<scf::ForOp, Handed>> found;
     getOperation().walk([&](Operation *op) {
       auto loop = dyn_cast_or_null<scf::ForOp>(op->getParentOp());

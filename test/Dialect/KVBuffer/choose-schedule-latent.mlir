@@ -1,0 +1,74 @@
+// Where teams have latent attention, a part of the next tile's scores is on its way beside
+// the softmax if one team has all heads of a row, of one query row, and tiles come in
+// boxes.
+
+// DEFINE: %{schedule} =
+// DEFINE: %{run} = kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=%{schedule}"
+
+// RUN: %{run} | FileCheck %s
+// CHECK-DAG: #[[AHEAD:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, overlap = true, producers = 4, producer_registers = 24, consumer_registers = 160, split_keys = true, equal_shares = true>
+// CHECK-DAG: #[[BEHIND:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 24, consumer_registers = 160, split_keys = true, equal_shares = true>
+// Who widens has more registers.
+// CHECK-DAG: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, producers = 4, producer_registers = 32,
+
+// Who asks gets it, or does not.
+// REDEFINE: %{schedule} = overlap=true
+// RUN: %{run} | FileCheck %s --check-prefix=ASKED --implicit-check-not='q_in_regs = true, producers'
+// ASKED: overlap = true
+// REDEFINE: %{schedule} = overlap=false
+// RUN: %{run} | FileCheck %s --check-prefix=REFUSED --implicit-check-not='overlap = true'
+// REFUSED: split_keys = true
+
+// What does not go with split keys is refused for that, not beside what a chip chose.
+// REDEFINE: %{schedule} = overlap_products=true
+// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=PRODUCTS
+// PRODUCTS: error: 'kvbuffer.attention' op split_keys = true goes with none of overlap (without producers), overlap_products,
+// REDEFINE: %{schedule} = split_keys=false,equal_shares=false
+// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=WHOLE --implicit-check-not=overlap
+// WHOLE: error: 'kvbuffer.attention' op has values that are a part of its keys, in tiles that both products read; expected split_keys = true
+// Alike warps of split keys have no such scores.
+// REDEFINE: %{schedule} = producers=0,overlap=true
+// RUN: not %{run} 2>&1 | FileCheck %s --check-prefix=ALIKE
+// ALIKE: error: 'kvbuffer.attention' op split_keys = true goes with none of overlap (without producers),
+
+!q = memref<?x1x64x576xbf16>
+!o = memref<?x1x64x512xbf16>
+!rows = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>
+// CHECK: func.func @one
+// CHECK: schedule = #[[AHEAD]]
+func.func @one(%q: !q, %rows: !rows, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
+  return
+}
+
+// Two blocks read the same rows: one out of L2, while both are there.
+// CHECK: func.func @parts
+// CHECK: schedule = #[[BEHIND]]
+func.func @parts(%q: memref<?x1x128x576xbf16>, %rows: !rows, %o: memref<?x1x128x512xbf16>) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x1x128x576xbf16>, !rows, !rows, memref<?x1x128x512xbf16>
+  return
+}
+
+// So do those of several query rows.
+// CHECK: func.func @queries
+// CHECK: schedule = #[[BEHIND]]
+func.func @queries(%q: memref<?x2x64x576xbf16>, %rows: !rows, %o: memref<?x2x64x512xbf16>) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x2x64x576xbf16>, !rows, !rows, memref<?x2x64x512xbf16>
+  return
+}
+
+!tokens = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 1>
+// CHECK: func.func @tokens
+// CHECK: schedule = #[[BEHIND]]
+func.func @tokens(%q: !q, %rows: !tokens, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !tokens, !tokens, !o
+  return
+}
+
+!packed = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
+// CHECK: func.func @packed
+// CHECK: schedule = #[[PACKED]]
+func.func @packed(%q: !q, %rows: !packed, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !packed, !packed, !o
+  return
+}
