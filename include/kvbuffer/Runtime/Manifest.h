@@ -92,8 +92,8 @@ inline constexpr const char *kMultiprocessors = "sms";
 /// nothing is known.
 inline constexpr const char *kShortestQuery = "shortest_q";
 
-/// The size by which kernels are chosen for the rows of a sequence: those of the
-/// longest query.
+/// The size by which kernels are chosen for the rows of a sequence: those of
+/// the longest query.
 inline constexpr const char *kLongestQuery = "seq_q";
 
 using kvbuf::SizeExpr;

@@ -8,8 +8,6 @@
 // RUN: %{run} | FileCheck %s
 // CHECK-DAG: #[[AHEAD:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, overlap = true, producers = 4, producer_registers = 24, consumer_registers = 160, split_keys = true, equal_shares = true>
 // CHECK-DAG: #[[BEHIND:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 24, consumer_registers = 160, split_keys = true, equal_shares = true>
-// Who widens has more registers.
-// CHECK-DAG: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, producers = 4, producer_registers = 32,
 
 // Who asks gets it, or does not.
 // REDEFINE: %{schedule} = overlap=true
@@ -65,10 +63,12 @@ func.func @tokens(%q: !q, %rows: !tokens, %o: !o) {
   return
 }
 
-!packed = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
-// CHECK: func.func @packed
-// CHECK: schedule = #[[PACKED]]
-func.func @packed(%q: !q, %rows: !packed, %o: !o) {
-  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !packed, !packed, !o
+// Of values of 256 columns all queries are in registers, which they are not with scores
+// ahead.
+!narrow = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 320, page_size = 64>
+// CHECK: func.func @narrow
+// CHECK: schedule = #[[BEHIND]]
+func.func @narrow(%q: memref<?x1x64x320xbf16>, %rows: !narrow, %o: memref<?x1x64x256xbf16>) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x1x64x320xbf16>, !narrow, !narrow, memref<?x1x64x256xbf16>
   return
 }

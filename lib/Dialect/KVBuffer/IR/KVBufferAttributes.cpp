@@ -180,7 +180,8 @@ Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
     return {};
   std::optional<MatrixUnit> unit = matrixUnit(name);
   if (!unit) {
-    parser.emitError(loc, "expected a matrix unit: mma_sync, wgmma, mfma or wmma");
+    parser.emitError(loc,
+                     "expected a matrix unit: mma_sync, wgmma, mfma or wmma");
     return {};
   }
   if (parser.parseComma() || parseKeyword(parser, operand, "an operand: "))

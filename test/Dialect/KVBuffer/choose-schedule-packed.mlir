@@ -1,0 +1,17 @@
+// Of packed rows who moves widens elements, and has more registers for it, which the team
+// of the scores leaves: it has none for scores that run ahead.
+
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=overlap=true" 2>&1 | FileCheck %s --check-prefix=ASKED
+// CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, producers = 4, producer_registers = 48,
+// ASKED: error: 'kvbuffer.attention' op a lane of the team of the scores needs 160 registers, the schedule gives it 144
+
+!q = memref<?x1x64x576xbf16>
+!o = memref<?x1x64x512xbf16>
+!packed = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
+// CHECK: func.func @packed
+// CHECK: schedule = #[[PACKED]]
+func.func @packed(%q: !q, %rows: !packed, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !packed, !packed, !o
+  return
+}
