@@ -24,6 +24,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import common  # noqa: E402
+from problem import text  # noqa: E402
 
 BATCH, CACHED, KV_HEADS, SIZE = 32, 8192, 8, 128
 #: Query heads, and the numbers of new tokens.
@@ -48,24 +49,7 @@ def source(heads, tokens, tree):
     %words: {words} {{kvbuffer.name = "words", kvbuffer.shape = ["batch", {tokens}]}},
     %o: {qo}) {{
   {call} : {types}
-    captures(%words : {words})
-    visible {{
-    ^bb0(%batch: index, %head: index, %row: index, %position: index, %key: index, %words_: {words}):
-      %c0 = arith.constant 0 : index
-      %one = arith.constant 1 : {word}
-      %first = arith.subi %position, %row : index
-      %token = arith.subi %key, %first : index
-      %before = arith.cmpi slt, %token, %c0 : index
-      %at = arith.maxsi %token, %c0 : index
-      %by = arith.index_cast %at : index to {word}
-      %word = memref.load %words_[%batch, %row] : {words}
-      %shifted = arith.shrui %word, %by : {word}
-      %low = arith.andi %shifted, %one : {word}
-      %marked = arith.cmpi eq, %low, %one : {word}
-      %seen = arith.ori %before, %marked : i1
-      kvbuffer.yield %seen : i1
-    }}
-  return
+{text.tree_region(words, word)}  return
 }}
 """
 

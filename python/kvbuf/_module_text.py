@@ -51,6 +51,30 @@ def attributes(*, causal=False, window_left=-1, window_right=-1, scale=None,
     return ", ".join(texts)
 
 
+def tree_region(words, word):
+    """Captures and visibility of draft tokens, each of which sees the cached keys and
+    the tokens that are bits of a word: %words is of type ``words`` [batch, tokens], of
+    elements ``word``."""
+    return f"""    captures(%words : {words})
+    visible {{
+    ^bb0(%batch: index, %head: index, %row: index, %position: index, %key: index, %words_: {words}):
+      %c0 = arith.constant 0 : index
+      %one = arith.constant 1 : {word}
+      %first = arith.subi %position, %row : index
+      %token = arith.subi %key, %first : index
+      %before = arith.cmpi slt, %token, %c0 : index
+      %at = arith.maxsi %token, %c0 : index
+      %by = arith.index_cast %at : index to {word}
+      %word = memref.load %words_[%batch, %row] : {words}
+      %shifted = arith.shrui %word, %by : {word}
+      %low = arith.andi %shifted, %one : {word}
+      %marked = arith.cmpi eq, %low, %one : {word}
+      %seen = arith.ori %before, %marked : i1
+      kvbuffer.yield %seen : i1
+    }}
+"""
+
+
 def append_op(parts, angles="", interleaved=False):
     """New tokens into caches. ``parts``: "k" or "v" with the names and types of
     the tokens and of the cache; ``angles``: the type of %cos and %sin."""

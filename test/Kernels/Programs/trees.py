@@ -17,6 +17,7 @@ import unittest
 import numpy as np
 
 import kvbuf
+from kvbuf._module_text import tree_region
 
 sys.path.append(f"{__file__.rpartition('/')[0]}/../Inputs")
 from numbers16 import attend, check, from_bf16, to_bf16
@@ -37,24 +38,7 @@ def source(tokens, group, tree, page):
         words = f"memref<?x{tokens}x{word}>"
         more = (f'%words: {words} {{kvbuffer.name = "words", kvbuffer.shape = ["batch", '
                 f'{tokens}]}}, ')
-        region = f"""    captures(%words : {words})
-    visible {{
-    ^bb0(%batch: index, %head: index, %row: index, %position: index, %key: index, %words_: {words}):
-      %c0 = arith.constant 0 : index
-      %one = arith.constant 1 : {word}
-      %first = arith.subi %position, %row : index
-      %token = arith.subi %key, %first : index
-      %before = arith.cmpi slt, %token, %c0 : index
-      %at = arith.maxsi %token, %c0 : index
-      %by = arith.index_cast %at : index to {word}
-      %word = memref.load %words_[%batch, %row] : {words}
-      %shifted = arith.shrui %word, %by : {word}
-      %low = arith.andi %shifted, %one : {word}
-      %marked = arith.cmpi eq, %low, %one : {word}
-      %seen = arith.ori %before, %marked : i1
-      kvbuffer.yield %seen : i1
-    }}
-"""
+        region = tree_region(words, word)
     else:
         attributes.append("mask = #kvbuffer.mask<causal = true>")
         lse = f"%lse: memref<?x{heads}x{tokens}xf32>, "
