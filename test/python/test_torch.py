@@ -149,12 +149,15 @@ class Functions(Case):
         """8-bit floats are of caches alone; what is refused writes nothing."""
         q, cache = normal(1, 1, 2, 64), normal(1, 9, 2, 64)
         lengths = torch.tensor([3])
-        for kind in torch.float8_e4m3fn, torch.float32:
+        for kind, error, text in (
+                (torch.float8_e4m3fn, NotImplementedError,
+                 "^k and v are given, and q has 8-bit floats; expected tokens that are "
+                 "in the cache already$"),
+                (torch.float32, ValueError,
+                 "^q has type (torch.)?float.*; expected float16 or bfloat16$")):
             x, held = q.to(kind), cache.to(kind)
             before = held.clone().float()
-            with self.assertRaisesRegex(
-                    ValueError, "^q has type (torch.)?float.*; expected float16 or "
-                    "bfloat16$"):
+            with self.assertRaisesRegex(error, text):
                 kt.flash_attn_with_kvcache(x, held, held, x, x,
                                            cache_seqlens=lengths)
             self.assertTrue(torch.equal(held.float(), before))
