@@ -85,6 +85,7 @@ module attributes {kvbuffer.target = "gfx950"} {
 
 // One fragment, two orders.
 #buf = #kvbuffer.kv_buffer<32x32xbf16>
+#natural = #kvbuffer.mma<mfma, a, shape = [32, 32, 16], warps = [1, 1], swapped = true>
 #schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>
 !in = memref<?x?xbf16, strided<[?, 1]>>
 !tile = !kvbuffer.tile<32x32xbf16>
@@ -101,12 +102,12 @@ module attributes {kvbuffer.target = "gfx950"} {
       %token = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !kvbuffer.buffer<#buf>
       %s = kvbuffer.lds_stage %token {younger = 0 : i64} : !kvbuffer.token<#buf>
       %weights = kvbuffer.fragment_convert %acc : !acc -> !a
-      %a = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#buf> -> !a
+      %a = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<32x32xbf16, a, #natural>
       // expected-note @below {{the fragment comes from here}}
       %b = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !b
       %p = kvbuffer.mma %weights, %b, %acc : !a, !b, !acc
       // expected-error @below {{'kvbuffer.mma' op needs a fragment in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true>, which is handed on in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>; expected one layout, a fragment of its own for each use, or a kvbuffer.exchange}}
-      %q = kvbuffer.mma %a, %b, %acc : !a, !b, !acc
+      %q = kvbuffer.mma %a, %b, %acc : !kvbuffer.fragment<32x32xbf16, a, #natural>, !b, !acc
       gpu.return
     }
   }

@@ -455,6 +455,13 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
   } else if (auto load = dyn_cast<FragmentLoadOp>(op)) {
     row = load.getSlotRow();
     col = load.getSlotCol();
+    if (load.isCrossed()) {
+      std::swap(row, col);
+      if (!llvm::isPowerOf2_64(atom.rowWarps))
+        return op->emitOpError()
+               << "deals columns of a slot to " << atom.rowWarps
+               << " warps; expected a power of two";
+    }
     // Where a warp's rows begin is read off the bits of its number, unless
     // lanes read for themselves, by a sum.
     if (atom.rowWarps > 1 && !llvm::isPowerOf2_64(atom.warpRows(type)) &&

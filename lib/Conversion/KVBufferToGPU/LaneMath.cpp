@@ -191,9 +191,72 @@ LogicalResult kvbuf::toOperand(Lanes &lanes, Operation *op, FragmentType from,
   return success();
 }
 
+/// Operand b of accumulators that are one warp's: the elements of each word are
+/// registers of the same lane.
+static LogicalResult toOperandB(Lanes &lanes, FragmentConvertOp op) {
+  ImplicitLocOpBuilder &b = lanes.b;
+  FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
+  const FragmentLayout &atom = lanes.layouts.of(to),
+                       &c = lanes.layouts.of(from);
+  // Atoms of b are [contracted][columns]; a turned fragment is [columns][...].
+  LinearLayout own = atom.turned ? transposed(atom.layout) : atom.layout;
+  bool sameLanes = own.inLog2("lane") == c.layout.inLog2("lane") &&
+                   atom.rowWarps * c.rowWarps * c.colWarps == 1;
+  for (unsigned bit = 0; sameLanes && bit < own.inLog2("lane"); ++bit)
+    sameLanes = own.basis("lane", bit) == c.layout.basis("lane", bit);
+  // Which register of an atom of accumulators an element is.
+  SmallVector<int64_t> registers(c.rows * c.cols, -1);
+  for (int64_t reg = 0; reg < c.registers(); ++reg) {
+    auto at = c.layout.apply({{"register", reg}});
+    registers[at[0] * c.cols + at[1]] = reg;
+  }
+  int64_t rows = to.getRows(), cols = to.getCols(), accCols = c.atomCols(from);
+  if (atom.turned)
+    std::swap(rows, cols);
+  const Values acc = lanes.get(op.getSource());
+  Type element = to.getElementType();
+  Values words, elements;
+  for (int64_t k = 0; sameLanes && k < rows; k += atom.rows)
+    for (int64_t n = 0; sameLanes && n < cols; n += atom.cols)
+      for (int64_t reg = 0; sameLanes && reg < atom.registers(); ++reg) {
+        auto at = atom.layout.apply({{"register", reg}});
+        int64_t row = k + at[0], col = n + at[1];
+        if (atom.turned)
+          std::swap(row, col);
+        int64_t held = registers[row % c.rows * c.cols + col % c.cols];
+        sameLanes = held >= 0;
+        if (!sameLanes)
+          break;
+        elements.push_back(
+            lanes.element(acc[row / c.rows * accCols + col / c.cols], held));
+        if (int64_t(elements.size()) < atom.words)
+          continue;
+        auto narrow = VectorType::get({atom.words}, element);
+        Value word = vector::FromElementsOp::create(
+            b, narrow.clone(from.getElementType()), elements);
+        if (from.getElementType() != element)
+          word = lanes.machine.roundOperand(lanes, word, narrow,
+                                            /*isProbability=*/false);
+        words.push_back(word);
+        elements.clear();
+      }
+  if (!sameLanes)
+    return op.emitOpError()
+           << "makes operand b, " << to.getLayout()
+           << ", of accumulators that lie otherwise, " << from.getLayout()
+           << "; expected those of one warp, and a "
+              "kvbuffer.exchange before";
+  lanes.set(op.getFragment(), words);
+  return success();
+}
+
 LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentConvertOp op) {
   ImplicitLocOpBuilder &b = lanes.b;
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
+  if (to.getRole() == Role::B && from.getRole() == Role::Acc &&
+      (from.getElementType().isF32() ||
+       from.getElementType() == to.getElementType()))
+    return toOperandB(lanes, op);
   if (to.getRole() == Role::A && from.getRole() == Role::Acc) {
     Values words;
     if (failed(

@@ -209,7 +209,7 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
            << "has " << own << " columns of the product for each of "
            << atom.gridCols << " warps; expected a power of two";
   SlotPlaces places(lower, params, type, slot, op.getSlotRow(), op.getSlotCol(),
-                    /*crossed=*/false);
+                    op.isCrossed());
   if (!places.isKnown())
     return op.emitOpError()
            << "cannot deal " << type.getRows() << "x" << type.getCols()

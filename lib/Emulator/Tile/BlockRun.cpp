@@ -589,8 +589,16 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   if (failed(slot))
     return failure();
   FragmentType type = op.getFragment().getType();
-  set(op.getFragment(), slice(**slot, op.getSlotRow(), op.getSlotCol(),
-                              type.getRows(), type.getCols()));
+  if (!op.isCrossed()) {
+    set(op.getFragment(), slice(**slot, op.getSlotRow(), op.getSlotCol(),
+                                type.getRows(), type.getCols()));
+    return success();
+  }
+  Matrix turned(type.getRows(), type.getCols());
+  for (int64_t r = 0; r < turned.rows; ++r)
+    for (int64_t c = 0; c < turned.cols; ++c)
+      turned.at(r, c) = (*slot)->at(op.getSlotRow() + c, op.getSlotCol() + r);
+  set(op.getFragment(), std::move(turned));
   return success();
 }
 

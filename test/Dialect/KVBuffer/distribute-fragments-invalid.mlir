@@ -13,15 +13,16 @@ module attributes {kvbuffer.target = "sm_80"} {
 // -----
 
 // One operand of two products that contract it in two orders.
+#q = #kvbuffer.mma<mfma, a, shape = [32, 32, 16], warps = [1, 1], swapped = true>
 !acc = !kvbuffer.fragment<32x32xf32, acc>
 !a = !kvbuffer.fragment<32x32xbf16, a>
 !b = !kvbuffer.fragment<32x32xbf16, b>
 module attributes {kvbuffer.target = "gfx950"} {
   gpu.module @m {
-    gpu.func @shared(%q: !a, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
-      %r0 = kvbuffer.mma %q, %b, %s : !a, !b, !acc
+    gpu.func @shared(%q: !kvbuffer.fragment<32x32xbf16, a, #q>, %b: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      // expected-error @below {{'kvbuffer.mma' op needs a fragment in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true>, which is handed on in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>; expected one layout, a fragment of its own for each use, or a kvbuffer.exchange}}
+      %r0 = kvbuffer.mma %q, %b, %s : !kvbuffer.fragment<32x32xbf16, a, #q>, !b, !acc
       %p = kvbuffer.fragment_convert %r0 : !acc -> !a
-      // expected-error @below {{'kvbuffer.mma' op needs a fragment in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true, order = [1, 2, 8, 4]>, which is handed on in the layout #kvbuffer.mma<mfma, b, shape = [32, 32, 16], warps = [1, 1], swapped = true>; expected one layout, a fragment of its own for each use, or a kvbuffer.exchange}}
       %r1 = kvbuffer.mma %p, %b, %s : !a, !b, !acc
       gpu.return
     }
@@ -189,6 +190,21 @@ module attributes {kvbuffer.target = "sm_80"} {
     gpu.func @excess(%acc: !acc, %m: !row, %l: !row, %e: !row) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 16, warps = 2, mma_shape = [16, 8, 16], warp_cols = 2>} {
       // expected-error @below {{'kvbuffer.softmax_finish' op takes what rounding has added to weights whose columns 2 warps share; expected a softmax without lazy_rescale}}
       %o, %lse = kvbuffer.softmax_finish %acc, %m, %l excess(%e) {scale = 1.0 : f32} : !acc, !row
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Each warp needs all of operand b.
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @shared_b(%a: !kvbuffer.fragment<32x32xbf16, a>, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 2, mma_shape = [16, 8, 16]>} {
+      // expected-error @below {{'kvbuffer.fragment_convert' op makes operand b, of which each warp needs all, of accumulators that 2 warps share; expected warps = 1 in the schedule}}
+      %b = kvbuffer.fragment_convert %s : !acc -> !kvbuffer.fragment<32x32xbf16, b>
+      %r = kvbuffer.mma %a, %b, %s : !kvbuffer.fragment<32x32xbf16, a>, !kvbuffer.fragment<32x32xbf16, b>, !acc
       gpu.return
     }
   }

@@ -528,10 +528,12 @@ func.func @neutral_read(%s: !kvbuffer.staged<#buf>) {
 
 // -----
 
-#buf = #kvbuffer.kv_buffer<64x64xbf16>
-func.func @neutral_a(%s: !kvbuffer.staged<#buf>) {
-  // expected-error @below {{expected contracted(cols) of role a, whose rows are the product's}}
-  %f = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xbf16, a>
+// Rows of operand a that lies turned are columns of the slot.
+#buf = #kvbuffer.kv_buffer<32x64xbf16>
+func.func @turned_a(%s: !kvbuffer.staged<#buf>) {
+  %whole = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x32xbf16, a>
+  // expected-error @below {{part [0, 0] of 64x32 leaves the slot of 32x64}}
+  %f = kvbuffer.fragment_load %s[0, 0] contracted(rows) : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<32x64xbf16, a>
   return
 }
 

@@ -28,6 +28,13 @@ std::unique_ptr<Machine> kvbuf::createAMDMachine() {
 // Waits
 //===----------------------------------------------------------------------===//
 
+/// How a fragment lies in a slot whose rows are contracted: operand a's columns
+/// are rows there.
+static LinearLayout layoutInSlot(Lanes &lower, FragmentType type) {
+  const LinearLayout &layout = lower.layouts.of(type).layout;
+  return type.getRole() == Role::A ? transposed(layout) : layout;
+}
+
 LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
   // What goes through registers is stored in the order in which it is read.
   WalkResult result = kernel.walk([&](FragmentLoadOp op) -> WalkResult {
@@ -35,7 +42,7 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     auto [known, isNew] =
         readers.try_emplace(op.getStaged().getType().getParams(), type);
     if (isNew || !isTurnedInLds(lower.target, known->first) ||
-        lower.layouts.of(known->second).layout == lower.layouts.of(type).layout)
+        layoutInSlot(lower, known->second) == layoutInSlot(lower, type))
       return WalkResult::advance();
     return op.emitOpError()
            << "reads a slot that is transposed on its way into LDS in another "
@@ -235,7 +242,7 @@ TransposedTile AMDMachine::unfoldedTile(Lanes &lower, KVBufferAttr params) {
     tile.keyBits = {0, 1, 2};
     return tile;
   }
-  const LinearLayout &layout = lower.layouts.of(reader->second).layout;
+  LinearLayout layout = layoutInSlot(lower, reader->second);
   tile.keyBits.assign(layout.outLog2("row"), 0);
   unsigned next = 0;
   for (StringRef in : {"register", "lane"})
@@ -260,9 +267,10 @@ TransposedTile AMDMachine::foldedTile(Lanes &lower, KVBufferAttr params,
     const FragmentLayout &atom = lower.layouts.of(reader->second);
     LaneAccess &reads = accesses.emplace_back();
     reads.width = turnedReadBytes(atom.registers() * tile.elementBytes);
-    for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
-      reads.lanes.push_back({atom.layout.basis("lane", bit, "row"),
-                             atom.layout.basis("lane", bit, "col")});
+    LinearLayout layout = layoutInSlot(lower, reader->second);
+    for (unsigned bit = 0; bit < layout.inLog2("lane"); ++bit)
+      reads.lanes.push_back(
+          {layout.basis("lane", bit, "row"), layout.basis("lane", bit, "col")});
   }
   accesses.push_back(stagingPlan(lower, params, schedule).stores(params));
   (void)tile.avoidConflicts(accesses);
@@ -378,14 +386,14 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
 
   // Where an element of the fragment, at (row, col) in its own coordinates,
   // lies in the slot: rows that are not contracted are the columns of operand
-  // b.
+  // b, and rows that are contracted the columns of operand a.
   SharedTile tile = sharedTile(params);
   std::optional<LinearLayout> transposed;
   if (turned)
     transposed = transposedTile(lower, params).layout();
   int64_t row0 = op.getSlotRow(), col0 = op.getSlotCol();
   auto byteOf = [&](int64_t row, int64_t col) {
-    if (!isA && !byRows)
+    if (isA == byRows)
       std::swap(row, col);
     row += row0;
     col += col0;
@@ -412,13 +420,14 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   const unsigned readBits = wide ? 3 : 2;
   std::optional<LinearLayout> reads;
   if (byRows && !turned && atom.layout.inLog2("register") >= readBits) {
+    LinearLayout layout = layoutInSlot(lower, type);
     SmallVector<LinearLayout::Coord> registers, lanes;
     for (unsigned bit = 0; bit < readBits; ++bit)
-      registers.push_back(atom.layout.basis("register", bit));
-    for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
-      lanes.push_back(atom.layout.basis("lane", bit));
+      registers.push_back(layout.basis("register", bit));
+    for (unsigned bit = 0; bit < layout.inLog2("lane"); ++bit)
+      lanes.push_back(layout.basis("lane", bit));
     LinearLayout piece({"register", "lane"}, {registers, lanes},
-                       atom.layout.outDims());
+                       layout.outDims());
     reads = wide ? transposedRead128(piece) : transposedRead16(piece);
   }
   // A lane's word is read in pieces: those of a transposed read, else what the
@@ -431,7 +440,8 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   bool fits = byRows && !turned ? reads.has_value() : true;
   for (unsigned bit = 0; !reads && fits && int64_t(1) << bit < piece; ++bit)
     fits = imageOf("register", bit) == elementBytes << bit;
-  if (widens && !fits && !turned)
+  // Columns of a in an order of their own, as beside accumulators, too.
+  if ((widens || isA) && !fits && !turned)
     return emitNarrowFragment(lower, op, slot, words);
   if (!fits || atom.words != atom.registers()) {
     InFlightDiagnostic diag =
@@ -448,27 +458,32 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   LinearAddress address;
   SmallVector<int64_t> lanes;
   for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
-    lanes.push_back(reads ? image(reads->basis("lane", bit, "row"),
-                                  reads->basis("lane", bit, "col"))
-                          : imageOf("lane", bit));
+    lanes.push_back(!reads ? imageOf("lane", bit)
+                    : isA  ? image(reads->basis("lane", bit, "col"),
+                                   reads->basis("lane", bit, "row"))
+                           : image(reads->basis("lane", bit, "row"),
+                                   reads->basis("lane", bit, "col")));
   address.terms.push_back({lower.lane, lanes});
   Value blocks;
-  if (atom.sharesCols() && !isA) {
+  bool crossed = op.isCrossed();
+  int64_t parted = isA ? atom.rowWarps : atom.gridCols;
+  if (crossed ? atom.rowWarps > 1 : atom.sharesCols() && !isA) {
     // Each warp has columns of the product of its own, which rows that are not
-    // contracted are.
-    int64_t cols = byRows ? atom.warpCols(type) : atom.warpRows(type);
+    // contracted are; of operand a that lies turned, rows, which are columns of
+    // the slot.
+    int64_t cols = byRows && !isA ? atom.warpCols(type) : atom.warpRows(type);
     if (!llvm::isPowerOf2_64(cols) && (turned || !byRows))
       return op.emitOpError()
              << "has " << cols << " columns of the product for "
-             << "each of " << atom.gridCols
-             << " warps; expected a power of two";
-    unsigned bits = llvm::Log2_64(atom.gridCols), inside = 0;
+             << "each of " << parted << " warps; expected a power of two";
+    unsigned bits = llvm::Log2_64(parted), inside = 0;
     SmallVector<int64_t> parts;
     for (; inside < bits &&
            (turned || !byRows || cols << inside < tile.blockCols);
          ++inside)
-      parts.push_back(image(0, cols << inside));
-    Value part = lower.gridCol(atom);
+      parts.push_back(isA ? image(cols << inside, 0)
+                          : image(0, cols << inside));
+    Value part = isA ? lower.rowPart(atom) : lower.gridCol(atom);
     if (inside)
       address.terms.push_back({part, parts});
     if (inside < bits)
@@ -482,7 +497,7 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
       at = arith::AddIOp::create(b, at, lower.toIndex(blocks));
     return at;
   };
-  if (isA) {
+  if (isA && !crossed) {
     SmallVector<int64_t> warps;
     unsigned bits = llvm::Log2_64_Ceil(atom.rowWarps);
     for (unsigned bit = 0; bit < bits; ++bit)

@@ -644,22 +644,19 @@ void NVIDIAMachine::emitNamedBarrier(Lanes &lower, Value id, int64_t threads,
     NVVM::BarrierArriveOp::create(b, id, count);
 }
 
-/// Adds the columns of a warp's part of a fragment to an address, as far as
-/// they are places in a block; returns the elements of the blocks before them,
-/// or null.
-static Value emitColPart(Lanes &lower, const FragmentLayout &atom,
-                         FragmentType type, const SharedTile &tile,
-                         LinearAddress &address) {
+/// Adds the columns of a slot that are a warp's, `cols` for each of `warps`, to
+/// an address, as far as they are places in a block; returns the elements of
+/// the blocks before them, or null. `part` is the warp's number among them.
+static Value emitColPart(Lanes &lower, Value part, int64_t cols, int64_t warps,
+                         const SharedTile &tile, LinearAddress &address) {
   ImplicitLocOpBuilder &b = lower.b;
-  int64_t cols = atom.warpCols(type);
-  unsigned bits = llvm::Log2_64(atom.colWarps), inside = 0;
+  unsigned bits = llvm::Log2_64(warps), inside = 0;
   SmallVector<int64_t> images;
   LinearLayout block = tile.block();
   for (; inside < bits && cols << inside < tile.blockCols; ++inside)
     images.push_back(
         block.apply({{"row", 0}, {"col", cols << inside}}, "byte") /
         tile.elementBytes);
-  Value part = lower.gridCol(atom);
   if (inside)
     address.terms.push_back({part, images});
   if (inside == bits)
@@ -697,12 +694,15 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   KVBufferAttr params = op.getStaged().getType().getParams();
   FragmentType type = op.getFragment().getType();
   if (type.getElementType() != params.getElementType())
-    return emitNarrowFragmentLoad(lower, op, slot, words);
+    return op.isCrossed() ? emitNarrowFragment(lower, op, slot, words)
+                          : emitNarrowFragmentLoad(lower, op, slot, words);
   SharedTile layout = sharedTile(params);
   const FragmentLayout &atom = lower.layouts.of(type);
   // Rows of b that are the result's columns: as operand b,
-  // [contracted][columns], it is transposed in LDS.
-  bool isA = type.getRole() == Role::A, turned = atom.turned;
+  // [contracted][columns], it is transposed in LDS. So is operand a whose rows
+  // there are contracted.
+  bool isA = type.getRole() == Role::A, crossed = op.isCrossed(),
+       turned = atom.turned || crossed;
   int64_t atomRows = atom.fragmentRows(), atomCols = atom.fragmentCols();
   int64_t gridRows = atom.warpRows(type) / atomRows,
           gridCols = atom.warpCols(type) / atomCols;
@@ -738,7 +738,7 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
                           along("lane", bit) == 0;
     return ok;
   };
-  if (!fits(transposed) && layout.elementBytes == 1)
+  if (!fits(transposed) && layout.elementBytes == 1 && !crossed)
     return emitByteFragmentLoad(lower, op, slot, words);
   // What is contracted in an order of its own, as beside elements that are
   // widened, no form of ldmatrix reads.
@@ -750,12 +750,16 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   unsigned upper = atom.layout.inLog2("register") - wordBits;
   SmallVector<Matrix> all;
   // Order of words: a is [m][k]; b is [k][n].
-  int64_t outer = turned ? gridCols : gridRows,
-          inner = turned ? gridRows : gridCols;
+  int64_t outer = atom.turned ? gridCols : gridRows,
+          inner = atom.turned ? gridRows : gridCols;
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) {
-      int64_t row0 = op.getSlotRow() + (turned ? j : i) * atomRows,
-              col0 = op.getSlotCol() + (turned ? i : j) * atomCols;
+      int64_t row0 = (atom.turned ? j : i) * atomRows,
+              col0 = (atom.turned ? i : j) * atomCols;
+      if (crossed)
+        std::swap(row0, col0);
+      row0 += op.getSlotRow();
+      col0 += op.getSlotCol();
       for (unsigned word = 0; word < 1u << upper; ++word) {
         Matrix matrix{row0, col0};
         for (unsigned bit = 0; bit < upper; ++bit)
@@ -791,14 +795,20 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
     }
     address.terms.push_back({lower.lane, basis});
     Value blocks;
-    if (atom.sharesCols()) {
+    if (crossed) {
+      // Each warp has its own columns of the slot.
+      if (atom.rowWarps > 1)
+        blocks = emitColPart(lower, lower.rowPart(atom), atom.warpRows(type),
+                             atom.rowWarps, layout, address);
+    } else if (atom.sharesCols()) {
       if (atom.rowWarps > 1)
         address.terms.push_back(
             {lower.rowPart(atom),
              imagesOf(layout, "row", llvm::Log2_64(atom.warpRows(type)),
                       llvm::Log2_64(atom.rowWarps))});
       if (atom.colWarps > 1)
-        blocks = emitColPart(lower, atom, type, layout, address);
+        blocks = emitColPart(lower, lower.gridCol(atom), atom.warpCols(type),
+                             atom.colWarps, layout, address);
     } else if (isA) {
       // Each warp has its own rows.
       int64_t warpRows = atom.warpRows(type);

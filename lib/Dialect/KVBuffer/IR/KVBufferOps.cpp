@@ -398,6 +398,11 @@ bool FragmentLoadOp::contractsRows() {
   return getStaged().getType().getParams().contractsRows();
 }
 
+bool FragmentLoadOp::isCrossed() {
+  return getFragment().getType().getRole() == Role::A &&
+         getContracted() == Dimension::Rows;
+}
+
 /// Whether the part of `rows` x `cols` at (row, col) lies in a staged value.
 static LogicalResult verifyPart(Operation *op, StagedType staged, int64_t row,
                                 int64_t col, int64_t rows, int64_t cols) {
@@ -438,9 +443,6 @@ LogicalResult FragmentLoadOp::verify() {
                          << " for operand "
                          << stringifyOperand(params.getOperand());
   }
-  if (role == Role::A && contractsRows())
-    return emitOpError() << "expected contracted(cols) of role a, whose rows "
-                            "are the product's";
   if (auto layout = dyn_cast_or_null<MmaLayoutAttr>(fragment.getLayout());
       layout && role == Role::B && layout.getTransposeB() == contractsRows())
     return emitOpError() << "loads contracted("
@@ -449,8 +451,11 @@ LogicalResult FragmentLoadOp::verify() {
                          << (contractsRows() ? "with" : "without")
                          << " transpose_b; expected one "
                          << (contractsRows() ? "without" : "with") << " it";
-  return verifyPart(*this, getStaged().getType(), getRow(), getCol(),
-                    fragment.getRows(), fragment.getCols());
+  int64_t rows = fragment.getRows(), cols = fragment.getCols();
+  if (isCrossed())
+    std::swap(rows, cols);
+  return verifyPart(*this, getStaged().getType(), getRow(), getCol(), rows,
+                    cols);
 }
 
 LogicalResult StagedViewOp::verify() {

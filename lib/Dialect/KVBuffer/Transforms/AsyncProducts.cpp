@@ -28,10 +28,11 @@ using namespace kvbuf;
 namespace {
 
 /// The load of a fragment that lies in a ring's slot as it is multiplied; null
-/// if there is none, or if it is widened on its way.
+/// if there is none, or if it is widened or turned on its way.
 FragmentLoadOp loadOf(Value fragment) {
   auto load = fragment.getDefiningOp<FragmentLoadOp>();
-  if (!load || !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>() ||
+  if (!load || load.isCrossed() ||
+      !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>() ||
       load.getStaged().getType().getParams().getElementType() !=
           load.getFragment().getType().getElementType())
     return nullptr;

@@ -15,7 +15,8 @@
 /// at once, those of more instructions, too; what comes from accumulators in
 /// the order in which lanes hold those, and the other operand of the product
 /// likewise. Where no order makes accumulators an operand, they change places
-/// (`kvbuffer.exchange`).
+/// (`kvbuffer.exchange`). Accumulators that are operand b, of which each warp
+/// needs all, are those of one warp.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -69,8 +70,8 @@ private:
     unsigned parent;
     Value first;
     FragmentLayoutInterface layout;
-    /// Values of role a that come from accumulators, and whether others come
-    /// from memory.
+    /// Values of role a or b that come from accumulators, and whether others
+    /// of role a come from memory.
     SmallVector<Value> weights;
     bool fromMemory = false;
   };
@@ -89,6 +90,7 @@ private:
   void tieOperands(Operation *op);
   void spreadFills();
   void splitFills();
+  void splitLoads();
   void tieCarried(Value carrier, ValueRange values);
   /// The accumulators of what is stored to a memory or loaded from it, and
   /// those of what is joined.
@@ -117,6 +119,12 @@ private:
   LogicalResult assignOperands(const Product &product);
   FailureOr<SmallVector<int64_t>> orderOf(const Product &product,
                                           MmaLayoutAttr acc);
+  /// The order of a product's contraction in which accumulators that become
+  /// its operand b lie, turned in place where none is.
+  FailureOr<SmallVector<int64_t>> orderByB(const Product &product,
+                                           MmaLayoutAttr acc);
+  /// Turns accumulators before they become operand b.
+  void turnBefore(FragmentConvertOp op, MmaLayoutAttr turned);
   /// The order of the dimension `out` of a product's operand b whose elements
   /// are narrower in LDS, where lanes read several at once; else empty.
   static SmallVector<int64_t> narrowOrder(const Product &product,
@@ -257,6 +265,46 @@ void Distribution::splitFills() {
   });
 }
 
+/// Whether a fragment is made of accumulators where it is defined.
+static bool comesFromAccumulators(Value fragment) {
+  Operation *op = fragment.getDefiningOp();
+  return op && isa<KVBufferDialect>(op->getDialect()) &&
+         llvm::any_of(op->getOperands(), [](Value operand) {
+           auto type = dyn_cast<FragmentType>(operand.getType());
+           return type && type.getRole() == Role::Acc;
+         });
+}
+
+/// What is loaded once for a product by accumulators, whose order it is
+/// contracted in, and for others is loaded for each of them: rows of LDS are
+/// read fastest in their own order. Where those are contracted, the others
+/// follow.
+void Distribution::splitLoads() {
+  SmallVector<FragmentLoadOp> loads;
+  kernel.walk([&](FragmentLoadOp op) { loads.push_back(op); });
+  for (FragmentLoadOp load : loads) {
+    if (load.contractsRows())
+      continue;
+    SmallVector<OpOperand *> ordered;
+    bool others = false;
+    for (OpOperand &use : load.getFragment().getUses()) {
+      auto mma = dyn_cast<MmaOp>(use.getOwner());
+      if (mma && comesFromAccumulators(use.get() == mma.getA() ? mma.getB()
+                                                               : mma.getA()))
+        ordered.push_back(&use);
+      else
+        others = true;
+    }
+    if (ordered.empty() || !others)
+      continue;
+    OpBuilder b(load);
+    b.setInsertionPointAfter(load);
+    Value copy = b.clone(*load)->getResult(0);
+    for (OpOperand *use : ordered)
+      use->set(copy);
+  }
+}
+
 void Distribution::tieCarried(Value carrier, ValueRange values) {
   SmallVector<Value> &known = carried[carrier];
   for (auto [i, value] : llvm::enumerate(values)) {
@@ -316,13 +364,12 @@ LogicalResult Distribution::collect() {
     Value value = numbers.begin()[i].first;
     Operation *op = value.getDefiningOp();
     Class &own = classOf(value);
+    if (isa_and_nonnull<FragmentConvertOp>(op) && roleOf(value) == Role::B)
+      own.weights.push_back(value);
     if (op && roleOf(value) == Role::A) {
       if (isa<FragmentLoadOp, TileFragmentOp>(op))
         own.fromMemory = true;
-      else if (isa<KVBufferDialect>(op->getDialect()) &&
-               llvm::any_of(op->getOperands(), [](Value operand) {
-                 return isFragment(operand) && roleOf(operand) == Role::Acc;
-               }))
+      else if (comesFromAccumulators(value))
         own.weights.push_back(value);
     }
     FragmentLayoutInterface given;
@@ -472,6 +519,10 @@ FailureOr<SmallVector<int64_t>> Distribution::orderOf(const Product &product,
   Class &a = classOf(product.a);
   if (auto known = dyn_cast_or_null<MmaLayoutAttr>(a.layout))
     return SmallVector<int64_t>(known.getOrder());
+  // What other products by accumulators are contracted in.
+  if (a.weights.empty() && product.b)
+    if (auto known = dyn_cast_or_null<MmaLayoutAttr>(classOf(product.b).layout))
+      return SmallVector<int64_t>(known.getOrder());
   if (a.weights.empty())
     return product.transposeB ? narrowOrder(product, acc, "row") : natural;
   LinearLayout operand = acc.forOperand(Role::A).getAtom();
@@ -539,6 +590,76 @@ FailureOr<SmallVector<int64_t>> Distribution::orderOf(const Product &product,
   return *found;
 }
 
+/// The order in which accumulators that lie so are operand b, if they are.
+static std::optional<LinearLayout>
+orderAsB(MmaLayoutAttr product, MmaLayoutAttr held, bool transposeB) {
+  // In coordinates [columns of the product][contracted].
+  LinearLayout operand =
+      transposed(product.forOperand(Role::B).getProductAtom());
+  LinearLayout atom = held.getAtom();
+  return contractionOrder(operand, transposeB ? atom : transposed(atom));
+}
+
+void Distribution::turnBefore(FragmentConvertOp op, MmaLayoutAttr turned) {
+  OpBuilder b(op);
+  FragmentType to = op.getFragment().getType();
+  auto type = FragmentType::get(b.getContext(), to.getRows(), to.getCols(),
+                                to.getElementType(), Role::Acc, {});
+  Value rounded = op.getSource();
+  FragmentLayoutInterface held = classOf(rounded).layout;
+  // Words of the operand's elements are fewer.
+  if (rounded.getType() != type) {
+    rounded = FragmentConvertOp::create(b, op.getLoc(), type, rounded);
+    classOf(rounded).layout = held;
+  }
+  auto exchange = ExchangeOp::create(b, op.getLoc(), type, rounded);
+  classOf(exchange.getFragment()).layout = turned;
+  op.getSourceMutable().assign(exchange.getFragment());
+}
+
+FailureOr<SmallVector<int64_t>> Distribution::orderByB(const Product &product,
+                                                       MmaLayoutAttr acc) {
+  std::optional<SmallVector<int64_t>> found;
+  for (Value weight : classOf(product.b).weights) {
+    auto op = cast<FragmentConvertOp>(weight.getDefiningOp());
+    if (!classOf(op.getSource()).layout)
+      classOf(op.getSource()).layout = acc;
+    auto held = dyn_cast<MmaLayoutAttr>(classOf(op.getSource()).layout);
+    if (!held || held.getOperand() != Role::Acc)
+      return op.emitOpError() << "makes operand b of what lies in the layout "
+                              << classOf(op.getSource()).layout
+                              << "; expected accumulators of a product";
+    if (int64_t warps = held.getRowWarps() * held.getColWarps(); warps > 1)
+      return op.emitOpError()
+             << "makes operand b, of which each warp needs all, of "
+                "accumulators that "
+             << warps << " warps share; expected warps = 1 in the schedule";
+    std::optional<LinearLayout> order = orderAsB(acc, held, product.transposeB);
+    if (!order) {
+      MmaLayoutAttr turned = MmaLayoutAttr::get(
+          held.getContext(), held.getUnit(), Role::Acc, held.getShape(),
+          held.getGroup(), held.getWarpRows(), held.getWarpCols(),
+          /*transposeB=*/false, !held.getSwapped(), /*order=*/{},
+          /*columns=*/{});
+      if (held.getColumns().empty() && held.getUnit() != MatrixUnit::Wgmma)
+        order = orderAsB(acc, turned, product.transposeB);
+      if (!order)
+        return op.emitOpError()
+               << "makes operand b of accumulators in the layout " << held
+               << ", which no order of the contraction makes one on "
+               << target.chip;
+      turnBefore(op, turned);
+    }
+    SmallVector<int64_t> bits = bitsOf(*order);
+    if (found && *found != bits)
+      return product.op->emitOpError()
+             << "multiplies weights of products whose accumulators lie in "
+                "different orders; expected one matrix instruction";
+    found = bits;
+  }
+  return *found;
+}
+
 LogicalResult Distribution::assignOperands(const Product &product) {
   auto acc = dyn_cast<MmaLayoutAttr>(classOf(product.result).layout);
   if (!acc || acc.getOperand() != Role::Acc)
@@ -549,6 +670,16 @@ LogicalResult Distribution::assignOperands(const Product &product) {
   FailureOr<SmallVector<int64_t>> order = orderOf(product, acc);
   if (failed(order))
     return failure();
+  if (product.b && !classOf(product.b).weights.empty()) {
+    FailureOr<SmallVector<int64_t>> held = orderByB(product, acc);
+    if (failed(held))
+      return failure();
+    if (product.a && !classOf(product.a).weights.empty() && *held != *order)
+      return product.op->emitOpError()
+             << "multiplies weights of products whose accumulators lie in "
+                "different orders; expected one matrix instruction";
+    order = held;
+  }
   // The product's operands may be values of exchanges now.
   if (product.a &&
       failed(assign(product.op->getOperand(0),
@@ -880,8 +1011,17 @@ void Distribution::setTypes() {
 LogicalResult Distribution::run() {
   spreadFills();
   splitFills();
+  splitLoads();
   if (failed(collect()))
     return failure();
+  // Whose operands come from accumulators says in which order.
+  llvm::stable_sort(products, [](const Product &x, const Product &y) {
+    auto isOrdered = [](const Product &product) {
+      return (product.a && comesFromAccumulators(product.a)) ||
+             (product.b && comesFromAccumulators(product.b));
+    };
+    return isOrdered(x) && !isOrdered(y);
+  });
   groupProducts();
   for (const Product &product : products)
     if (failed(assignAccumulators(product)))

@@ -35,10 +35,13 @@ Value part(OpBuilder &b, Location loc, Value source, int64_t row, int64_t col,
   // Only in the load's own block: a fragment loaded outside of a loop stays in
   // registers on purpose. A ring's slot may be released after the load.
   if (load && load->getBlock() == b.getInsertionBlock() &&
-      !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>())
+      !slotOfView(load.getStaged()).getDefiningOp<RingWaitOp>()) {
+    if (load.isCrossed())
+      std::swap(row, col);
     return FragmentLoadOp::create(b, load.getLoc(), partType, load.getStaged(),
                                   load.getRow() + row, load.getCol() + col,
                                   load.getContractedAttr());
+  }
   return FragmentSliceOp::create(b, loc, partType, source, row, col);
 }
 

@@ -92,7 +92,8 @@ def KVBuffer_FragmentConvertOp : KVBuffer_Op<"fragment_convert", [KVBuffer_Named
   let summary = "Rounds a fragment to another element type or role";
   let description = [{
     To the nearest, ties to even. An accumulator becomes an `a` operand without
-    any lane shuffle where the layouts allow it, which the lowering checks.
+    any lane shuffle where the layouts allow it, which the lowering checks, and a
+    `b` operand, of one warp, of the same rows and columns.
 
     Example:
 

@@ -353,13 +353,16 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
   let summary = "Loads a fragment from a staged slot";
   let description = [{
     The `rows` x `cols` part at (`row`, `col`) of the slot or view, as an operand
-    of the matrix unit. `contracted` says which dimension products contract: the
-    columns of operand `a`; of operand `b` the columns (`kvbuffer.mma` with
-    `transpose_b`: b's rows are the product's columns) or the rows (without), for
-    which b is transposed on the way where the matrix unit asks for it. Left out,
-    it is the columns of `a`, and what the buffer's operand says of `b`: the
-    columns of a buffer of `k`, the rows of one of `v`. A neutral buffer says
-    nothing.
+    of the matrix unit. `contracted` says which dimension products contract: of
+    operand `b` the columns (`kvbuffer.mma` with `transpose_b`: b's rows are the
+    product's columns) or the rows (without), for which b is transposed on the
+    way where the matrix unit asks for it. Left out, it is the columns of `a`, and
+    what the buffer's operand says of `b`: the columns of a buffer of `k`, the
+    rows of one of `v`. A neutral buffer says nothing.
+
+    Of operand `a` it is the columns, or, with `contracted(rows)`, the rows: the
+    fragment is then the part's transpose, `cols` x `rows`, so that the product is
+    that of the slot's transpose (K^T V).
 
     8-bit floats may be loaded as bf16 or f16, which have all their values: they
     are widened in registers.
@@ -371,6 +374,8 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
       : !kvbuffer.staged<#kbuf> -> !kvbuffer.fragment<64x16xbf16, b>
     %bf = kvbuffer.fragment_load %bs[0, 0] contracted(rows)
       : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.fragment<64x128xbf16, b>
+    %at = kvbuffer.fragment_load %bs[0, 0] contracted(rows)
+      : !kvbuffer.staged<#kvbuffer.kv_buffer<64x128xbf16, BK = 64>> -> !kvbuffer.fragment<128x64xbf16, a>
     ```
   }];
   let arguments = (ins
@@ -385,8 +390,11 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
   }]>];
   let extraClassDeclaration = [{
     /// Whether products contract the rows: in `b` of a product without
-    /// `transpose_b`.
+    /// `transpose_b`, in `a` of a product of the slot's transpose.
     bool contractsRows();
+    /// Whether the fragment's rows run along the slot's columns: operand `a`
+    /// whose rows in the slot are contracted.
+    bool isCrossed();
     /// The row and column of the slot that the fragment begins at.
     int64_t getSlotRow() {
       return int64_t(getRow()) + getStaged().getType().getRow();
