@@ -15,6 +15,7 @@
 #include "kvbuffer/Emulator/Import.h"
 
 #include "RaisePtx.h"
+#include "Spaces.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -68,6 +69,8 @@ private:
   bool raiseMatrix(StringRef name);
   bool raiseOther(StringRef name);
   bool raiseAmd(StringRef name);
+  /// Which memory a generic pointer lies in.
+  bool raiseSpace(ArrayRef<uint64_t> windows, bool inside);
   bool raiseNumber(bool larger);
 
   LLVM::CallIntrinsicOp call;
@@ -392,6 +395,12 @@ bool IntrinsicRaiser::raiseOther(StringRef name) {
     attributes.push_back(attr("kind", NVVM::ProxyKindAttr::get(context, kind)));
     return replace("nvvm.fence.proxy", {}, attributes);
   }
+  if (name == "isspacep.shared" || name == "isspacep.shared.cluster")
+    return raiseSpace(sharedWindow, true);
+  if (name == "isspacep.local")
+    return raiseSpace(localWindow, true);
+  if (name == "isspacep.global")
+    return raiseSpace({sharedWindow, localWindow}, false);
   if (name == "prmt" && args.size() == 3)
     return replace("nvvm.prmt", args,
                    attr("mode", NVVM::PermuteModeAttr::get(
@@ -411,7 +420,32 @@ bool IntrinsicRaiser::raiseOther(StringRef name) {
 
 // AMD's buffers and copies into LDS, of which the operations are decoded; all
 // else of AMD's is decoded by its name.
+bool IntrinsicRaiser::raiseSpace(ArrayRef<uint64_t> windows, bool inside) {
+  if (args.size() != 1 || call->getNumResults() != 1)
+    return false;
+  Location loc = call.getLoc();
+  auto i64 = [&](uint64_t v) -> Value {
+    return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
+                                    builder.getI64IntegerAttr(v));
+  };
+  Value place =
+      LLVM::PtrToIntOp::create(builder, loc, builder.getI64Type(), args[0]);
+  Value window = LLVM::AndOp::create(builder, loc, place, i64(windowMask));
+  Value all;
+  for (uint64_t w : windows) {
+    Value is = LLVM::ICmpOp::create(builder, loc,
+                                    inside ? LLVM::ICmpPredicate::eq
+                                           : LLVM::ICmpPredicate::ne,
+                                    window, i64(w));
+    all = all ? LLVM::AndOp::create(builder, loc, all, is).getResult() : is;
+  }
+  call->getResult(0).replaceAllUsesWith(all);
+  return true;
+}
+
 bool IntrinsicRaiser::raiseAmd(StringRef name) {
+  if (name == "is.shared" || name == "is.private")
+    return raiseSpace(name == "is.shared" ? sharedWindow : localWindow, true);
   auto is = [&](StringRef what) {
     return name == what || name.starts_with((what + ".").str());
   };
