@@ -37,6 +37,10 @@ struct Header {
 /// names of all that we write begin with "kvbuf_", so that messages name the
 /// place that calls what is in them (describeLocation).
 static constexpr StringRef kUsesGroups = "#include <kvbuf_groups.h>\n";
+static constexpr StringRef kUsesBarriers = "#include <kvbuf_barrier.h>\n";
+static constexpr StringRef kUsesPipelines = "#include <kvbuf_pipeline.h>\n";
+static constexpr StringRef kUsesFp8 = "#include <kvbuf_fp8.h>\n";
+static constexpr StringRef kUsesCub = "#include <kvbuf_cub.h>\n";
 static constexpr StringRef kUsesHalf = "#include <kvbuf_half.h>\n";
 /// OpenMP of the host, whose pragmas are ignored.
 static constexpr StringRef kOpenMP =
@@ -97,7 +101,25 @@ static const Header headers[] = {
     {"nvtx3/nvToolsExt.h", kUsesLibraries},
     {"omp.h", kOpenMP},
     {"kvbuf_barrier.h", kBarrierHeader},
-    {"cuda/barrier", "#include <kvbuf_barrier.h>\n"},
+    {"cuda/barrier", kUsesBarriers},
+    {"kvbuf_async.h", kAsyncHeader},
+    {"cuda_pipeline_primitives.h", "#include <kvbuf_async.h>\n"},
+    {"kvbuf_scope.h", kScopeHeader},
+    {"cuda/atomic", "#include <kvbuf_scope.h>\n"},
+    {"kvbuf_pipeline.h", kPipelineHeader},
+    {"cuda/pipeline", kUsesPipelines},
+    {"cuda_pipeline.h", kUsesPipelines},
+    {"kvbuf_mma.h", kMmaHeader},
+    {"mma.h", "#include <kvbuf_mma.h>\n"},
+    {"kvbuf_fp8.h", kFp8Header},
+    {"cuda_fp8.h", kUsesFp8},
+    {"hip/hip_fp8.h", kUsesFp8},
+    {"kvbuf_cub.h", kCubHeader},
+    {"cub/cub.cuh", kUsesCub},
+    {"cub/block/block_reduce.cuh", kUsesCub},
+    {"cub/block/block_scan.cuh", kUsesCub},
+    {"cub/warp/warp_reduce.cuh", kUsesCub},
+    {"cub/warp/warp_scan.cuh", kUsesCub},
 };
 
 Language kvbuf::emulate::languageOf(StringRef path) {
@@ -164,8 +186,9 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
           sys::fs::createUniqueDirectory("kvbuf-emulate", folder))
     return createStringError("cannot make a folder: " + error.message());
   scope_exit remove([&] { sys::fs::remove_directories(folder); });
-  for (StringRef sub : {"crt", "hip", "hip/cooperative_groups",
-                        "cooperative_groups", "cuda", "nvtx3"})
+  for (StringRef sub :
+       {"crt", "hip", "hip/cooperative_groups", "cooperative_groups", "cuda",
+        "nvtx3", "cub", "cub/block", "cub/warp"})
     sys::fs::create_directory(folder + "/" + sub);
   for (const Header &header : headers)
     if (Error e = write(folder + "/" + header.name, header.text))

@@ -12,6 +12,7 @@
 #else
 #define KVBUF_LANES(NAME) __##NAME##_sync
 #define KVBUF_MASK mask(),
+#include <kvbuf_async.h>
 #endif
 
 namespace cooperative_groups {
@@ -193,6 +194,11 @@ __device__ inline coalesced_group binary_partition(const coalesced_group &group,
   unsigned yes = __ballot_sync(group.mask(), answer);
   return coalesced_group(answer ? yes : group.mask() & ~yes);
 }
+template <typename T>
+__device__ inline coalesced_group
+labeled_partition(const coalesced_group &group, T label) {
+  return coalesced_group(__match_any_sync(group.mask(), label));
+}
 template <typename T, typename Op>
 __device__ inline T reduce(const coalesced_group &group, T v, Op op) {
   T all = group.shfl(v, 0);
@@ -310,16 +316,39 @@ __device__ inline T exclusive_scan(const thread_block_tile<N, P> &tile, T v) {
   return exclusive_scan(tile, v, plus<T>());
 }
 
-// Copies by all threads of a group, of which nothing is in the background here.
+#if !defined(__HIP__)
+// Copies by all threads of a group, in the background; each is a group of
+// copies of its own.
 template <typename Group, typename T>
 __device__ inline void memcpy_async(const Group &group, T *to, const T *from,
                                     size_t bytes) {
-  for (size_t i = group.thread_rank(); i * sizeof(T) < bytes; i += group.size())
-    to[i] = from[i];
+  kvbuf::copyAsync<kvbuf::AlignOf<T>::value>(to, from, bytes,
+                                             group.thread_rank(), group.size());
+  kvbuf::commitCopies();
+}
+template <typename Group, typename T, size_t Align>
+__device__ inline void memcpy_async(const Group &group, T *to, const T *from,
+                                    cuda::aligned_size_t<Align> bytes) {
+  kvbuf::copyAsync<Align>(to, from, bytes, group.thread_rank(), group.size());
+  kvbuf::commitCopies();
+}
+/// As many elements as both have.
+template <typename Group, typename T>
+__device__ inline void memcpy_async(const Group &group, T *to, size_t room,
+                                    const T *from, size_t elements) {
+  memcpy_async(group, to, from,
+               (room < elements ? room : elements) * sizeof(T));
 }
 template <typename Group> __device__ inline void wait(const Group &group) {
+  kvbuf::waitForCopies<0>();
   group.sync();
 }
+template <unsigned Copies, typename Group>
+__device__ inline void wait_prior(const Group &group) {
+  kvbuf::waitForCopies<Copies>();
+  group.sync();
+}
+#endif
 } // namespace cooperative_groups
 #undef KVBUF_LANES
 #undef KVBUF_MASK
