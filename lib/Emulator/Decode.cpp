@@ -15,6 +15,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 
@@ -442,7 +443,8 @@ LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
     if (callee && !isMissing && failed(decodeExternalCall(op, *name, known)))
       return failure();
     return known ? success()
-                 : unsupported(op, "function '" + *name + "' has no body here");
+                 : unsupported(op, "function '" + llvm::demangle(*name) +
+                                       "' has no body here");
   }
   if (llvm::is_contained(callStack, callee.getOperation()))
     return unsupported(op, "'" + *name + "' calls itself");

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
@@ -310,10 +311,16 @@ void EmulatorImpl::addVariables() {
   }
 }
 
+/// A variable is called by its name in the module, or by that in a source of
+/// C++: those that are static, or in a namespace, are mangled.
+static bool isCalled(const Variable &v, llvm::StringRef name) {
+  return v.name == name || llvm::demangle(v.name) == name;
+}
+
 std::optional<llvm::ArrayRef<uint8_t>>
 EmulatorImpl::variable(llvm::StringRef name) const {
   for (const auto &[op, v] : variables)
-    if (v.name == name)
+    if (isCalled(v, name))
       return llvm::ArrayRef<uint8_t>(v.begin, v.bytes);
   return std::nullopt;
 }
@@ -322,7 +329,7 @@ bool EmulatorImpl::setVariable(llvm::StringRef name,
                                llvm::ArrayRef<uint8_t> bytes) {
   for (auto [entry, flags] : llvm::zip_equal(variables, variableFlags)) {
     const Variable &v = entry.second;
-    if (v.name != name)
+    if (!isCalled(v, name))
       continue;
     if (bytes.size() > v.bytes) {
       send(Severity::Error, "",
