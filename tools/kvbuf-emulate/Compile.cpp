@@ -51,6 +51,10 @@ static constexpr StringRef kOpenMP =
     "static inline int omp_get_num_procs() { return 1; }\n"
     "static inline void omp_set_num_threads(int) {}\n"
     "static inline double omp_get_wtime() { return 0; }\n";
+/// C++'s library, which CUDA has in a namespace of its own, too.
+static constexpr StringRef kStandard[] = {"cassert", "cmath",  "cstddef",
+                                          "cstdint", "limits", "type_traits",
+                                          "utility"};
 /// Libraries that the host's part of a source calls.
 static constexpr StringRef kUsesLibraries = "#include <kvbuf_libraries.h>\n";
 
@@ -102,6 +106,7 @@ static const Header headers[] = {
     {"omp.h", kOpenMP},
     {"kvbuf_barrier.h", kBarrierHeader},
     {"cuda/barrier", kUsesBarriers},
+    {"kvbuf_texture.h", kTextureHeader},
     {"kvbuf_async.h", kAsyncHeader},
     {"cuda_pipeline_primitives.h", "#include <kvbuf_async.h>\n"},
     {"kvbuf_scope.h", kScopeHeader},
@@ -139,10 +144,16 @@ static Expected<std::string> findClang() {
                            "which is not there; KVBUF_CLANG may name it");
 }
 
+/// Writes a file, and makes the folders that it lies in.
 static Error write(const Twine &path, StringRef text) {
-  std::error_code error;
   SmallString<128> name;
-  raw_fd_ostream out(path.toStringRef(name), error);
+  path.toVector(name);
+  std::error_code error =
+      sys::fs::create_directories(sys::path::parent_path(name));
+  if (error)
+    return createStringError("cannot make a folder for '" + name +
+                             "': " + error.message());
+  raw_fd_ostream out(name, error);
   if (error)
     return createStringError("cannot write '" + name + "': " + error.message());
   out << text;
@@ -192,6 +203,14 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
     sys::fs::create_directory(folder + "/" + sub);
   for (const Header &header : headers)
     if (Error e = write(folder + "/" + header.name, header.text))
+      return std::move(e);
+
+  for (StringRef name : kStandard)
+    if (Error e = write(folder + "/cuda/std/" + name,
+                        ("#include <" + name +
+                         ">\nnamespace cuda { namespace std {\n"
+                         "using namespace ::std;\n} }\n")
+                            .str()))
       return std::move(e);
 
   bool isHip = languageOf(path) == Language::HIP;

@@ -96,6 +96,28 @@ inline __device__ unsigned long long __nv_brevll(unsigned long long x) {
 }
 }
 
+#if __CUDA_ARCH__ >= 700
+// Lanes with the same bits.
+template <typename T>
+static inline __device__ unsigned __match_any_sync(unsigned lanes, T v) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "4 or 8 bytes");
+  if constexpr (sizeof(T) == 8)
+    return __nvvm_match_any_sync_i64(lanes, __builtin_bit_cast(long long, v));
+  else
+    return __nvvm_match_any_sync_i32(lanes, __builtin_bit_cast(int, v));
+}
+template <typename T>
+static inline __device__ unsigned __match_all_sync(unsigned lanes, T v,
+                                                   int *same) {
+  static_assert(sizeof(T) == 4 || sizeof(T) == 8, "4 or 8 bytes");
+  if constexpr (sizeof(T) == 8)
+    return __nvvm_match_all_sync_i64p(lanes, __builtin_bit_cast(long long, v),
+                                      same);
+  else
+    return __nvvm_match_all_sync_i32p(lanes, __builtin_bit_cast(int, v), same);
+}
+#endif
+
 // C++'s functions of a float, which clang declares and NVIDIA's headers define.
 #define KVBUF_FLOAT(NAME)                                                      \
   static inline __device__ float NAME(float x) { return NAME##f(x); }
@@ -205,8 +227,11 @@ KVBUF_LEAST(double, )
 
 #define cudaStreamDefault 0
 #define KVBUF_HOST(NAME) cuda##NAME
+#define KVBUF_MAKE(NAME) make_cuda##NAME
 #include "kvbuf_host.h"
+#include "kvbuf_texture.h"
 #undef KVBUF_HOST
+#undef KVBUF_MAKE
 // What "<<<...>>>" becomes.
 extern "C" cudaError_t cudaConfigureCall(dim3 grid, dim3 block,
                                          size_t shared = 0,

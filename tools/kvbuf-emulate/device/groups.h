@@ -17,6 +17,11 @@
 
 namespace cooperative_groups {
 namespace details {
+#if defined(__HIP__)
+typedef unsigned long long Lanes;
+#else
+typedef unsigned Lanes;
+#endif
 __device__ inline unsigned rankInBlock() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
@@ -139,17 +144,30 @@ __device__ inline thread_group tiled_partition(const thread_group &,
                       false);
 }
 
-#if !defined(__HIP__)
+class coalesced_group;
+namespace details {
+template <unsigned N, typename P>
+__device__ inline Lanes membersOf(const thread_block_tile<N, P> &) {
+  Lanes all = N < 8 * sizeof(Lanes) ? (Lanes(1) << N % (8 * sizeof(Lanes))) - 1
+                                    : ~Lanes(0);
+  return all << (lane() & ~(N - 1));
+}
+__device__ inline Lanes membersOf(const coalesced_group &group);
+} // namespace details
+
 /// Lanes that are at the same place now.
 class coalesced_group : public thread_group {
 public:
-  __device__ explicit coalesced_group(unsigned mask)
-      : thread_group(__builtin_popcount(mask & ((1u << details::lane()) - 1)),
-                     __builtin_popcount(mask), mask, false) {}
-  __device__ unsigned mask() const { return lanes; }
+  __device__ explicit coalesced_group(details::Lanes mask)
+      : thread_group(__builtin_popcountll(
+                         mask & ((details::Lanes(1) << details::lane()) - 1)),
+                     __builtin_popcountll(mask), static_cast<unsigned>(mask),
+                     false),
+        members(mask) {}
+  __device__ details::Lanes mask() const { return members; }
   __device__ void sync() const { details::syncLanes(lanes); }
   template <typename T> __device__ T shfl(T v, unsigned from) const {
-    return __shfl_sync(lanes, v, laneOf(from));
+    return KVBUF_LANES(shfl)(KVBUF_MASK v, laneOf(from));
   }
   template <typename T> __device__ T shfl_up(T v, unsigned by) const {
     return shfl(v, rank < by ? rank : rank - by);
@@ -157,48 +175,47 @@ public:
   template <typename T> __device__ T shfl_down(T v, unsigned by) const {
     return shfl(v, rank + by < count ? rank + by : rank);
   }
-  __device__ int any(int p) const { return __any_sync(lanes, p); }
-  __device__ int all(int p) const { return __all_sync(lanes, p); }
-  __device__ unsigned ballot(int p) const {
-    unsigned members = __ballot_sync(lanes, p), bits = 0;
-    for (unsigned k = 0, rest = lanes; rest; ++k, rest &= rest - 1)
-      bits |= (members >> __builtin_ctz(rest) & 1) << k;
+  __device__ int any(int p) const { return ballot(p) != 0; }
+  __device__ int all(int p) const { return ballot(!p) == 0; }
+  __device__ details::Lanes ballot(int p) const {
+    details::Lanes yes = KVBUF_LANES(ballot)(KVBUF_MASK p), bits = 0;
+    unsigned k = 0;
+    for (details::Lanes rest = members; rest; ++k, rest &= rest - 1)
+      bits |= (yes >> __builtin_ctzll(rest) & 1) << k;
     return bits;
   }
 
 private:
   __device__ int laneOf(unsigned member) const {
-    unsigned rest = lanes;
+    details::Lanes rest = members;
     for (; member; --member)
       rest &= rest - 1;
-    return __builtin_ctz(rest);
+    return __builtin_ctzll(rest);
   }
+  details::Lanes members;
 };
 __device__ inline coalesced_group coalesced_threads() {
   return coalesced_group(__activemask());
 }
 /// Those of a group with the same answer, or the same label.
-template <unsigned N, typename P>
-__device__ inline coalesced_group
-binary_partition(const thread_block_tile<N, P> &tile, bool answer) {
-  unsigned yes = __ballot_sync(tile.mask(), answer);
-  return coalesced_group(answer ? yes : tile.mask() & ~yes);
-}
-template <unsigned N, typename P, typename T>
-__device__ inline coalesced_group
-labeled_partition(const thread_block_tile<N, P> &tile, T label) {
-  return coalesced_group(__match_any_sync(tile.mask(), label));
-}
-__device__ inline coalesced_group binary_partition(const coalesced_group &group,
+template <typename Group>
+__device__ inline coalesced_group binary_partition(const Group &group,
                                                    bool answer) {
-  unsigned yes = __ballot_sync(group.mask(), answer);
-  return coalesced_group(answer ? yes : group.mask() & ~yes);
+  details::Lanes members = details::membersOf(group), yes;
+#if defined(__HIP__)
+  yes = __ballot(answer) & members;
+#else
+  yes = __ballot_sync(members, answer);
+#endif
+  return coalesced_group(answer ? yes : members & ~yes);
 }
-template <typename T>
-__device__ inline coalesced_group
-labeled_partition(const coalesced_group &group, T label) {
-  return coalesced_group(__match_any_sync(group.mask(), label));
+#if !defined(__HIP__)
+template <typename Group, typename T>
+__device__ inline coalesced_group labeled_partition(const Group &group,
+                                                    T label) {
+  return coalesced_group(__match_any_sync(details::membersOf(group), label));
 }
+#endif
 template <typename T, typename Op>
 __device__ inline T reduce(const coalesced_group &group, T v, Op op) {
   T all = group.shfl(v, 0);
@@ -206,9 +223,17 @@ __device__ inline T reduce(const coalesced_group &group, T v, Op op) {
     all = op(all, group.shfl(v, k));
   return all;
 }
+namespace details {
+__device__ inline Lanes membersOf(const coalesced_group &group) {
+  return group.mask();
+}
+} // namespace details
 
-/// All blocks. The driver's registers have the place of the word that they
-/// count in.
+#if defined(__HIP__)
+static __device__ unsigned kvbufGridBarrier;
+#endif
+/// All blocks. On NVIDIA the driver's registers have the place of the word that
+/// they count in.
 class grid_group {
 public:
   __device__ bool is_valid() const { return true; }
@@ -230,17 +255,24 @@ public:
   __device__ void sync() const {
     __syncthreads();
     if (details::rankInBlock() == 0) {
+#if defined(__HIP__)
+      unsigned *word = &kvbufGridBarrier;
+#else
       unsigned high, low;
       asm("mov.u32 %0, %%envreg1;" : "=r"(high));
       asm("mov.u32 %0, %%envreg2;" : "=r"(low));
       unsigned *word =
           reinterpret_cast<unsigned *>((unsigned long long)high << 32 | low) +
           1;
+#endif
       // What all blocks add turns the highest bit over.
       unsigned by = block_rank() ? 1u : 0x80000000u - (num_blocks() - 1);
       __threadfence();
       unsigned old = atomicAdd(word, by);
-      while (!((*(volatile unsigned *)word ^ old) & 0x80000000u))
+      while (!((__scoped_atomic_load_n(word, __ATOMIC_RELAXED,
+                                       __MEMORY_SCOPE_DEVICE) ^
+                old) &
+               0x80000000u))
         ;
       __threadfence();
     }
@@ -248,7 +280,6 @@ public:
   }
 };
 __device__ inline grid_group this_grid() { return {}; }
-#endif
 
 template <typename Group> __device__ inline void sync(const Group &group) {
   group.sync();

@@ -20,8 +20,11 @@
 #define hipStreamDefault 0
 #define HIP_SYMBOL(NAME) NAME
 #define KVBUF_HOST(NAME) hip##NAME
+#define KVBUF_MAKE(NAME) make_hip##NAME
 #include "kvbuf_host.h"
+#include "kvbuf_texture.h"
 #undef KVBUF_HOST
+#undef KVBUF_MAKE
 
 extern "C" {
 __device__ size_t __ockl_get_local_id(unsigned);
