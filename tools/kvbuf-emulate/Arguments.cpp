@@ -354,8 +354,11 @@ Error Arguments::add(StringRef text, mlir::Type type) {
     buffer = std::move(*array);
   }
   if (buffer) {
-    if (type && !memref && !isa<mlir::Type>(type))
-      return createStringError("'" + text + "' is an array");
+    if (type && type.isIntOrIndexOrFloat())
+      return createStringError("'" + text +
+                               "' is an array, and the parameter a number of "
+                               "type " +
+                               nameOf(type));
     if (memref) {
       std::string wanted = nameOf(memref.getElementType());
       // .npy has no bf16, and no signs.
@@ -394,6 +397,14 @@ Error Arguments::add(StringRef text, mlir::Type type) {
         "' is no argument; expected a .npy "
         "file, an array such as f32[4,8] or f32[4,8]=0, or "
         "a number such as i32:5");
+  // Bits of another type would be another number.
+  if (type && type.isIntOrIndexOrFloat() && !type.isInteger(1) &&
+      (widthOf(kind) != widthOf(nameOf(type)) ||
+       (semanticsOf(kind) != nullptr) != isa<mlir::FloatType>(type)))
+    return createStringError("'" + text +
+                             "' does not fit the parameter, of "
+                             "type " +
+                             nameOf(type));
   auto bits = parseNumber(number, kind);
   if (!bits)
     return bits.takeError();

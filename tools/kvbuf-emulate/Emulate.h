@@ -22,8 +22,7 @@
 
 namespace kvbuf::emulate {
 
-/// A kernel's parameters as its source declares them; empty for code of the
-/// target stage, which knows addresses and numbers only.
+/// A kernel's parameters as its source declares them.
 struct Signature {
   std::string kernel;
   mlir::SmallVector<mlir::Type> types;
@@ -43,6 +42,10 @@ struct Buffer {
   std::vector<int64_t> shape;
   kvbuf::emu::DeviceBytes bytes;
   bool initialized = true;
+  /// Of an array without a value: which bytes have been written.
+  std::vector<uint8_t> written;
+  /// Of one with a value: what it held before the launch, where that is asked.
+  std::vector<char> before;
   size_t elements() const;
 };
 
@@ -52,7 +55,7 @@ public:
   /// Adds what `text` says: "x.npy", "f32[4,8]" (memory that nothing has
   /// written), "f32[4,8]=0" (filled), a number ("i32:5", or "5" where the
   /// source says the type), or a struct of such ("{i32:5,x.npy}"). `type` is
-  /// the parameter's type in the source, or null.
+  /// the parameter's type in the source, or null: an address, or unknown.
   llvm::Error add(llvm::StringRef text, mlir::Type type);
 
   std::deque<Buffer> buffers;

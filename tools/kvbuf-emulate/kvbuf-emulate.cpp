@@ -14,6 +14,7 @@
 #include "kvbuffer/Emulator/Import.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -130,7 +131,8 @@ An ARGUMENT is one of
   f32[4,8]=iota   an array of 0, 1, 2, ...
   f32[4,8]=random an array of numbers from -1 to 1 (integers: from 0 to 99), the
                   same each time; random:7 makes others
-  i32:5           a number (only 5, where the source names the type)
+  i32:5           a number; only 5 where the kernel's parameter has a type, as
+                  in CUDA and HIP
   {i32:5,x.npy}   a struct passed by value, of arguments; its fields lie as C
                   has them, arrays as addresses
 
@@ -200,6 +202,20 @@ static std::string findKernel(ArrayRef<StringRef> names) {
     fail(Twine(found.size()) + " kernels are called '" + kernelName +
          "'; --list shows their full names");
   return "";
+}
+
+/// The numbers among a kernel's parameters, as the code of the target stage has
+/// them; null: an address or a struct.
+static SmallVector<mlir::Type> numbersOf(mlir::ModuleOp module,
+                                         StringRef name) {
+  SmallVector<mlir::Type> types;
+  module.walk([&](mlir::LLVM::LLVMFuncOp f) {
+    if (f.getName() != name || f.isExternal())
+      return;
+    for (mlir::Type type : f.getArgumentTypes())
+      types.push_back(type.isIntOrFloat() ? type : mlir::Type());
+  });
+  return types;
 }
 
 static void printSignature(StringRef name, ArrayRef<mlir::Type> types,
@@ -303,6 +319,26 @@ static bool writeFile(StringRef path, StringRef text) {
   return true;
 }
 
+/// The file that is named, or the bitcode that clang makes of it. Null, after a
+/// message: it cannot be read or compiled.
+static std::unique_ptr<MemoryBuffer> readInput() {
+  if (languageOf(input) == Language::None) {
+    auto read = MemoryBuffer::getFileOrSTDIN(input);
+    if (read)
+      return std::move(*read);
+    fail("cannot read '" + input + "': " + read.getError().message());
+    return nullptr;
+  }
+  auto compiled = compileSource(input, chip, clangArguments);
+  if (!compiled) {
+    fail(toString(compiled.takeError()));
+    return nullptr;
+  }
+  if (!keep.empty() && !writeFile(keep, (*compiled)->getBuffer()))
+    return nullptr;
+  return std::move(*compiled);
+}
+
 /// What was executed and found, as options ask. False, after a message: a file
 /// cannot be written.
 static bool writeReports(const emu::Emulator &emulator) {
@@ -315,6 +351,71 @@ static bool writeReports(const emu::Emulator &emulator) {
   }
   return sarif.empty() ||
          writeFile(sarif, formatv("{0:2}\n", toSarif(all, input)).str());
+}
+
+/// Makes the arguments of a kernel. `types`: those of its source, or none;
+/// `numbers`: the types of the numbers among `count` parameters.
+static Error addArguments(Arguments &all, StringRef kernel,
+                          ArrayRef<mlir::Type> types,
+                          ArrayRef<mlir::Type> numbers, size_t count) {
+  if (!types.empty() && types.size() != arguments.size())
+    return createStringError("kernel '" + kernel + "' takes " +
+                             Twine(types.size()) + " arguments, not " +
+                             Twine(arguments.size()) +
+                             "; --list shows their types");
+  if (types.empty() && numbers.size() == arguments.size())
+    types = numbers;
+  for (auto [i, text] : enumerate(arguments))
+    if (Error e = all.add(text, types.empty() ? mlir::Type() : types[i]))
+      return e;
+  if (all.sizes.size() != count)
+    return createStringError("kernel '" + kernel + "' takes " + Twine(count) +
+                             " parameters, and the arguments make " +
+                             Twine(all.sizes.size()));
+  return Error::success();
+}
+
+/// Says what nothing wrote of an array that is shown or kept: it is no result.
+static void noteUnwritten(const Buffer &b, unsigned n) {
+  size_t missing = llvm::count(b.written, 0), bytes = b.bytes.size();
+  if (missing)
+    errs() << "note: nothing has written "
+           << (missing == bytes
+                   ? std::string()
+                   : formatv("{0} of the {1} bytes of ", missing, bytes).str())
+           << "argument " << n << "\n";
+  if (!b.before.empty() && llvm::equal(b.before, b.bytes))
+    errs() << "note: argument " << n << " holds what it was given\n";
+}
+
+/// Prints and writes what options ask for. Another status than 0, after a
+/// message: something cannot be.
+static int writeResults(const emu::Emulator &emulator, const Arguments &all) {
+  for (unsigned n : prints) {
+    if (n >= all.bufferOf.size() || all.bufferOf[n] < 0)
+      return fail("argument " + Twine(n) + " is no array");
+    noteUnwritten(all.buffers[all.bufferOf[n]], n);
+    outs() << show(all.buffers[all.bufferOf[n]], 1024) << "\n";
+  }
+  for (StringRef output : outputs) {
+    auto [number, path] = output.split('=');
+    unsigned n;
+    if (number.getAsInteger(10, n) || path.empty() ||
+        n >= all.bufferOf.size() || all.bufferOf[n] < 0)
+      return fail("--output takes such as 2=result.npy, of an argument that is "
+                  "an array");
+    std::error_code error;
+    raw_fd_ostream out(path, error);
+    if (error)
+      return fail("cannot write '" + path + "': " + error.message());
+    noteUnwritten(all.buffers[all.bufferOf[n]], n);
+    out << toNpy(all.buffers[all.bufferOf[n]]);
+  }
+  if (Error e = printSymbols(emulator))
+    return fail(toString(std::move(e)));
+  if (!writeReports(emulator))
+    return 2;
+  return 0;
 }
 
 /// Prints what is executed.
@@ -352,20 +453,9 @@ int main(int argc, char **argv) {
   if (input.empty())
     return fail("expected a FILE; --help says which");
 
-  std::unique_ptr<MemoryBuffer> file;
-  if (languageOf(input) != Language::None) {
-    auto compiled = compileSource(input, chip, clangArguments);
-    if (!compiled)
-      return fail(toString(compiled.takeError()));
-    file = std::move(*compiled);
-    if (!keep.empty() && !writeFile(keep, file->getBuffer()))
-      return 2;
-  } else {
-    auto read = MemoryBuffer::getFileOrSTDIN(input);
-    if (!read)
-      return fail("cannot read '" + input + "': " + read.getError().message());
-    file = std::move(*read);
-  }
+  std::unique_ptr<MemoryBuffer> file = readInput();
+  if (!file)
+    return 2;
   StringRef bytes = file->getBuffer();
 
   mlir::DialectRegistry registry;
@@ -438,24 +528,21 @@ int main(int argc, char **argv) {
   if (emulator->refuses(name))
     return 2;
 
-  ArrayRef<mlir::Type> types = typesOf(name);
-  if (!types.empty() && types.size() != arguments.size())
-    return fail("kernel '" + name + "' takes " + Twine(types.size()) +
-                " arguments, not " + Twine(arguments.size()) +
-                "; --list shows their types");
   Arguments all;
-  for (auto [i, text] : enumerate(arguments))
-    if (Error e = all.add(text, types.empty() ? mlir::Type() : types[i]))
-      return fail(toString(std::move(e)));
-  if (all.sizes.size() != parameters->size())
-    return fail("kernel '" + name + "' takes " + Twine(parameters->size()) +
-                " parameters, and the arguments make " +
-                Twine(all.sizes.size()));
-  for (Buffer &b : all.buffers)
+  if (Error e = addArguments(all, name, typesOf(name), numbersOf(*module, name),
+                             parameters->size()))
+    return fail(toString(std::move(e)));
+  for (Buffer &b : all.buffers) {
+    if (b.initialized && !outputs.empty())
+      b.before.assign(b.bytes.begin(), b.bytes.end());
+    if (!b.initialized && options->uninitialized)
+      b.written.resize(b.bytes.size());
     if (!b.bytes.empty() &&
-        !emulator->registerBuffer(b.name, b.bytes.data(), b.bytes.size(), true,
-                                  true, b.initialized))
+        !emulator->registerTracked(
+            b.name, b.bytes.data(), b.bytes.size(), true, true,
+            b.written.empty() ? nullptr : b.written.data()))
       return 2;
+  }
   Arguments ofSymbols;
   if (Error e = setSymbols(*emulator, ofSymbols))
     return fail(toString(std::move(e)));
@@ -470,27 +557,7 @@ int main(int argc, char **argv) {
   if (result == emu::LaunchResult::Usage)
     return 2;
 
-  for (unsigned n : prints) {
-    if (n >= all.bufferOf.size() || all.bufferOf[n] < 0)
-      return fail("argument " + Twine(n) + " is no array");
-    outs() << show(all.buffers[all.bufferOf[n]], 1024) << "\n";
-  }
-  for (StringRef output : outputs) {
-    auto [number, path] = output.split('=');
-    unsigned n;
-    if (number.getAsInteger(10, n) || path.empty() ||
-        n >= all.bufferOf.size() || all.bufferOf[n] < 0)
-      return fail("--output takes such as 2=result.npy, of an argument that is "
-                  "an array");
-    std::error_code error;
-    raw_fd_ostream out(path, error);
-    if (error)
-      return fail("cannot write '" + path + "': " + error.message());
-    out << toNpy(all.buffers[all.bufferOf[n]]);
-  }
-  if (Error e = printSymbols(*emulator))
-    return fail(toString(std::move(e)));
-  if (!writeReports(*emulator))
-    return 2;
+  if (int status = writeResults(*emulator, all))
+    return status;
   return result == emu::LaunchResult::Clean ? 0 : 1;
 }
