@@ -115,133 +115,183 @@ void AMDMachine::emitCopies(Lanes &lower, const TileLoad &load,
     emitCopies(lower, load.params, plan, from, slot);
 }
 
-void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
-                            const CopyPlan &plan, CopySource &from,
-                            Value slot) {
-  RowSource &source = from.rows;
-  ImplicitLocOpBuilder &b = lower.b;
-  SharedTile layout = sharedTile(params);
-  BlockSource places(layout);
-  int64_t rowBytes = layout.blockCols * layout.elementBytes;
-  unsigned laneShift = llvm::Log2_64(plan.width);
-  unsigned laneBits = llvm::Log2_64(plan.bytes) - laneShift;
-  unsigned groupShift = llvm::Log2_64(plan.unitRows * rowBytes);
+namespace {
+/// The copies of a part of a tile: which unit a wave takes at each step, and
+/// where the rows of its instructions come from.
+struct UnitCopies {
+  Lanes &lower;
+  ImplicitLocOpBuilder &b;
+  KVBufferAttr params;
+  const CopyPlan &plan;
+  CopySource &from;
+  RowSource &source;
+  SharedTile layout;
+  BlockSource places;
+  int64_t rowBytes;
+  unsigned groupShift;
+  /// Waves that have row groups of one block, and blocks of one step.
+  int64_t wavesPerBlock, blocksPerStep;
+  /// Rows whose page is found once.
+  int64_t together;
 
-  // The part of the unit's number that depends on the wave: its row group, and
-  // the LDS block if there are more waves than row groups.
-  int64_t wavesPerBlock = std::min(plan.waves, plan.rowGroups);
-  int64_t blocksPerStep = plan.waves / wavesPerBlock;
-  int64_t groupsPerStep = wavesPerBlock;
-  Value group = bitsOf(lower, lower.warp, 0, wavesPerBlock);
-  Value block =
-      blocksPerStep > 1
-          ? arith::ShRUIOp::create(b, lower.warp,
-                                   lower.i32(llvm::Log2_64(wavesPerBlock)))
-                .getResult()
-          : Value();
-  unsigned groupBits = llvm::Log2_64(wavesPerBlock);
-  SmallVector<int64_t> groupRows = places.rows(groupShift, groupBits);
-  Value groupRow = emitLinear(b, group, groupRows);
-  Value groupCol = emitLinear(b, group, places.cols(groupShift, groupBits));
-  Value laneRow = emitLinear(b, lower.lane, places.rows(laneShift, laneBits));
-  Value laneCol = emitLinear(b, lower.lane, places.cols(laneShift, laneBits));
-  laneCol = arith::XOrIOp::create(b, laneCol, groupCol);
-  Value blockCol =
-      block ? arith::MulIOp::create(b, block, lower.i32(rowBytes)).getResult()
-            : Value();
-  Value to = arith::AddIOp::create(
-      b, slot, arith::ShLIOp::create(b, group, lower.i32(groupShift)));
-  if (block)
-    to = arith::AddIOp::create(
-        b, to, arith::MulIOp::create(b, block, lower.i32(layout.blockBytes())));
+  /// The part of the unit's number that depends on the wave: its row group, and
+  /// the LDS block if there are more waves than row groups; null: there are
+  /// not.
+  Value group, block;
+  /// Their rows and columns, the lane's, and where they go.
+  SmallVector<int64_t> groupRows;
+  Value groupRow, laneRow, laneCol, blockCol, to;
 
-  // Offsets and ranges are shared by the instructions whose rows are the same.
+  /// Offsets and ranges are shared by the instructions whose rows are the same.
   struct Rows {
     Value range, offset, col;
   };
   llvm::SmallDenseMap<int64_t, Rows> known;
-  if (!from.known) {
-    from.known = true;
-    if (source.paged())
-      source.lookUpPages();
-    else
-      from.range = source.range(lower.i32(0), params.getBN(), from.shift);
-  }
+  llvm::SmallDenseMap<int64_t, std::pair<Value, Value>> ranges;
+
+  UnitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
+             CopySource &from);
+  /// Finds the wave's and the lane's part of sources, and of the slot.
+  void findParts(Value slot);
+  /// Has the source of the tile, which its parts share, found once.
+  void findSource();
+  /// The rows of the instruction whose bytes of a block begin at `byte`.
+  Rows &rowsAt(int64_t byte);
+  /// Goes on in the waves that have a unit at a step.
+  void enter(int64_t step);
+  /// Copies the unit of a step.
+  void copy(Value lds, int64_t step);
+};
+} // namespace
+
+UnitCopies::UnitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
+                       CopySource &from)
+    : lower(lower), b(lower.b), params(params), plan(plan), from(from),
+      source(from.rows), layout(sharedTile(params)), places(layout),
+      rowBytes(layout.blockCols * layout.elementBytes),
+      groupShift(llvm::Log2_64(plan.unitRows * rowBytes)),
+      wavesPerBlock(std::min(plan.waves, plan.rowGroups)),
+      blocksPerStep(plan.waves / wavesPerBlock), together(plan.rows) {
   // Narrow instructions of a unit have rows of one page, which is found once.
-  int64_t together = plan.rows;
   if (source.paged() && plan.width < lower.target.asyncCopyBytes.back() &&
       source.keeps(plan.unitRows))
     together = plan.unitRows;
-  llvm::SmallDenseMap<int64_t, std::pair<Value, Value>> ranges;
-  auto rowsAt = [&](int64_t byte) -> Rows & {
-    auto [it, isNew] = known.try_emplace(byte);
-    Rows &rows = it->second;
-    if (!isNew)
-      return rows;
-    int64_t begin = byte / (together * rowBytes) * (together * rowBytes);
-    Value first =
-        arith::XOrIOp::create(b, groupRow, lower.i32(places.row(begin)));
-    Value row = laneRow, shift = from.shift;
-    rows.range = from.range;
-    if (source.paged()) {
-      // A swizzle may put a group's rows in another order by the group's
-      // number.
-      int64_t inGroup = together - 1;
-      auto mixes = [&](int64_t image) { return image & inGroup; };
-      if (llvm::any_of(groupRows, mixes) || mixes(places.row(begin))) {
-        row = arith::XOrIOp::create(
-            b, row, arith::AndIOp::create(b, first, lower.i32(inGroup)));
-        first = arith::AndIOp::create(b, first, lower.i32(~inGroup));
-      }
-      auto [at, isFirst] = ranges.try_emplace(begin);
-      if (isFirst)
-        at->second.first = source.range(first, together, at->second.second);
-      std::tie(rows.range, shift) = at->second;
-      if (byte != begin)
-        row =
-            arith::XOrIOp::create(b, row, lower.i32(places.row(byte - begin)));
-    } else {
-      row = arith::XOrIOp::create(b, row, first);
-    }
-    rows.col = arith::XOrIOp::create(b, laneCol, lower.i32(places.col(byte)));
-    if (blockCol)
-      rows.col = arith::AddIOp::create(b, rows.col, blockCol);
-    rows.offset = arith::AddIOp::create(
-        b, arith::MulIOp::create(b, row, source.stride), rows.col);
-    if (shift)
-      rows.offset = arith::AddIOp::create(b, rows.offset, shift);
-    return rows;
-  };
+}
 
-  Value lds = ldsBytes(lower);
-  for (int64_t step = 0; step < plan.steps; ++step) {
-    // Steps walk through the blocks' row groups first.
-    int64_t stepsPerBlock = plan.rowGroups / groupsPerStep;
-    int64_t stepGroup = step % stepsPerBlock * groupsPerStep;
-    int64_t stepBlock = plan.firstBlock + step / stepsPerBlock * blocksPerStep;
-    OpBuilder::InsertionGuard guard(b);
-    if ((step + 1) * plan.waves > plan.rowGroups * plan.blocks) {
-      // Not every wave has a unit left.
-      Value busy = arith::CmpIOp::create(
-          b, arith::CmpIPredicate::ult, lower.warp,
-          lower.i32(plan.rowGroups * plan.blocks - step * plan.waves));
-      b.setInsertionPointToStart(
-          scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
-      known.clear();
-      ranges.clear();
+void UnitCopies::findParts(Value slot) {
+  unsigned laneShift = llvm::Log2_64(plan.width);
+  unsigned laneBits = llvm::Log2_64(plan.bytes) - laneShift;
+  group = bitsOf(lower, lower.warp, 0, wavesPerBlock);
+  if (blocksPerStep > 1)
+    block = arith::ShRUIOp::create(b, lower.warp,
+                                   lower.i32(llvm::Log2_64(wavesPerBlock)));
+  unsigned groupBits = llvm::Log2_64(wavesPerBlock);
+  groupRows = places.rows(groupShift, groupBits);
+  groupRow = emitLinear(b, group, groupRows);
+  Value groupCol = emitLinear(b, group, places.cols(groupShift, groupBits));
+  laneRow = emitLinear(b, lower.lane, places.rows(laneShift, laneBits));
+  laneCol = emitLinear(b, lower.lane, places.cols(laneShift, laneBits));
+  laneCol = arith::XOrIOp::create(b, laneCol, groupCol);
+  if (block)
+    blockCol = arith::MulIOp::create(b, block, lower.i32(rowBytes));
+  to = arith::AddIOp::create(
+      b, slot, arith::ShLIOp::create(b, group, lower.i32(groupShift)));
+  if (block)
+    to = arith::AddIOp::create(
+        b, to, arith::MulIOp::create(b, block, lower.i32(layout.blockBytes())));
+}
+
+void UnitCopies::findSource() {
+  if (from.known)
+    return;
+  from.known = true;
+  if (source.paged())
+    source.lookUpPages();
+  else
+    from.range = source.range(lower.i32(0), params.getBN(), from.shift);
+}
+
+UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
+  auto [it, isNew] = known.try_emplace(byte);
+  Rows &rows = it->second;
+  if (!isNew)
+    return rows;
+  int64_t begin = byte / (together * rowBytes) * (together * rowBytes);
+  Value first =
+      arith::XOrIOp::create(b, groupRow, lower.i32(places.row(begin)));
+  Value row = laneRow, shift = from.shift;
+  rows.range = from.range;
+  if (source.paged()) {
+    // A swizzle may put a group's rows in another order by the group's
+    // number.
+    int64_t inGroup = together - 1;
+    auto mixes = [&](int64_t image) { return image & inGroup; };
+    if (llvm::any_of(groupRows, mixes) || mixes(places.row(begin))) {
+      row = arith::XOrIOp::create(
+          b, row, arith::AndIOp::create(b, first, lower.i32(inGroup)));
+      first = arith::AndIOp::create(b, first, lower.i32(~inGroup));
     }
-    for (int64_t i = 0; i < plan.unitInstructions; ++i) {
-      int64_t byte = (stepGroup << groupShift) + i * plan.bytes;
-      Rows &rows = rowsAt(byte);
-      int64_t skip = stepBlock * rowBytes;
-      Value offset = source.insideColumns(
-          rows.offset, rows.col, skip, (stepBlock + blocksPerStep) * rowBytes);
-      Value at = arith::AddIOp::create(
-          b, to, lower.i32(stepBlock * layout.blockBytes() + byte));
-      RangeCopyOp::create(b, rows.range, offset, lds, lower.toIndex(at),
-                          plan.width, skip);
-    }
+    auto [at, isFirst] = ranges.try_emplace(begin);
+    if (isFirst)
+      at->second.first = source.range(first, together, at->second.second);
+    std::tie(rows.range, shift) = at->second;
+    if (byte != begin)
+      row = arith::XOrIOp::create(b, row, lower.i32(places.row(byte - begin)));
+  } else {
+    row = arith::XOrIOp::create(b, row, first);
   }
+  rows.col = arith::XOrIOp::create(b, laneCol, lower.i32(places.col(byte)));
+  if (blockCol)
+    rows.col = arith::AddIOp::create(b, rows.col, blockCol);
+  rows.offset = arith::AddIOp::create(
+      b, arith::MulIOp::create(b, row, source.stride), rows.col);
+  if (shift)
+    rows.offset = arith::AddIOp::create(b, rows.offset, shift);
+  return rows;
+}
+
+void UnitCopies::enter(int64_t step) {
+  if ((step + 1) * plan.waves <= plan.rowGroups * plan.blocks)
+    return;
+  // Not every wave has a unit left.
+  Value busy = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::ult, lower.warp,
+      lower.i32(plan.rowGroups * plan.blocks - step * plan.waves));
+  b.setInsertionPointToStart(
+      scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
+  known.clear();
+  ranges.clear();
+}
+
+void UnitCopies::copy(Value lds, int64_t step) {
+  // Steps walk through the blocks' row groups first.
+  int64_t stepsPerBlock = plan.rowGroups / wavesPerBlock;
+  int64_t stepGroup = step % stepsPerBlock * wavesPerBlock;
+  int64_t stepBlock = plan.firstBlock + step / stepsPerBlock * blocksPerStep;
+  OpBuilder::InsertionGuard guard(b);
+  enter(step);
+  for (int64_t i = 0; i < plan.unitInstructions; ++i) {
+    int64_t byte = (stepGroup << groupShift) + i * plan.bytes;
+    Rows &rows = rowsAt(byte);
+    int64_t skip = stepBlock * rowBytes;
+    Value offset = source.insideColumns(rows.offset, rows.col, skip,
+                                        (stepBlock + blocksPerStep) * rowBytes);
+    Value at = arith::AddIOp::create(
+        b, to, lower.i32(stepBlock * layout.blockBytes() + byte));
+    RangeCopyOp::create(b, rows.range, offset, lds, lower.toIndex(at),
+                        plan.width, skip);
+  }
+}
+
+void AMDMachine::emitCopies(Lanes &lower, KVBufferAttr params,
+                            const CopyPlan &plan, CopySource &from,
+                            Value slot) {
+  UnitCopies copies(lower, params, plan, from);
+  copies.findParts(slot);
+  copies.findSource();
+  Value lds = ldsBytes(lower);
+  for (int64_t step = 0; step < plan.steps; ++step)
+    copies.copy(lds, step);
 }
 
 Values AMDMachine::emitLoad(Lanes &lower, DramLoadOp op, const TileView &tile,
