@@ -251,132 +251,175 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AfterAllOp op) {
 /// what is read for another.
 static constexpr int64_t kItemsAtOnce = 4;
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  if (lower.machine.hasRings() && op->getParentOfType<TeamOp>())
-    return op.emitOpError() << "has no per-lane form in a team beside "
-                               "kvbuffer.ring: the lanes of a warp look at the "
-                               "items together; expected it before the teams";
-  Block &body = op.getBody().front();
-  Value zero = lower.i32(0), wave = lower.i32(lower.target.waveSize);
-  Value items = lower.toI32(lower.single(op.getItems()));
-  Value lastItem = arith::SubIOp::create(b, items, lower.i32(1));
-  auto isBelow = [&](Value x, Value y) -> Value {
+namespace {
+/// Finds a worker's share of all items' units: each lane of a wave looks at
+/// some of the items.
+class WorkShare {
+public:
+  WorkShare(LaneLowering &lower, ShareWorkOp op)
+      : lower(lower), b(lower.b), op(op), body(op.getBody().front()),
+        zero(lower.i32(0)), wave(lower.i32(lower.target.waveSize)),
+        items(lower.toI32(lower.single(op.getItems()))),
+        lastItem(arith::SubIOp::create(b, items, lower.i32(1))) {}
+  LogicalResult emit();
+
+private:
+  /// Items of a lane: whether there is one, its units.
+  using Items = SmallVector<std::pair<Value, Value>, kItemsAtOnce>;
+
+  Value isBelow(Value x, Value y) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, x, y);
-  };
-  auto choose = [&](Value condition, Value x, Value y) -> Value {
+  }
+  Value choose(Value condition, Value x, Value y) {
     return arith::SelectOp::create(b, condition, x, y);
-  };
-  auto larger = [&](Value x, Value y) -> Value {
-    return arith::MaxSIOp::create(b, x, y);
-  };
-  auto fromLane = [&](Value value, int64_t bit) -> Value {
+  }
+  Value larger(Value x, Value y) { return arith::MaxSIOp::create(b, x, y); }
+  /// What the lane has whose number differs in a bit.
+  Value fromLane(Value value, int64_t bit) {
     return gpu::ShuffleOp::create(b, value, lower.i32(bit), wave,
                                   gpu::ShuffleMode::XOR)
         .getShuffleResult();
-  };
-  auto ofLanes = [&](Value value, function_ref<Value(Value, Value)> join) {
-    for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2)
-      value = join(value, fromLane(value, bit));
-    return lower.machine.uniform(lower, value);
-  };
-  auto sum = [&](Value x, Value y) { return add(b, x, y); };
-  // An item, whether there is one, its units.
-  LogicalResult lowered = success();
-  auto unitsOf = [&](Value item) {
-    Value exists = isBelow(item, items);
-    // No branch: lanes without an item look at the last one.
-    lower.set(body.getArgument(0),
-              {lower.toIndex(arith::MinSIOp::create(b, item, lastItem))});
-    if (failed(lower.lowerBlock(body)))
-      lowered = failure();
-    if (failed(lowered))
-      return std::pair(exists, zero);
-    b.setLoc(op.getLoc());
-    Value units = lower.toI32(
-        lower.single(cast<YieldOp>(body.getTerminator()).getValue()));
-    return std::pair(exists, choose(exists, larger(units, zero), zero));
-  };
-  // The lane's items of those from `from` on: they follow each other.
-  using Items = SmallVector<std::pair<Value, Value>, kItemsAtOnce>;
-  auto unitsFrom = [&](Value from) {
-    Value first = add(b, from, mul(b, lower.lane, lower.i32(kItemsAtOnce)));
-    Items all;
-    for (int64_t i = 0; i < kItemsAtOnce; ++i)
-      all.push_back(unitsOf(add(b, first, lower.i32(i))));
-    return all;
-  };
-  auto sumOf = [&](const Items &all) {
-    Value units = all.front().second;
-    for (const auto &[exists, more] : llvm::drop_begin(all))
-      units = add(b, units, more);
-    return units;
-  };
-  // A loop over the items, as many at a time as a wave's lanes look at.
-  auto forItems = [&](Value end, Values inits,
-                      function_ref<Values(Value, ValueRange)> iteration) {
-    auto loop = scf::ForOp::create(
-        b, zero, end, lower.i32(kItemsAtOnce * lower.target.waveSize), inits);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
-    scf::YieldOp::create(b, next);
-    return loop.getResults();
-  };
+  }
+  /// All lanes' values as one.
+  Value ofLanes(Value value, function_ref<Value(Value, Value)> join);
+  Value sumOfLanes(Value value) {
+    return ofLanes(value, [&](Value x, Value y) { return add(b, x, y); });
+  }
+  /// The region for an item: its units.
+  std::pair<Value, Value> unitsOf(Value item);
+  /// The lane's items of those from `from` on: they follow each other.
+  Items unitsFrom(Value from);
+  Value sumOf(const Items &all);
+  /// A loop over the items, as many at a time as a wave's lanes look at.
+  ValueRange forItems(Value end, Values inits,
+                      function_ref<Values(Value, ValueRange)> iteration);
+  /// Of the lane's items, `sofar` those that it has looked at before, beside
+  /// the units of all: those that end by `begin`, where the last of these ends,
+  /// and those that start before `end`.
+  Values find(const Items &own, ValueRange sofar, Value begin, Value end);
 
+  LaneLowering &lower;
+  ImplicitLocOpBuilder &b;
+  ShareWorkOp op;
+  Block &body;
+  Value zero, wave, items, lastItem;
+  /// Whether the region was lowered.
+  LogicalResult lowered = success();
+};
+} // namespace
+
+Value WorkShare::ofLanes(Value value, function_ref<Value(Value, Value)> join) {
+  for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2)
+    value = join(value, fromLane(value, bit));
+  return lower.machine.uniform(lower, value);
+}
+
+std::pair<Value, Value> WorkShare::unitsOf(Value item) {
+  Value exists = isBelow(item, items);
+  // No branch: lanes without an item look at the last one.
+  lower.set(body.getArgument(0),
+            {lower.toIndex(arith::MinSIOp::create(b, item, lastItem))});
+  if (failed(lower.lowerBlock(body)))
+    lowered = failure();
+  if (failed(lowered))
+    return {exists, zero};
+  b.setLoc(op.getLoc());
+  Value units =
+      lower.toI32(lower.single(cast<YieldOp>(body.getTerminator()).getValue()));
+  return {exists, choose(exists, larger(units, zero), zero)};
+}
+
+WorkShare::Items WorkShare::unitsFrom(Value from) {
+  Value first = add(b, from, mul(b, lower.lane, lower.i32(kItemsAtOnce)));
+  Items all;
+  for (int64_t i = 0; i < kItemsAtOnce; ++i)
+    all.push_back(unitsOf(add(b, first, lower.i32(i))));
+  return all;
+}
+
+Value WorkShare::sumOf(const Items &all) {
+  Value units = all.front().second;
+  for (const auto &[exists, more] : llvm::drop_begin(all))
+    units = add(b, units, more);
+  return units;
+}
+
+ValueRange
+WorkShare::forItems(Value end, Values inits,
+                    function_ref<Values(Value, ValueRange)> iteration) {
+  auto loop = scf::ForOp::create(
+      b, zero, end, lower.i32(kItemsAtOnce * lower.target.waveSize), inits);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
+  scf::YieldOp::create(b, next);
+  return loop.getResults();
+}
+
+Values WorkShare::find(const Items &own, ValueRange sofar, Value begin,
+                       Value end) {
+  // Units of the lanes before this one, and of all.
+  Value before = zero, all = sumOf(own);
+  for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2) {
+    Value others = fromLane(all, bit);
+    Value isAfter = arith::CmpIOp::create(
+        b, arith::CmpIPredicate::ne,
+        arith::AndIOp::create(b, lower.lane, lower.i32(bit)), zero);
+    before = add(b, before, choose(isAfter, others, zero));
+    all = add(b, all, others);
+  }
+  Value starts = add(b, sofar[0], before), one = lower.i32(1);
+  Value past = sofar[1], lastEnd = sofar[2], reached = sofar[3];
+  for (auto [exists, units] : own) {
+    Value ends = add(b, starts, units);
+    Value isPast = arith::AndIOp::create(
+        b, exists,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, ends, begin));
+    Value isReached = arith::AndIOp::create(b, exists, isBelow(starts, end));
+    past = add(b, past, choose(isPast, one, zero));
+    lastEnd = choose(isPast, larger(lastEnd, ends), lastEnd);
+    reached = add(b, reached, choose(isReached, one, zero));
+    starts = ends;
+  }
+  return {add(b, sofar[0], all), past, lastEnd, reached};
+}
+
+LogicalResult WorkShare::emit() {
   Value mine =
       forItems(items, {zero}, [&](Value from, ValueRange sofar) -> Values {
         return {add(b, sofar[0], sumOf(unitsFrom(from)))};
       })[0];
   if (failed(lowered))
     return failure();
-  Value total = ofLanes(mine, sum);
+  Value total = sumOfLanes(mine);
   Value size = larger(arith::CeilDivUIOp::create(
                           b, total, lower.toI32(lower.single(op.getWorkers()))),
                       lower.toI32(lower.single(op.getLeast())));
   Value begin = mul(b, lower.toI32(lower.single(op.getWorker())), size);
   Value end = arith::MinSIOp::create(b, add(b, begin, size), total);
-  // Of the items that a lane has looked at: those that end by `begin`, where
-  // the last of these ends, and those that start before `end`.
   // Where there is no work nobody looks for it.
   Value some =
       choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, total, zero),
              items, zero);
-  ValueRange found = forItems(
-      some, {zero, zero, zero, zero},
-      [&](Value from, ValueRange sofar) -> Values {
-        Items own = unitsFrom(from);
-        // Units of the lanes before this one, and of all.
-        Value before = zero, all = sumOf(own);
-        for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2) {
-          Value others = fromLane(all, bit);
-          Value isAfter = arith::CmpIOp::create(
-              b, arith::CmpIPredicate::ne,
-              arith::AndIOp::create(b, lower.lane, lower.i32(bit)), zero);
-          before = add(b, before, choose(isAfter, others, zero));
-          all = add(b, all, others);
-        }
-        Value starts = add(b, sofar[0], before), one = lower.i32(1);
-        Value past = sofar[1], lastEnd = sofar[2], reached = sofar[3];
-        for (auto [exists, units] : own) {
-          Value ends = add(b, starts, units);
-          Value isPast = arith::AndIOp::create(
-              b, exists,
-              arith::CmpIOp::create(b, arith::CmpIPredicate::sle, ends, begin));
-          Value isReached =
-              arith::AndIOp::create(b, exists, isBelow(starts, end));
-          past = add(b, past, choose(isPast, one, zero));
-          lastEnd = choose(isPast, larger(lastEnd, ends), lastEnd);
-          reached = add(b, reached, choose(isReached, one, zero));
-          starts = ends;
-        }
-        return {add(b, sofar[0], all), past, lastEnd, reached};
-      });
-  Value first = ofLanes(found[1], sum), start = ofLanes(found[2], larger),
-        reached = ofLanes(found[3], sum);
+  ValueRange found = forItems(some, {zero, zero, zero, zero},
+                              [&](Value from, ValueRange sofar) {
+                                return find(unitsFrom(from), sofar, begin, end);
+                              });
+  Value first = sumOfLanes(found[1]),
+        start =
+            ofLanes(found[2], [&](Value x, Value y) { return larger(x, y); }),
+        reached = sumOfLanes(found[3]);
   lower.set(op.getSize(), {lower.toIndex(size)});
   lower.set(op.getFirst(), {lower.toIndex(first)});
   lower.set(op.getStart(), {lower.toIndex(start)});
   lower.set(op.getEnd(), {lower.toIndex(larger(reached, first))});
   return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
+  if (lower.machine.hasRings() && op->getParentOfType<TeamOp>())
+    return op.emitOpError() << "has no per-lane form in a team beside "
+                               "kvbuffer.ring: the lanes of a warp look at the "
+                               "items together; expected it before the teams";
+  return WorkShare(lower, op).emit();
 }
