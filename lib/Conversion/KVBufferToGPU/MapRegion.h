@@ -1,0 +1,177 @@
+//===- MapRegion.h - The region of a map, once an element -------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A lane holds elements of a few rows and of many columns. What follows from
+/// the row alone it computes once a row, what follows from the column once a
+/// column, and the rest once an element. A column is a register, the same for
+/// all of a lane's elements, and a number that the compiler knows; so is what
+/// sums and differences make of it. Two such integers are compared by one
+/// instruction, of a register and a number.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MAPREGION_H
+#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MAPREGION_H
+
+#include "LaneLowering.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace kvbuf {
+
+/// Lowers a map's region for the elements that a lane has.
+class MapLowering {
+public:
+  /// What a value of the region follows from; bits, of which an element of the
+  /// inputs has all.
+  enum Level : unsigned {
+    Once = 0,
+    PerRow = 1,
+    PerColumn = 2,
+    PerPlace = 3,
+    PerElement = 7
+  };
+
+  /// The row and the column of an element, registers (null: not read) and
+  /// numbers.
+  struct Place {
+    mlir::Value firstRow;
+    int64_t row;
+    mlir::Value firstCol;
+    int64_t col;
+  };
+
+  /// The integers that a value may be.
+  struct Range {
+    int64_t least, most;
+    /// All of 32 bits.
+    static Range ofI32() {
+      return {-(int64_t(1) << 31), (int64_t(1) << 31) - 1};
+    }
+    bool fits(int64_t bound = int64_t(1) << 31) const {
+      return least >= -bound && most < bound;
+    }
+    Range operator+(Range other) const {
+      return {least + other.least, most + other.most};
+    }
+    Range operator-(Range other) const {
+      return {least - other.most, most - other.least};
+    }
+  };
+
+  /// Rows, keys and sizes are less: differences and sums of them fit 32 bits,
+  /// as those of masks do.
+  static constexpr int64_t kCoordinates = int64_t(1) << 29;
+
+  /// An integer: a register of 32 bits (null: 0) and a number, with what their
+  /// sum may be. Neither the register nor the sum leaves 32 bits.
+  struct Term {
+    mlir::Value base;
+    int64_t offset = 0;
+    Range range;
+
+    Range ofBase() const { return range - Range{offset, offset}; }
+  };
+
+  /// A value of the region for the element at hand: a term, or what lanes
+  /// compute.
+  struct Known {
+    std::optional<Term> term;
+    mlir::Value value;
+    /// Of a term as an f32: what is the same for many elements, and the number
+    /// that tells them apart, whose sum the value is; null: no such sum.
+    mlir::Value base = {};
+    int64_t offset = 0;
+  };
+
+  MapLowering(LaneLowering &lower, MapOp op)
+      : lower(lower), b(lower.b), op(op), body(op.getBody().front()) {
+    findLevels();
+    findReads();
+  }
+
+  /// The element of `inputs` at a place.
+  mlir::FailureOr<mlir::Value> element(llvm::ArrayRef<mlir::Value> inputs,
+                                       const Place &place);
+
+  /// How many numbers are read that follow from no element, where a lane has so
+  /// many elements, rows and columns of them.
+  int64_t countReads(int64_t elements, int64_t rows, int64_t cols) const;
+  /// Reads those of a place.
+  mlir::LogicalResult read(const Place &place);
+  /// Reads words that lie by columns two at a time, the lane's pairs of which
+  /// begin at `columns` behind the place's; where rows of the tensor begin at
+  /// odd words, one at a time.
+  mlir::LogicalResult readPairs(const Place &place,
+                                llvm::ArrayRef<int64_t> columns);
+
+private:
+  void findLevels();
+  /// Finds what is read, and what that needs, of no element.
+  void findReads();
+  void setPlace(const Place &place);
+  /// The values of an op for the place at hand, which others may have, too.
+  mlir::LogicalResult evaluateOnce(mlir::Operation &inner, const Place &place);
+  mlir::LogicalResult evaluate(mlir::Operation &inner);
+  /// What is known of an operand, from outside of the region too.
+  Known lookup(mlir::Value value);
+  std::optional<Term> termOf(mlir::Value value) { return lookup(value).term; }
+  /// The value as ops have it.
+  mlir::Value materialize(mlir::Value value);
+  mlir::Value inRegister(const Term &term);
+
+  /// Integers that are terms; nothing where an op has no term.
+  std::optional<Term> makeTerm(mlir::Operation &inner);
+  std::optional<Term> add(const Term &x, const Term &y);
+  std::optional<Term> subtract(const Term &x, const Term &y);
+  std::optional<Term> multiply(const Term &x, const Term &y);
+  /// An op on two registers whose result is in `range`.
+  template <typename OpTy>
+  std::optional<Term> combine(const Term &x, const Term &y, Range range);
+  /// A product with a sum of a number, and a half that becomes wider; false
+  /// where an op is none.
+  bool multiplySum(mlir::Operation &inner);
+  bool widen(mlir::Operation &inner);
+  /// A comparison of two terms.
+  mlir::Value compare(mlir::arith::CmpIPredicate predicate, Term x, Term y);
+  /// `wide` as far as a comparison with `other` can tell.
+  Term narrowFor(const Term &wide, const Term &other);
+  /// Binary ops on registers, each once.
+  template <typename OpTy> mlir::Value once(mlir::Value x, mlir::Value y) {
+    mlir::Value &made = pairs[{{OpTy::getOperationName(), x}, y}];
+    if (!made)
+      made = OpTy::create(b, x, y);
+    return made;
+  }
+
+  LaneLowering &lower;
+  mlir::ImplicitLocOpBuilder &b;
+  MapOp op;
+  mlir::Block &body;
+  llvm::DenseMap<mlir::Operation *, unsigned> levels;
+  llvm::SmallPtrSet<mlir::Operation *, 8> reads;
+  /// Values of the element at hand, and those that others will have, too.
+  llvm::DenseMap<mlir::Value, Known> now;
+  llvm::DenseMap<std::pair<mlir::Operation *, std::pair<int64_t, int64_t>>,
+                 llvm::SmallVector<Known, 1>>
+      kept;
+  /// Values from outside of the region.
+  llvm::DenseMap<mlir::Value, Known> outer;
+  llvm::DenseMap<
+      std::pair<std::pair<llvm::StringRef, mlir::Value>, mlir::Value>,
+      mlir::Value>
+      pairs;
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> sums;
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Type>, mlir::Value> casts;
+  /// Words of two halves, as integers.
+  llvm::DenseMap<mlir::Value, mlir::Value> words;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MAPREGION_H
