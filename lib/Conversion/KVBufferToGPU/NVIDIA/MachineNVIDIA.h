@@ -74,8 +74,10 @@ protected:
     int64_t perRow(const SharedTile &layout) const;
     int64_t rowsPerStep(const SharedTile &layout) const;
   };
-  /// The steps of its copies (MachineNVIDIA.cpp).
+  /// The steps of its copies, by vectors and by words
+  /// (MachineNVIDIACopies.cpp).
   struct CopySteps;
+  struct WordSteps;
   /// Asks LLVM not to unroll a loop.
   static void keepLoop(mlir::scf::ForOp loop);
   /// Starts a tile's copies. `checkRows`: not every row is valid.
