@@ -94,6 +94,11 @@ protected:
   struct Matrix {
     int64_t row, col;
   };
+  /// Reads of a slot of bytes by ldmatrix, an element of which is two of them
+  /// (PairReads.h), with the matrices that there are of such a fragment.
+  struct PairReads;
+  struct ByteMatrices;
+  struct NarrowMatrices;
   /// How many matrices from the first one on an instruction loads, 4, 2 or 1:
   /// they lie in one block of `blockCols` columns, and their places differ by
   /// bits of their own.

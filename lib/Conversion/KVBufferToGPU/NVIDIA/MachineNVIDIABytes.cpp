@@ -15,8 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../Lanes.h"
-#include "MachineNVIDIA.h"
+#include "PairReads.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -25,8 +24,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Bytes of an element of ldmatrix.
-static constexpr int64_t kPairBytes = 2;
 /// Bytes 0 and 2 of two words, and bytes 1 and 3.
 static constexpr int64_t kEvenBytes = 0x6420, kOddBytes = 0x7531;
 /// The register bits of the four elements of a word.
@@ -55,30 +52,25 @@ unsigned findPairBit(const FragmentLayout &atom) {
 }
 } // namespace
 
-LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
-                                                  FragmentLoadOp op, Value slot,
-                                                  Values &words) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getStaged().getType().getParams();
-  FragmentType type = op.getFragment().getType();
-  const FragmentLayout &atom = lower.layouts.of(type);
-  unsigned pair = findPairBit(atom);
-  auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
-  // Columns that warps share are a power of two for each.
-  bool shares = atom.sharesCols();
-  int64_t own = atom.warpCols(type);
-  if (!pair || type.getRole() != Role::B || !mma ||
-      (shares && !llvm::isPowerOf2_64(own)))
-    return emitNarrowFragment(lower, op, slot, words);
+/// The matrices of an operand b whose words lanes have in pairs, two matrices
+/// for each, and the words' numbers.
+struct NVIDIAMachine::ByteMatrices {
+  SmallVector<Matrix> all;
+  SmallVector<std::array<size_t, 2>> wordsOf;
+  size_t words;
 
-  SharedTile layout = sharedTile(params);
+  /// `pair`: the register bit that chooses between the words.
+  ByteMatrices(FragmentLoadOp op, const FragmentLayout &atom, unsigned pair);
+};
+
+NVIDIAMachine::ByteMatrices::ByteMatrices(FragmentLoadOp op,
+                                          const FragmentLayout &atom,
+                                          unsigned pair) {
+  FragmentType type = op.getFragment().getType();
   unsigned upper = atom.layout.inLog2("register") - kLog2WordBytes,
            other = 1u << (pair - kLog2WordBytes);
   int64_t gridRows = atom.warpRows(type) / atom.fragmentRows(),
           gridCols = atom.warpCols(type) / atom.fragmentCols();
-  // Two matrices for each two words of the operand, by the words' numbers.
-  SmallVector<Matrix> all;
-  SmallVector<std::array<size_t, 2>> wordsOf;
   for (int64_t i = 0; i < gridRows; ++i)
     for (int64_t j = 0; j < gridCols; ++j) {
       size_t first = (i * gridCols + j) << upper;
@@ -99,74 +91,59 @@ LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
         all.push_back({matrix.row + 8, matrix.col});
       }
     }
-  words.assign(size_t(gridRows * gridCols) << upper, Value());
+  words = size_t(gridRows * gridCols) << upper;
+}
 
-  // Places count the elements of ldmatrix; a slot's rows and blocks are whole
-  // ones.
-  LinearLayout block = layout.block();
-  auto image = [&](int64_t row, int64_t col) {
-    return block.apply({{"row", row}, {"col", col}}, "byte") / kPairBytes;
-  };
-  Type unit = b.getF16Type();
-  Value shared = lower.shared(unit);
-  Value start = arith::DivUIOp::create(b, slot, lower.i32(kPairBytes));
+LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
+                                                  FragmentLoadOp op, Value slot,
+                                                  Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getStaged().getType().getParams();
+  FragmentType type = op.getFragment().getType();
+  const FragmentLayout &atom = lower.layouts.of(type);
+  unsigned pair = findPairBit(atom);
+  auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
+  // Columns that warps share are a power of two for each.
+  bool shares = atom.sharesCols();
+  int64_t own = atom.warpCols(type);
+  if (!pair || type.getRole() != Role::B || !mma ||
+      (shares && !llvm::isPowerOf2_64(own)))
+    return emitNarrowFragment(lower, op, slot, words);
+
+  ByteMatrices matrices(op, atom, pair);
+  words.assign(matrices.words, Value());
+  PairReads reads(lower, params, slot);
+  const SharedTile &layout = reads.layout;
   // What of a warp's place is within a block is a term; blocks are added up.
   SmallVector<int64_t> parts;
   if (shares) {
     unsigned bits = llvm::Log2_64(atom.gridCols);
     while (parts.size() < bits && own << parts.size() < layout.blockCols)
-      parts.push_back(image(0, own << parts.size()));
+      parts.push_back(reads.image(0, own << parts.size()));
     if (unsigned inside = parts.size(); inside < bits)
-      start = arith::AddIOp::create(
-          b, start,
+      reads.start = arith::AddIOp::create(
+          b, reads.start,
           arith::MulIOp::create(
               b,
               arith::ShRUIOp::create(b, lower.gridCol(atom), lower.i32(inside)),
               lower.i32((own << inside) / layout.blockCols *
-                        layout.blockBytes() / kPairBytes)));
+                        layout.blockBytes() / PairReads::kUnit)));
   }
-  int64_t align = slotAlignment(params) / kPairBytes;
-  auto single = VectorType::get({1}, b.getI32Type());
-  auto wordOf = [&](Value pairs) -> Value {
-    return vector::ExtractOp::create(
-        b, vector::BitCastOp::create(b, single, pairs), ArrayRef<int64_t>{0});
-  };
   Values loaded;
-  for (size_t i = 0; i < all.size();) {
-    const Matrix &zero = all[i];
-    int64_t count =
-        matricesAtOnce(ArrayRef(all).drop_front(i), layout.blockCols);
-    // Lane l gives the address of row l % 8 of matrix l / 8.
-    LinearAddress address;
-    SmallVector<int64_t> basis;
-    for (int64_t row = 1; row < 8; row *= 2)
-      basis.push_back(image(row, 0));
-    for (int64_t bit = 1; bit < count; bit *= 2)
-      basis.push_back(
-          image(all[i + bit].row ^ zero.row, all[i + bit].col ^ zero.col));
-    address.terms.push_back({lower.lane, basis});
+  for (ArrayRef<Matrix> all = matrices.all; !all.empty();) {
+    int64_t count = matricesAtOnce(all, layout.blockCols);
+    std::optional<LinearAddress::Term> part;
     if (!parts.empty())
-      address.terms.push_back({lower.gridCol(atom), parts});
-    // Where a block begins is no XOR of bits if its rows are no power of two.
-    int64_t before =
-        llvm::isPowerOf2_64(layout.rows)
-            ? 0
-            : zero.col / layout.blockCols * layout.blockBytes() / kPairBytes;
-    Value at = address.emit(b, start, align,
-                            layout.byteOffset(zero.row, zero.col) / kPairBytes -
-                                before);
-    if (before)
-      at = arith::AddIOp::create(b, at, lower.index(before));
-    Value matrices = nvgpu::LdMatrixOp::create(
-        b, VectorType::get({count, 2}, unit), shared, ValueRange{at},
-        /*transpose=*/true, count);
+      part = LinearAddress::Term{lower.gridCol(atom), parts};
+    Value read = reads.emit(all.take_front(count), part, /*transposed=*/true);
     for (int64_t w = 0; w < count; ++w)
-      loaded.push_back(
-          wordOf(vector::ExtractOp::create(b, matrices, ArrayRef<int64_t>{w})));
-    i += count;
+      loaded.push_back(reads.wordOf(
+          vector::ExtractOp::create(b, read, ArrayRef<int64_t>{w})));
+    all = all.drop_front(count);
   }
-  auto bytes = VectorType::get({4}, b.getI8Type());
-  for (auto [i, numbers] : llvm::enumerate(wordsOf))
+  auto bytes = VectorType::get({4}, b.getI8Type()),
+       single = VectorType::get({1}, b.getI32Type());
+  for (auto [i, numbers] : llvm::enumerate(matrices.wordsOf))
     for (auto [number, selector] :
          {std::pair(numbers[0], kEvenBytes), {numbers[1], kOddBytes}}) {
       Value word = NVVM::PermuteOp::create(

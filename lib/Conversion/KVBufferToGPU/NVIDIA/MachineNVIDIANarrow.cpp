@@ -16,7 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MachineNVIDIA.h"
+#include "PairReads.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -25,8 +25,49 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Bytes of an element of ldmatrix.
-static constexpr int64_t kUnit = 2;
+NVIDIAMachine::PairReads::PairReads(Lanes &lower, KVBufferAttr params,
+                                    Value slot)
+    : lower(lower), b(lower.b), params(params), layout(sharedTile(params)),
+      block(layout.block()), shared(lower.shared(b.getF16Type())),
+      start(arith::DivUIOp::create(b, slot, lower.i32(kUnit))) {}
+
+Value NVIDIAMachine::PairReads::emit(
+    ArrayRef<Matrix> together, const std::optional<LinearAddress::Term> &part,
+    bool transposed) {
+  // Lane l gives the address of row l % 8 of matrix l / 8.
+  LinearAddress address;
+  SmallVector<int64_t> basis;
+  for (int64_t row = 1; row < 8; row *= 2)
+    basis.push_back(image(row, 0));
+  const Matrix &zero = together.front();
+  for (size_t bit = 1; bit < together.size(); bit *= 2)
+    basis.push_back(
+        image(together[bit].row ^ zero.row, together[bit].col ^ zero.col));
+  address.terms.push_back({lower.lane, basis});
+  if (part)
+    address.terms.push_back(*part);
+  // Where a block begins is no XOR of bits if its rows are no power of two.
+  int64_t before =
+      llvm::isPowerOf2_64(layout.rows)
+          ? 0
+          : zero.col / layout.blockCols * layout.blockBytes() / kUnit;
+  Value at =
+      address.emit(b, start, slotAlignment(params) / kUnit,
+                   layout.byteOffset(zero.row, zero.col) / kUnit - before);
+  if (before)
+    at = arith::AddIOp::create(b, at, lower.index(before));
+  int64_t count = together.size();
+  return nvgpu::LdMatrixOp::create(b,
+                                   VectorType::get({count, 2}, b.getF16Type()),
+                                   shared, ValueRange{at}, transposed, count);
+}
+
+Value NVIDIAMachine::PairReads::wordOf(Value pairs) {
+  auto word = VectorType::get({1}, b.getI32Type());
+  return vector::ExtractOp::create(b, vector::BitCastOp::create(b, word, pairs),
+                                   ArrayRef<int64_t>{0});
+}
+
 /// Byte 0, 2, 1, 3 of a word.
 static constexpr int64_t kSwapMiddleBytes = 0x3120;
 
@@ -69,37 +110,33 @@ struct Placement {
 };
 } // namespace
 
-LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
-                                                    FragmentLoadOp op,
-                                                    Value slot, Values &words) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getStaged().getType().getParams();
-  FragmentType type = op.getFragment().getType();
-  Type narrow = params.getElementType(), wide = type.getElementType();
-  SharedTile layout = sharedTile(params);
-  const FragmentLayout &atom = lower.layouts.of(type);
-  Placement placement{atom};
-  bool isA = type.getRole() == Role::A, turned = atom.turned;
-  bool transposed = placement.row("register", 0) == 1;
-  unsigned pair = placement.pairBit(transposed);
-  auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
-  if (!pair || !mma || mma.getWarpCols() > 1)
-    return emitNarrowFragment(lower, op, slot, words);
+/// The matrices of an operand, each of which becomes two words, and the words'
+/// numbers.
+struct NVIDIAMachine::NarrowMatrices {
+  SmallVector<Matrix> all;
+  SmallVector<std::array<size_t, 2>> wordsOf;
+  size_t words;
 
+  /// `pair`: the register bit that chooses between the words.
+  NarrowMatrices(FragmentLoadOp op, const FragmentLayout &atom, unsigned pair);
+};
+
+NVIDIAMachine::NarrowMatrices::NarrowMatrices(FragmentLoadOp op,
+                                              const FragmentLayout &atom,
+                                              unsigned pair) {
+  FragmentType type = op.getFragment().getType();
+  Placement placement{atom};
+  bool turned = atom.turned;
   int64_t atomRows = atom.fragmentRows(), atomCols = atom.fragmentCols();
   int64_t gridRows = atom.warpRows(type) / atomRows,
           gridCols = atom.warpCols(type) / atomCols;
   int64_t outer = turned ? gridCols : gridRows,
           inner = turned ? gridRows : gridCols;
-  unsigned upper = placement.registerBits() - 1;
-  SmallVector<Matrix> all;
-  // The two words of the operand, by their numbers, that a matrix becomes.
-  SmallVector<std::array<size_t, 2>> wordsOf;
+  unsigned upper = placement.registerBits() - 1, other = 1u << (pair - 1);
   for (int64_t i = 0; i < outer; ++i)
     for (int64_t j = 0; j < inner; ++j) {
       size_t first = (i * inner + j) << upper;
       for (unsigned word = 0; word < 1u << upper; ++word) {
-        unsigned other = 1u << (pair - 1);
         if (word & other)
           continue;
         Matrix matrix{op.getSlotRow() + (turned ? j : i) * atomRows,
@@ -113,80 +150,59 @@ LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
         all.push_back(matrix);
       }
     }
-  words.assign(size_t(outer * inner) << upper, Value());
+  words = size_t(outer * inner) << upper;
+}
 
-  // Places count the elements of ldmatrix; a slot's rows and blocks are whole
-  // ones.
-  auto unitOf = [&](int64_t row, int64_t col) {
-    return layout.byteOffset(row, col) / kUnit;
-  };
-  LinearLayout block = layout.block();
-  auto image = [&](int64_t row, int64_t col) {
-    return block.apply({{"row", row}, {"col", col}}, "byte") / kUnit;
-  };
-  Type unit = b.getF16Type();
-  Value shared = lower.shared(unit);
-  Value first = arith::DivUIOp::create(b, slot, lower.i32(kUnit));
-  int64_t align = slotAlignment(params) / kUnit;
-  auto place = [&](const LinearAddress &address, int64_t row,
-                   int64_t col) -> Value {
-    // Where a block begins is no XOR of bits if its rows are no power of two.
-    int64_t before = llvm::isPowerOf2_64(layout.rows)
-                         ? 0
-                         : col / layout.blockCols * layout.blockBytes() / kUnit;
-    Value at = address.emit(b, first, align, unitOf(row, col) - before);
-    return before
-               ? arith::AddIOp::create(b, at, lower.index(before)).getResult()
-               : at;
-  };
+LogicalResult NVIDIAMachine::emitNarrowFragmentLoad(Lanes &lower,
+                                                    FragmentLoadOp op,
+                                                    Value slot, Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getStaged().getType().getParams();
+  FragmentType type = op.getFragment().getType();
+  Type narrow = params.getElementType(), wide = type.getElementType();
+  const FragmentLayout &atom = lower.layouts.of(type);
+  Placement placement{atom};
+  bool transposed = placement.row("register", 0) == 1;
+  unsigned pair = placement.pairBit(transposed);
+  auto mma = dyn_cast<MmaLayoutAttr>(type.getLayout());
+  if (!pair || !mma || mma.getWarpCols() > 1)
+    return emitNarrowFragment(lower, op, slot, words);
 
+  NarrowMatrices matrices(op, atom, pair);
+  words.assign(matrices.words, Value());
+  PairReads reads(lower, params, slot);
   auto bytes = VectorType::get({4}, b.getI8Type());
-  for (size_t i = 0; i < all.size();) {
-    const Matrix &zero = all[i];
-    int64_t count =
-        matricesAtOnce(ArrayRef(all).drop_front(i), layout.blockCols);
-    // Lane l gives the address of row l % 8 of matrix l / 8.
-    LinearAddress address;
-    SmallVector<int64_t> basis;
-    for (int64_t row = 1; row < 8; row *= 2)
-      basis.push_back(image(row, 0));
-    for (int64_t bit = 1; bit < count; bit *= 2)
-      basis.push_back(
-          image(all[i + bit].row ^ zero.row, all[i + bit].col ^ zero.col));
-    address.terms.push_back({lower.lane, basis});
-    if (isA) {
+  const auto *wordsOf = matrices.wordsOf.begin();
+  for (ArrayRef<Matrix> all = matrices.all; !all.empty();) {
+    int64_t count = matricesAtOnce(all, reads.layout.blockCols);
+    std::optional<LinearAddress::Term> part;
+    if (type.getRole() == Role::A) {
       // Each warp has its own rows.
       SmallVector<int64_t> warps;
       for (int64_t bit = 1; bit < atom.rowWarps; bit *= 2)
-        warps.push_back(image(atom.warpRows(type) * bit, 0));
-      address.terms.push_back({lower.warp, warps});
+        warps.push_back(reads.image(atom.warpRows(type) * bit, 0));
+      part = LinearAddress::Term{lower.warp, warps};
     }
-    Value where = place(address, zero.row, zero.col);
-    Value matrices =
-        nvgpu::LdMatrixOp::create(b, VectorType::get({count, 2}, unit), shared,
-                                  ValueRange{where}, transposed, count);
-    for (int64_t w = 0; w < count; ++w) {
-      Value loaded =
-          vector::ExtractOp::create(b, matrices, ArrayRef<int64_t>{w});
+    Value read = reads.emit(all.take_front(count), part, transposed);
+    for (int64_t w = 0; w < count; ++w, ++wordsOf) {
+      Value loaded = vector::ExtractOp::create(b, read, ArrayRef<int64_t>{w});
       if (transposed) {
-        auto word = VectorType::get({1}, b.getI32Type());
-        Value joined = vector::ExtractOp::create(
-            b, vector::BitCastOp::create(b, word, loaded),
-            ArrayRef<int64_t>{0});
+        Value joined = reads.wordOf(loaded);
         joined = NVVM::PermuteOp::create(b, b.getI32Type(), joined, joined,
                                          lower.i32(kSwapMiddleBytes),
                                          NVVM::PermuteMode::DEFAULT);
-        loaded = vector::FromElementsOp::create(b, word, ValueRange{joined});
+        loaded = vector::FromElementsOp::create(
+            b, VectorType::get({1}, b.getI32Type()), ValueRange{joined});
       }
       Value narrowed = arith::BitcastOp::create(
           b, bytes.clone(narrow), vector::BitCastOp::create(b, bytes, loaded));
       Value widened =
           arith::ExtFOp::create(b, bytes.clone(wide), narrowed).getOut();
       for (int64_t half = 0; half < 2; ++half)
-        words[wordsOf[i + w][half]] = vector::ShuffleOp::create(
+        words[(*wordsOf)[half]] = vector::ShuffleOp::create(
             b, widened, widened, ArrayRef<int64_t>{2 * half, 2 * half + 1});
     }
-    i += count;
+    all = all.drop_front(count);
   }
   return success();
 }
