@@ -89,15 +89,21 @@ static std::optional<IssueModel> issueModelOf(Operation *op) {
   return std::nullopt;
 }
 
-std::optional<LoopStages> kvbuf::findLoopStages(LLVM::LLVMFuncOp kernel) {
+void kvbuf::forLoopStages(
+    LLVM::LLVMFuncOp kernel,
+    function_ref<void(const StagePiece &, const VectorCostModel &)> fn) {
   std::optional<IssueModel> model = issueModelOf(kernel);
   if (!model || kernel.isExternal())
-    return std::nullopt;
-  LoopStages stages = {*model, {}};
+    return;
+  SmallVector<StagePiece> pieces;
   for (Block &block : kernel.getBody())
     if (isInLoop(&block))
-      splitAtBarriers(block, stages.pieces);
-  return stages;
+      splitAtBarriers(block, pieces);
+  if (pieces.empty())
+    return;
+  VectorCostModel costs(kernel, *model);
+  for (const StagePiece &piece : pieces)
+    fn(piece, costs);
 }
 
 //===----------------------------------------------------------------------===//

@@ -19,8 +19,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
-#include <optional>
 
 namespace kvbuf {
 
@@ -45,20 +45,6 @@ unsigned mfmaCycles(mlir::Operation *op, const IssueModel &model);
 /// Whether control can come back to a block.
 bool isInLoop(mlir::Block *block);
 
-/// The stages of a kernel, and how its chip issues them.
-struct LoopStages {
-  IssueModel model;
-  /// The pieces with MFMAs that are in loops, in order: outside of loops there
-  /// is little to gain, and registers to lose. `rocdl.sched.barrier 0`s at
-  /// their ends are taken to belong to the barriers.
-  llvm::SmallVector<StagePiece> pieces;
-};
-
-/// The stages of `kernel`; nothing if it has no body, or if the chip that
-/// encloses it, by `kvbuffer.target`, has no issue model, as other vendors'
-/// chips.
-std::optional<LoopStages> findLoopStages(mlir::LLVM::LLVMFuncOp kernel);
-
 /// Vector instructions that an op becomes. Halves stand for ops of which LLVM
 /// makes one instruction of two.
 struct VectorCost {
@@ -77,6 +63,8 @@ public:
   VectorCostModel(mlir::LLVM::LLVMFuncOp kernel, const IssueModel &model);
 
   VectorCost cost(mlir::Operation *op) const;
+  /// How the kernel's chip issues instructions.
+  const IssueModel &issueModel() const { return model; }
   /// Whether lanes of a wave may differ in a value.
   bool isDivergent(mlir::Value value) const {
     return divergent.contains(value);
@@ -90,6 +78,17 @@ private:
   const IssueModel model;
   llvm::DenseSet<mlir::Value> divergent;
 };
+
+/// Calls `fn` for the pieces of `kernel` with MFMAs that are in loops, in
+/// order: outside of loops there is little to gain, and registers to lose.
+/// `rocdl.sched.barrier 0`s at their ends are taken to belong to the barriers.
+/// The pieces, and what their ops cost, are found before the first call. None
+/// where the kernel has no body, or where the chip that encloses it, by
+/// `kvbuffer.target`, has no issue model, as other vendors' chips.
+void forLoopStages(mlir::LLVM::LLVMFuncOp kernel,
+                   llvm::function_ref<void(const StagePiece &piece,
+                                           const VectorCostModel &costs)>
+                       fn);
 
 } // namespace kvbuf
 

@@ -80,30 +80,26 @@ struct BalanceProductsPass
   using Base::Base;
 
   void runOnOperation() override {
-    LLVM::LLVMFuncOp kernel = getOperation();
-    std::optional<LoopStages> stages = findLoopStages(kernel);
-    if (!stages)
-      return;
-    VectorCostModel costs(kernel, stages->model);
-    for (const StagePiece &piece : stages->pieces) {
-      Operation *last = piece.ops.back();
-      if (!isa<LLVM::CondBrOp>(last))
-        continue;
-      Block *behind = behindBranch(last->getBlock());
-      if (!behind)
-        continue;
-      Sides sides{piece, {}};
-      for (Operation &op : *behind) {
-        if (isa<ROCDL::SBarrierOp>(op))
-          break;
-        sides.back.push_back(&op);
-      }
-      balance(sides, costs, stages->model);
-    }
+    forLoopStages(getOperation(),
+                  [&](const StagePiece &piece, const VectorCostModel &costs) {
+                    Operation *last = piece.ops.back();
+                    if (!isa<LLVM::CondBrOp>(last))
+                      return;
+                    Block *behind = behindBranch(last->getBlock());
+                    if (!behind)
+                      return;
+                    Sides sides{piece, {}};
+                    for (Operation &op : *behind) {
+                      if (isa<ROCDL::SBarrierOp>(op))
+                        break;
+                      sides.back.push_back(&op);
+                    }
+                    balance(sides, costs);
+                  });
   }
 
-  static Load loadOf(ArrayRef<Operation *> ops, const VectorCostModel &costs,
-                     const IssueModel &model) {
+  static Load loadOf(ArrayRef<Operation *> ops, const VectorCostModel &costs) {
+    const IssueModel &model = costs.issueModel();
     Load load;
     for (Operation *op : ops) {
       load.vector += costs.cost(op).cycles(model);
@@ -149,11 +145,11 @@ struct BalanceProductsPass
     return order;
   }
 
-  void balance(const Sides &sides, const VectorCostModel &costs,
-               const IssueModel &model) {
+  void balance(const Sides &sides, const VectorCostModel &costs) {
+    const IssueModel &model = costs.issueModel();
     DominanceInfo dominance(getOperation());
-    Load front = loadOf(sides.front.ops, costs, model),
-         back = loadOf(sides.back, costs, model);
+    Load front = loadOf(sides.front.ops, costs),
+         back = loadOf(sides.back, costs);
     double before = front.exposed() + back.exposed(), best = before;
     // A move costs registers: it has to hide an instruction at least.
     auto search = [&](ArrayRef<Operation *> movable, Load from, Load to) {

@@ -56,13 +56,10 @@ struct GuardSinkingPass : kvbuf::impl::GuardSinkingBase<GuardSinkingPass> {
   using Base::Base;
 
   void runOnOperation() override {
-    LLVM::LLVMFuncOp kernel = getOperation();
-    std::optional<LoopStages> stages = findLoopStages(kernel);
-    if (!stages)
-      return;
-    VectorCostModel costs(kernel, stages->model);
-    for (const StagePiece &piece : stages->pieces)
-      guard(piece, costs);
+    forLoopStages(getOperation(),
+                  [&](const StagePiece &piece, const VectorCostModel &costs) {
+                    guard(piece, costs);
+                  });
   }
 
   void guard(const StagePiece &piece, const VectorCostModel &costs) {

@@ -269,14 +269,12 @@ struct ScheduleGroupsPass
 
   void runOnOperation() override {
     LLVM::LLVMFuncOp kernel = getOperation();
-    std::optional<LoopStages> stages = findLoopStages(kernel);
-    if (!stages)
-      return;
-    VectorCostModel costs(kernel, stages->model);
     OpBuilder b(kernel);
     bool any = false;
-    for (const StagePiece &piece : stages->pieces)
-      any |= schedule(piece, costs, stages->model, b);
+    forLoopStages(kernel,
+                  [&](const StagePiece &piece, const VectorCostModel &costs) {
+                    any |= schedule(piece, costs, b);
+                  });
     if (!any)
       return;
     // Stages that meet without a fence would be one region to the scheduler.
@@ -292,11 +290,11 @@ struct ScheduleGroupsPass
   }
 
   bool schedule(const StagePiece &piece, const VectorCostModel &costs,
-                const IssueModel &model, OpBuilder &b) {
+                OpBuilder &b) {
     if (llvm::any_of(piece.ops,
                      llvm::IsaPred<ROCDL::SchedGroupBarrier, ROCDL::IglpOpt>))
       return false;
-    GroupPlanner planner(piece, costs, model);
+    GroupPlanner planner(piece, costs, costs.issueModel());
     SmallVector<Group> groups = planner.plan();
     Operation *first = piece.ops.front(), *last = piece.ops.back();
     if (groups.empty()) {

@@ -32,16 +32,13 @@ struct SetPriorityPass : kvbuf::impl::SetPriorityBase<SetPriorityPass> {
 
   void runOnOperation() override {
     LLVM::LLVMFuncOp kernel = getOperation();
-    std::optional<LoopStages> stages = findLoopStages(kernel);
-    if (!stages)
-      return;
     bool has = false;
     kernel.walk([&](ROCDL::SetPrioOp) { has = true; });
     if (has)
       return;
     constexpr uint16_t high = 1, normal = 0;
     OpBuilder b(kernel);
-    for (const StagePiece &piece : stages->pieces) {
+    forLoopStages(kernel, [&](const StagePiece &piece, const auto &) {
       // A stage may go on in other blocks; only what a barrier bounds changes
       // the priority.
       Operation *first = piece.ops.front(), *last = piece.ops.back();
@@ -53,7 +50,7 @@ struct SetPriorityPass : kvbuf::impl::SetPriorityBase<SetPriorityPass> {
         b.setInsertionPointAfter(last);
         ROCDL::SetPrioOp::create(b, last->getLoc(), TypeRange(), normal);
       }
-    }
+    });
   }
 };
 } // namespace
