@@ -138,14 +138,160 @@ static LogicalResult verifyFunctionsAreClosed(AttentionOp op) {
   return success();
 }
 
+/// That the elements are such as kernels multiply (C1).
+static LogicalResult verifyElements(AttentionOp op) {
+  auto q = cast<ShapedType>(op.getQ().getType());
+  auto out = cast<ShapedType>(op.getOut().getType());
+  CacheType k = op.getKCacheType(), v = op.getVCacheType();
+  Type element = k.getElementType();
+  // Which 8-bit floats there are, and kernels for, depends on the chip.
+  if (!element.isBF16() && !element.isF16() && !isFloat8(element))
+    return op.emitOpError()
+           << "(C1) expected elements bf16 or f16, got " << element;
+  // Caches may be narrower than what they are multiplied by.
+  Type wide = q.getElementType();
+  bool quantized = (wide.isBF16() || wide.isF16()) && isFloat8(element) &&
+                   isFloat8(v.getElementType());
+  if (!quantized && (element != wide || v.getElementType() != wide))
+    return op.emitOpError()
+           << "(C1) expected one element type for q, k and v"
+           << (wide.isBF16() || wide.isF16() ? ", or 8-bit floats for k and v"
+                                             : "")
+           << ", got " << wide << ", " << element << ", " << v.getElementType();
+  if (Type stored = out.getElementType(); !stored.isF32() && !stored.isBF16() &&
+                                          !stored.isF16() &&
+                                          (stored != wide || !isFloat8(wide))) {
+    InFlightDiagnostic diag = op.emitOpError()
+                              << "(C1) expected out of f32, bf16";
+    if (isFloat8(wide))
+      diag << ", f16 or " << wide;
+    else
+      diag << " or f16";
+    return diag << ", got " << stored;
+  }
+  return success();
+}
+
+/// Whether an extent may be that of a dimension of `q`: what q's type leaves
+/// open, no other type may fix.
+static bool isExtentOf(ShapedType q, int64_t extent, int64_t dim) {
+  return ShapedType::isDynamic(extent) || extent == q.getDimSize(dim);
+}
+
+/// That q and out have one form, and the head sizes of the caches (C2, C4).
+static LogicalResult verifyShapes(AttentionOp op) {
+  auto q = cast<ShapedType>(op.getQ().getType());
+  auto out = cast<ShapedType>(op.getOut().getType());
+  CacheType k = op.getKCacheType();
+  int64_t rank = op.getOffsets() ? 3 : 4;
+  if (q.getRank() != rank)
+    return op.emitOpError()
+           << "(C4) expected q of rank " << rank
+           << (op.getOffsets() ? " ([rows, heads, head_size]) with"
+                               : " ([batch, rows, heads, head_size]) without")
+           << " offsets, got rank " << q.getRank();
+  if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
+      !hasContiguousRows(out))
+    return op.emitOpError()
+           << "(C4) expected static heads and head_size, the last "
+              "contiguous, in q and out";
+  if (q.getShape().back() != k.getHeadSize())
+    return op.emitOpError()
+           << "(C2) expected q and k of one head size, got "
+           << q.getShape().back() << " and " << k.getHeadSize();
+  // Values that are a part of keys have as many columns as O.
+  if (op.isLatent() && out.getShape().back() > k.getHeadSize())
+    return op.emitOpError()
+           << "(C4) expected out of at most " << k.getHeadSize()
+           << " columns, those of the cache that is k and v, got " << out;
+  if (out.getRank() != rank || out.getDimSize(rank - 2) != op.getHeads() ||
+      out.getShape().back() != op.getValueHeadSize() ||
+      !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
+        return isExtentOf(q, out.getDimSize(dim), dim);
+      }))
+    return op.emitOpError()
+           << "(C4) expected out to have q's rows and heads and "
+              "v's head size "
+           << op.getValueHeadSize() << ", got " << out << " for " << q;
+  return success();
+}
+
+/// That k and v are caches of one kind whose heads divide q's, and whose rows
+/// lanes can copy (C3, C5).
+static LogicalResult verifyCaches(AttentionOp op) {
+  CacheType k = op.getKCacheType(), v = op.getVCacheType();
+  if (v.getHeads() != k.getHeads() || op.getHeads() % k.getHeads() ||
+      op.getHeads() == 0)
+    return op.emitOpError()
+           << "(C3) expected k and v to have one number of heads that "
+              "divides q's "
+           << op.getHeads() << ", got " << k.getHeads() << " and "
+           << v.getHeads();
+  if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
+    return op.emitOpError()
+           << "expected k and v of one cache kind and page size";
+  for (int64_t headSize : {k.getHeadSize(), op.getValueHeadSize()}) {
+    if (headSize % 8)
+      return op.emitOpError()
+             << "(C5) expected a head size that is a multiple of 8 "
+                "elements (16 bytes), got "
+             << headSize;
+    if (headSize > kMostElements)
+      return op.emitOpError() << "(C5) expected a head size of at most "
+                              << kMostElements << ", got " << headSize;
+  }
+  for (auto [name, cache] : {std::pair("k", k), std::pair("v", v)})
+    if (cache.getHeadDimOffset() % 8 || cache.getCacheDepth() % 8)
+      return op.emitOpError()
+             << "(C5) expected cache_depth and head_dim_offset to "
+                "be multiples of 8 elements (16 bytes), got "
+             << cache.getCacheDepth() << " and " << cache.getHeadDimOffset()
+             << " of " << name;
+  if ((k.getRow() || v.getRow()) && !op.isLatent())
+    return op.emitOpError()
+           << "has packed rows; expected one cache that is k and "
+              "v (latent attention)";
+  return success();
+}
+
+/// That what there is for each row or head fits q.
+static LogicalResult verifyRowValues(AttentionOp op) {
+  auto q = cast<ShapedType>(op.getQ().getType());
+  int64_t rank = op.getOffsets() ? 3 : 4;
+  if (op.getLse()) {
+    auto lse = cast<ShapedType>(op.getLse().getType());
+    if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)
+      return op.emitOpError() << "expected lse of f32 and rank " << rank - 1
+                              << (op.getOffsets() ? " ([heads, rows])"
+                                                  : " ([batch, heads, rows])")
+                              << ", got " << Type(lse);
+    if (!isExtentOf(q, lse.getShape().back(), rank - 3) ||
+        (rank == 4 && !isExtentOf(q, lse.getDimSize(0), 0)))
+      return op.emitOpError() << "expected lse to have the rows of q, got "
+                              << Type(lse) << " for " << Type(q);
+  }
+  auto hasOtherHeads = [&](int64_t dim) {
+    return !ShapedType::isDynamic(dim) && dim != op.getHeads();
+  };
+  if (op.getLse() &&
+      hasOtherHeads(
+          cast<ShapedType>(op.getLse().getType()).getShape()[rank - 3]))
+    return op.emitOpError() << "expected lse of q's " << op.getHeads()
+                            << " heads, got " << op.getLse().getType();
+  if (op.getSink() &&
+      hasOtherHeads(cast<ShapedType>(op.getSink().getType()).getShape()[0]))
+    return op.emitOpError()
+           << "expected a sink for each of q's " << op.getHeads()
+           << " heads, got " << op.getSink().getType();
+  return success();
+}
+
 LogicalResult AttentionOp::verify() {
   if (failed(verifyBlockMask(*this)) || failed(verifyFunctionsAreClosed(*this)))
     return failure();
   if (ScheduleAttr schedule = getScheduleAttr(); schedule && schedule.isOpen())
     return emitOpError() << "has a schedule that leaves mma_shape open, as "
                             "programs may; expected mma_shape, or no schedule";
-  auto q = cast<ShapedType>(getQ().getType());
-  auto out = cast<ShapedType>(getOut().getType());
   if (failed(verifyOperandForms(*this, "(C6) ", isOnTensors())))
     return failure();
   CacheType k = getKCacheType(), v = getVCacheType();
@@ -157,116 +303,9 @@ LogicalResult AttentionOp::verify() {
                               "kv_heads, head_size] with static kv_heads and "
                               "head_size, got "
                            << value.getType();
-  Type element = k.getElementType();
-  // Which 8-bit floats there are, and kernels for, depends on the chip.
-  if (!element.isBF16() && !element.isF16() && !isFloat8(element))
-    return emitOpError() << "(C1) expected elements bf16 or f16, got "
-                         << element;
-  // Caches may be narrower than what they are multiplied by.
-  Type wide = q.getElementType();
-  bool quantized = (wide.isBF16() || wide.isF16()) && isFloat8(element) &&
-                   isFloat8(v.getElementType());
-  if (!quantized && (element != wide || v.getElementType() != wide))
-    return emitOpError() << "(C1) expected one element type for q, k and v"
-                         << (wide.isBF16() || wide.isF16()
-                                 ? ", or 8-bit floats for k and v"
-                                 : "")
-                         << ", got " << wide << ", " << element << ", "
-                         << v.getElementType();
-  if (Type stored = out.getElementType(); !stored.isF32() && !stored.isBF16() &&
-                                          !stored.isF16() &&
-                                          (stored != wide || !isFloat8(wide))) {
-    InFlightDiagnostic diag = emitOpError() << "(C1) expected out of f32, bf16";
-    if (isFloat8(wide))
-      diag << ", f16 or " << wide;
-    else
-      diag << " or f16";
-    return diag << ", got " << stored;
-  }
-  int64_t rank = getOffsets() ? 3 : 4;
-  if (q.getRank() != rank)
-    return emitOpError() << "(C4) expected q of rank " << rank
-                         << (getOffsets()
-                                 ? " ([rows, heads, head_size]) with"
-                                 : " ([batch, rows, heads, head_size]) without")
-                         << " offsets, got rank " << q.getRank();
-  // What q's type leaves open, no other type may fix.
-  auto isExtentOfQ = [&](int64_t extent, int64_t dim) {
-    return ShapedType::isDynamic(extent) || extent == q.getDimSize(dim);
-  };
-  if (q.isDynamicDim(rank - 2) || !hasContiguousRows(q) ||
-      !hasContiguousRows(out))
-    return emitOpError()
-           << "(C4) expected static heads and head_size, the last "
-              "contiguous, in q and out";
-  if (q.getShape().back() != k.getHeadSize())
-    return emitOpError() << "(C2) expected q and k of one head size, got "
-                         << q.getShape().back() << " and " << k.getHeadSize();
-  // Values that are a part of keys have as many columns as O.
-  if (isLatent() && out.getShape().back() > k.getHeadSize())
-    return emitOpError() << "(C4) expected out of at most " << k.getHeadSize()
-                         << " columns, those of the cache that is k and v, got "
-                         << out;
-  if (out.getRank() != rank || out.getDimSize(rank - 2) != getHeads() ||
-      out.getShape().back() != getValueHeadSize() ||
-      !llvm::all_of(llvm::seq<int64_t>(rank - 2), [&](int64_t dim) {
-        return isExtentOfQ(out.getDimSize(dim), dim);
-      }))
-    return emitOpError() << "(C4) expected out to have q's rows and heads and "
-                            "v's head size "
-                         << getValueHeadSize() << ", got " << out << " for "
-                         << q;
-  if (v.getHeads() != k.getHeads() || getHeads() % k.getHeads() ||
-      getHeads() == 0)
-    return emitOpError()
-           << "(C3) expected k and v to have one number of heads that "
-              "divides q's "
-           << getHeads() << ", got " << k.getHeads() << " and " << v.getHeads();
-  if (v.getKind() != k.getKind() || v.getPageSize() != k.getPageSize())
-    return emitOpError() << "expected k and v of one cache kind and page size";
-  for (int64_t headSize : {k.getHeadSize(), getValueHeadSize()}) {
-    if (headSize % 8)
-      return emitOpError()
-             << "(C5) expected a head size that is a multiple of 8 "
-                "elements (16 bytes), got "
-             << headSize;
-    if (headSize > kMostElements)
-      return emitOpError() << "(C5) expected a head size of at most "
-                           << kMostElements << ", got " << headSize;
-  }
-  for (auto [name, cache] : {std::pair("k", k), std::pair("v", v)})
-    if (cache.getHeadDimOffset() % 8 || cache.getCacheDepth() % 8)
-      return emitOpError()
-             << "(C5) expected cache_depth and head_dim_offset to "
-                "be multiples of 8 elements (16 bytes), got "
-             << cache.getCacheDepth() << " and " << cache.getHeadDimOffset()
-             << " of " << name;
-  if ((k.getRow() || v.getRow()) && !isLatent())
-    return emitOpError() << "has packed rows; expected one cache that is k and "
-                            "v (latent attention)";
-  if (getLse()) {
-    auto lse = cast<ShapedType>(getLse().getType());
-    if (!lse.getElementType().isF32() || lse.getRank() != rank - 1)
-      return emitOpError() << "expected lse of f32 and rank " << rank - 1
-                           << (getOffsets() ? " ([heads, rows])"
-                                            : " ([batch, heads, rows])")
-                           << ", got " << Type(lse);
-    if (!isExtentOfQ(lse.getShape().back(), rank - 3) ||
-        (rank == 4 && !isExtentOfQ(lse.getDimSize(0), 0)))
-      return emitOpError() << "expected lse to have the rows of q, got "
-                           << Type(lse) << " for " << Type(q);
-  }
-  auto hasOtherHeads = [&](int64_t dim) {
-    return !ShapedType::isDynamic(dim) && dim != getHeads();
-  };
-  if (getLse() &&
-      hasOtherHeads(cast<ShapedType>(getLse().getType()).getShape()[rank - 3]))
-    return emitOpError() << "expected lse of q's " << getHeads()
-                         << " heads, got " << getLse().getType();
-  if (getSink() &&
-      hasOtherHeads(cast<ShapedType>(getSink().getType()).getShape()[0]))
-    return emitOpError() << "expected a sink for each of q's " << getHeads()
-                         << " heads, got " << getSink().getType();
+  if (failed(verifyElements(*this)) || failed(verifyShapes(*this)) ||
+      failed(verifyCaches(*this)) || failed(verifyRowValues(*this)))
+    return failure();
   if (std::optional<APFloat> cap = getSoftcap())
     if (!cap->isFinite() || cap->isNegative())
       return emitOpError() << "expected a finite softcap of at least 0";
