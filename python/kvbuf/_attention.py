@@ -304,6 +304,25 @@ def few_rows(rows, group, latent=False):
     return rows if few else 0
 
 
+#: Where a ragged batch of unknown shortest queries has one kernel for all of them:
+#: each of its tiles walks over so many keys at most, and there are no more tiles of
+#: so many rows than the smallest chip has multiprocessors. Kernels of few rows beside
+#: it, which split keys, then save less than it takes to launch them.
+ALONE_KEYS, ALONE_TILES, TILE_ROWS = 1024, 108, 128
+
+
+def runs_alone(q, k, batch, heads, table, longest):
+    """Whether such a batch is so small, by what the host knows."""
+    if longest is not None and require_index("longest_query", longest,
+                                             0) <= FEW_ROWS:
+        return False  # Launches take a kernel of few rows.
+    keys = (k.shape[0] if len(k.shape) == 3 else
+            k.shape[1] * (table.shape[1] if table is not None
+                          and len(table.shape) == 2 else 1))
+    tiles = (q.shape[0] // TILE_ROWS + batch) * heads
+    return keys <= ALONE_KEYS and tiles <= ALONE_TILES
+
+
 def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           lengths=None, counts="all", longest=None, shortest=None, scale=None, causal=False,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
@@ -454,6 +473,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         v_scale="" if latent else v_of, latent=latent,
         v_head_size=value_depth if value_depth != depth else 0,
         o_dtype=stored if q_kind or stored != dtype else "",
+        alone=(ragged and shortest is None and not latent and not batch_invariant
+               and runs_alone(q, k, batch, heads, table, longest)),
         **(regions or {}), **append_fields(ops, append))
 
     def operand(x, columns=depth):

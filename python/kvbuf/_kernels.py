@@ -156,8 +156,9 @@ def known() -> list[Problem]:
 
 
 def _load_or_compile(problem, chip, schedule, emulated):
+    own = getattr(problem, "schedule", None)  # Not of appends.
     return compiled(problem.source().encode(), "<problem>",
-                    options_for(chip, schedule, emulated))
+                    options_for(chip, schedule or own, emulated))
 
 
 def compiled(source, name, options) -> Artifact:

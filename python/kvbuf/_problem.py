@@ -65,6 +65,10 @@ class Problem:
     FlexAttention's BlockMask does; "128x128 partly" where the last two list those
     that are partly seen, and there are no others. Goes with none of seq_q and latent.
 
+    ``alone``: one kernel computes all sequences of a ragged batch, those of few rows,
+    too, which else have others beside it. Goes with none of seq_q, latent and
+    batch_invariant.
+
     ``latent``: V is the first ``v_head_size`` columns of K's rows, and no tensor of
     its own; what is said of ``k_dtype`` and ``k_scale`` holds of both. ``row``: the
     text of a `#kvbuffer.row`, where its rows are packed into bytes.
@@ -105,6 +109,7 @@ class Problem:
     visible: str = ""
     captures: str = ""
     block_mask: str = ""
+    alone: bool = False
     latent: bool = False
     row: str = ""
 
@@ -173,6 +178,10 @@ class Problem:
                                              or self.tree):
             raise ValueError("score and visible go with none of alibi, bias, hidden "
                              "and tree")
+        if self.alone and (self.query != "ragged" or self.latent
+                           or self.batch_invariant):
+            raise ValueError("alone goes with ragged queries, and with none of latent "
+                             "and batch_invariant")
         if self.block_mask and (self.seq_q or self.latent or not re.fullmatch(
                 r"[1-9]\d*x[1-9]\d*( partly)?", self.block_mask)):
             raise ValueError(f"block_mask is {self.block_mask!r}; expected rows and "
@@ -189,6 +198,11 @@ class Problem:
     def value_size(self) -> int:
         """The head size of V and O."""
         return self.v_head_size or self.head_size
+
+    @property
+    def schedule(self) -> str | None:
+        """What of the schedule follows from the problem."""
+        return "split_keys=false" if self.alone else None
 
     @property
     def has_lengths(self) -> bool:

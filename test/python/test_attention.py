@@ -7,6 +7,7 @@ import pathlib
 import random
 import sys
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -531,6 +532,31 @@ class Scores(Case):
                               causal=True, slopes=slopes)
             self.close(o[a:b], e, "bf16", (a, b))
             self.lse_close(lse[:, a:b], el)
+
+    def test_alone(self):
+        """Small ragged batches of which nothing is known have one kernel, which
+        computes short sequences, too."""
+        def problem(keys, batch, longest=40, **more):
+            at = np.zeros(batch + 1, np.int32)
+            q, k = np.zeros((64, 8, 64), np.uint16), np.zeros((keys, 2, 64), np.uint16)
+            return _attention.build(
+                _attention._ops.of(q), q, k, k, q_offsets=at, k_offsets=at,
+                longest=longest, **more).problem
+
+        self.assertTrue(problem(64, 2).alone)
+        self.assertTrue(problem(1024, 13, None).alone)
+        for other in (problem(1025, 2), problem(64, 14), problem(64, 2, 8),
+                      problem(64, 2, shortest=9), problem(64, 2, batch_invariant=True)):
+            self.assertFalse(other.alone)
+        q, k, v = (make("bf16", n, h, 64) for n, h in ((43, 4), (60, 2), (60, 2)))
+        cu_q, cu_k = (np.array(n, np.int32) for n in ((0, 1, 41, 41, 42),
+                                                      (0, 20, 60, 60, 60)))
+        with unittest.mock.patch.object(_attention, "on_run") as seen:
+            o = flash_attn_varlen_func(q, k, v, cu_q, cu_k, 40, 60, causal=True)
+        self.assertTrue(seen.call_args[0][0].problem.alone)
+        for a, b, c, d in zip(cu_q, cu_q[1:], cu_k, cu_k[1:]):
+            e, _ = attention(exact(q[a:b]), exact(k[c:d]), exact(v[c:d]), causal=True)
+            self.close(o[a:b], e, "bf16", (a, b))
 
     def test_slopes_of_a_cache(self):
         slopes = RNG.random(4, np.float32)
