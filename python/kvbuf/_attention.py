@@ -328,7 +328,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
           left=-1, right=-1, softcap=0.0, sink=None, out=None, lse=None,
           want_lse=False, batch_invariant=False, convert=None, alibi=None,
           bias=None, keep=None, q_descale=None, k_descale=None, v_descale=None,
-          kv_dtype=None, tree=None, append=None, regions=None, captured=()):
+          kv_dtype=None, tree=None, prefix=None, append=None, regions=None,
+          captured=()):
     """A Request of tensors in the kernels' layouts, checked.
 
     ``append``: (keys, values, (cosines, sines) or None, interleaved) of new
@@ -429,6 +430,12 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
             raise ValueError(
                 f"tree has shape {shape_of(tree)}; expected ({batch}, the new "
                 f"tokens of a sequence), here {max(rows, 1)} to 32 of them")
+    if prefix is not None:
+        require_shape("prefix", prefix, (batch,), "one a sequence")
+        require_type(ops, "prefix", prefix, "i32", "i64")
+        if not causal:
+            raise ValueError("prefix is given, and causal is false; expected a mask "
+                             "that hides keys behind the prefix")
     if lse is not None:
         want_lse = True
     unit = 16 if q_kind else 8
@@ -468,6 +475,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         alibi=0 if alibi is None else len(alibi.shape),
         bias="" if bias is None else ops.dtype(bias), hidden=keep is not None,
         tree=tree is not None,
+        prefix="" if prefix is None else ops.dtype(prefix),
         seq_q=0 if ragged else few_rows(q.shape[1], heads // kv_heads, latent),
         k_dtype=k_kind, v_dtype="" if latent else v_kind, k_scale=k_of,
         v_scale="" if latent else v_of, latent=latent,
@@ -518,6 +526,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         tensors["keep"] = keep
     if tree is not None:
         tensors["tree"] = ops.contiguous(tree)
+    if prefix is not None:
+        tensors["prefix"] = ops.contiguous(prefix)
     for i, x in enumerate(captured):
         tensors[f"capture{i}"] = x
     plain = value_depth == value_size and (q_kind or ops.dtype(q) == dtype)
@@ -645,6 +655,7 @@ def attention(
         lse: Tensor | None = None, return_lse: bool = False,
         alibi_slopes: Tensor | None = None, bias: Tensor | None = None,
         mask: Tensor | None = None, tree: Tensor | None = None,
+        prefix: Tensor | None = None,
         q_descale: Tensor | None = None, k_descale: Tensor | None = None,
         v_descale: Tensor | None = None, kv_dtype: str | None = None,
         output_scale: Tensor | None = None,
@@ -692,7 +703,10 @@ def attention(
     (booleans, or integers) says which keys a row sees. Both are [batch, H, rows,
     keys], any of these 1, with dense q, k and v. ``tree`` [batch, tokens] (int32):
     bit n of a new token's word says that it sees new token n, of up to 32; all see
-    the keys before these, as far as ``causal`` and ``window`` let them. On an H200
+    the keys before these, as far as ``causal`` and ``window`` let them. ``prefix``
+    [batch] (int32 or int64): ``causal`` hides none of a sequence's first so many keys,
+    as of a prefix whose tokens see each other; 0 of one that is causal, 2^30 of one
+    that is not (a window still hides what is outside of it, a right side, too). On an H200
     slopes cost many rows a tenth to a fifth of the speed, a bias two thirds: a
     number is read for each score, as for a mask.
 
@@ -746,7 +760,7 @@ def attention(
         v_descale = divided(q, v_descale, output_scale, out)
         if _torch_state.is_operator(
                 "kvbuf.attention", *floats, q_offsets, k_offsets, page_table,
-                slots, lengths, mask, tree):
+                slots, lengths, mask, tree, prefix):
             from . import torch as functions
             return functions.attention_by_operator(
                 q=q, k=k, v=v, causal=causal, window=window, scale=scale,
@@ -755,7 +769,7 @@ def attention(
                 shortest_query=shortest_query, page_table=page_table, slots=slots, lengths=lengths,
                 lengths_count=lengths_count, out=out, lse=lse,
                 return_lse=return_lse, alibi_slopes=alibi_slopes, bias=bias,
-                mask=mask, tree=tree, q_descale=q_descale, k_descale=k_descale,
+                mask=mask, tree=tree, prefix=prefix, q_descale=q_descale, k_descale=k_descale,
                 v_descale=v_descale, kv_dtype=kv_dtype,
                 output_scale=None,  # V's scale has it.
                 batch_invariant=batch_invariant,
@@ -764,7 +778,8 @@ def attention(
     else:
         v_descale = divided(q, v_descale, output_scale, out)
     ops = _ops.of(q, k, v, sink, q_offsets, k_offsets, page_table, slots, lengths,
-                  alibi_slopes, bias, mask, tree, q_descale, k_descale, v_descale)
+                  alibi_slopes, bias, mask, tree, prefix, q_descale, k_descale,
+                  v_descale)
     left, right = check_window("window", window)
     causal = require_flag("causal", causal)
     if lengths_count not in ("all", "cached"):
@@ -794,7 +809,8 @@ def attention(
         softcap=softcap or 0.0, sink=sink, out=out, lse=lse,
         want_lse=return_lse, batch_invariant=batch_invariant, convert=convert,
         alibi=alibi_slopes, bias=bias, keep=mask, q_descale=q_descale,
-        k_descale=k_descale, v_descale=v_descale, kv_dtype=kv_dtype, tree=tree)
+        k_descale=k_descale, v_descale=v_descale, kv_dtype=kv_dtype, tree=tree,
+        prefix=prefix)
     out, lse = run(ops, request, q, target=target, schedule=schedule,
                    device=device, stream=stream)
     return (out, lse) if request.problem.lse else out

@@ -80,11 +80,23 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
     return results(ops, out, lse, return_attn_probs, return_lse)
 
 
+#: More keys than any sequence has.
+ALL_KEYS = 2**30
+
+
+def prefix_of(flags):
+    """`attention`'s prefix of sequences whose flags say which are causal."""
+    if flags is None:
+        return None
+    require_rank("dynamic_causal", flags, 1, "one flag a sequence")
+    return (flags == 0) * ALL_KEYS
+
+
 def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
            dropout_p, softmax_scale, causal, window_size, softcap, alibi_slopes,
            return_attn_probs, block_table, seqused_k, return_lse, out, sink,
            convert, q_descale=None, k_descale=None, v_descale=None,
-           min_seqlen_q=None):
+           min_seqlen_q=None, dynamic_causal=None):
     """flash_attn_varlen_func."""
     ops = _ops.of(q)
     max_seqlen_q = bound("max_seqlen_q", max_seqlen_q, q)
@@ -107,13 +119,17 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
             require_rank("cu_seqlens_k", cu_seqlens_k, 1, "(batch + 1)")
             lengths = cu_seqlens_k[1:] - cu_seqlens_k[:-1]
         keys = {"table": block_table, "lengths": lengths}
+    opts = options(softmax_scale, causal if dynamic_causal is None else False,
+                   window_size, softcap, dropout_p)
+    if dynamic_causal is not None:
+        # A right side of 0, which is causal, is open where a flag says so.
+        opts["causal"] = True
     request = build(ops, q, k, v, q_offsets=cu_seqlens_q, longest=max_seqlen_q,
                     shortest=min_seqlen_q, **keys, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
                     alibi=alibi_slopes, q_descale=q_descale,
                     k_descale=k_descale, v_descale=v_descale,
-                    **options(softmax_scale, causal, window_size, softcap,
-                              dropout_p))
+                    prefix=prefix_of(dynamic_causal), **opts)
     out, lse = run(ops, request, q)
     return results(ops, out, lse, return_attn_probs, return_lse)
 

@@ -51,7 +51,8 @@ REFUSED = {
     "aux_scalars": (None, "they belong to score_mod and mask_mod"),
     "aux_tensor_leading_dims": (None, "they belong to score_mod and mask_mod"),
     "block_sparse_tensors": (None, "these functions take masks and windows alone"),
-    "dynamic_causal": (None, "a batch has one causal flag"),
+    "dynamic_causal": (None, "flash_attn_varlen_func alone takes a causal flag a "
+                       "sequence"),
     "cp_world_size": (1, "tokens of several processes are kvbuf.distributed's"),
     "cp_rank": (0, "tokens of several processes are kvbuf.distributed's"),
     "cp_tot_seqused_k": (None, "tokens of several processes are "

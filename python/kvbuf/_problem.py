@@ -43,7 +43,8 @@ class Problem:
     -inf hides, "" for none. ``hidden``: whether a tensor "keep" of these sizes,
     int32, says which keys a row sees. ``tree``: whether a tensor "tree" [batch,
     tokens], int32, says by bits which of up to 32 new tokens each of them sees.
-    Those four need kernels without warp roles.
+    ``prefix``: the type of a tensor "prefix" [batch], "i32" or "i64", up to which key
+    ``causal`` hides none, "" for none. Those five need kernels without warp roles.
 
     ``append``: the kernel first stores a new token for each query row, "k_new" and
     "v_new" [batch, seq_q, kv_heads, head_size], V's its own, after those that the
@@ -95,6 +96,7 @@ class Problem:
     bias: str = ""
     hidden: bool = False
     tree: bool = False
+    prefix: str = ""
     seq_q: int = 0
     k_dtype: str = ""
     v_dtype: str = ""
@@ -119,6 +121,7 @@ class Problem:
                    "index": ("i32", "i64"), "lengths": ("all", "cached"),
                    "alibi": (0, 1, 2), "bias": ("", "f32", "f16", "bf16"),
                    "append": ("", "plain", "half", "interleaved"),
+                   "prefix": ("", "i32", "i64"),
                    "angles": ("f32", "f16", "bf16"),
                    "o_dtype": ("", "f32", "f16", "bf16",
                                *({self.dtype} & _FLOAT8.keys()))}
@@ -175,13 +178,15 @@ class Problem:
         if (self.cache == "paged") != (self.page_size > 0):
             raise ValueError("page_size goes with a paged cache")
         if (self.score or self.visible) and (self.alibi or self.bias or self.hidden
-                                             or self.tree):
-            raise ValueError("score and visible go with none of alibi, bias, hidden "
-                             "and tree")
+                                             or self.tree or self.prefix):
+            raise ValueError("score and visible go with none of alibi, bias, hidden, "
+                             "tree and prefix")
         if self.alone and (self.query != "ragged" or self.latent
                            or self.batch_invariant):
             raise ValueError("alone goes with ragged queries, and with none of latent "
                              "and batch_invariant")
+        if self.prefix and not self.causal:
+            raise ValueError("prefix goes with causal")
         if self.block_mask and (self.seq_q or self.latent or not re.fullmatch(
                 r"[1-9]\d*x[1-9]\d*( partly)?", self.block_mask)):
             raise ValueError(f"block_mask is {self.block_mask!r}; expected rows and "
@@ -242,7 +247,7 @@ class Problem:
             blocks = (f"rows = {tall}, keys = {wide}, lists = "
                       f"[{', '.join(map(str, lists))}]")
         said = _module_text.attributes(
-            causal=self.causal, window_left=self.window_left,
+            causal=self.causal and not self.prefix, window_left=self.window_left,
             window_right=self.window_right, scale=self.scale, softcap=self.softcap,
             block_mask=blocks, batch_invariant=self.batch_invariant,
             lengths=self.lengths if self.has_lengths else "")
@@ -299,6 +304,9 @@ class Problem:
         if self.tree:
             captures["tree"] = ("memref<?x?xi32, strided<[?, 1]>>",
                                 shape("tree", "batch", "tree_tokens"))
+        if self.prefix:
+            captures["prefix"] = (f"memref<?x{self.prefix}>",
+                                  shape("prefix", "batch"))
         if not captures:
             return {}, ""
         given = ", ".join(f"%{n}_: {t}" for n, (t, _) in captures.items())
@@ -352,6 +360,19 @@ class Problem:
         if self.bias and self.hidden:
             seen.append("%both = arith.andi %visible, %kept : i1")
             result = "%both"
+        if self.prefix:
+            # What bounds the tiles of keys: the row's place, or the number.
+            before = result if seen else ""
+            seen += [
+                "%behind_row = arith.cmpi sle, %key, %at : index",
+                f"%open0 = memref.load %prefix_[%batch] : {captures['prefix'][0]}",
+                f"%open = arith.index_cast %open0 : {self.prefix} to index",
+                "%in_prefix = arith.cmpi slt, %key, %open : index",
+                "%causal_or = arith.ori %behind_row, %in_prefix : i1"]
+            result = "%causal_or"
+            if before:
+                seen.append(f"%with_prefix = arith.andi {before}, %causal_or : i1")
+                result = "%with_prefix"
         if self.tree:
             # Tokens beyond the tensor have the bits of its last one.
             kind = captures["tree"][0]

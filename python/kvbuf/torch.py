@@ -236,7 +236,8 @@ def flash_attn_varlen_func(
         return_lse: bool = False,
         out: Tensor | None = None, sink: Tensor | None = None,
         q_descale: Tensor | None = None, k_descale: Tensor | None = None,
-        v_descale: Tensor | None = None, output_scale: Tensor | None = None, **more
+        v_descale: Tensor | None = None, output_scale: Tensor | None = None,
+        dynamic_causal: Tensor | None = None, **more
         ) -> Tensor | tuple[Tensor, ...]:
     """Attention of a ragged batch: flash-attn's function of that name.
 
@@ -251,6 +252,8 @@ def flash_attn_varlen_func(
     ``seqused_k`` (batch). softmax_lse is (heads, all queries).
 
     ``min_seqlen_q`` is kvbuf's own: what ``shortest_query`` is to `kvbuf.attention`.
+    ``dynamic_causal`` (batch), flash-attn 4's: which sequences are causal, as booleans
+    or integers, on the device; ``causal`` says nothing then.
 
     The rest is as for `flash_attn_func`."""
     if more:
@@ -259,8 +262,9 @@ def flash_attn_varlen_func(
             dropout_p, softmax_scale, causal, softcap=softcap,
             alibi_slopes=alibi_slopes, deterministic=deterministic,
             return_attn_probs=return_attn_probs, seqused_k=seqused_k,
-            min_seqlen_q=min_seqlen_q, out=out, q_descale=q_descale, k_descale=k_descale, v_descale=v_descale,
-            output_scale=output_scale, **_flash_arguments.resolve(
+            min_seqlen_q=min_seqlen_q, out=out, q_descale=q_descale,
+            k_descale=k_descale, v_descale=v_descale, output_scale=output_scale,
+            dynamic_causal=dynamic_causal, **_flash_arguments.resolve(
                 "flash_attn_varlen_func", more, window_size=window_size, sink=sink,
                 block_table=block_table, return_lse=return_lse))
     if output_scale is not None:
@@ -276,6 +280,7 @@ def flash_attn_varlen_func(
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
             and out is None and sink is None and block_table is None
             and q_descale is None and k_descale is None and v_descale is None
+            and dynamic_causal is None
             and not _is_traced() and not dispatch_modes() and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
@@ -315,7 +320,8 @@ def flash_attn_varlen_func(
         floats = q, k, v, alibi_slopes, sink, out, q_descale, k_descale, v_descale
         by_torch = _by_torch("flash_attn_varlen_func", *floats)
         if by_torch or is_operator("flash_attn_varlen_func", *floats, cu_seqlens_q,
-                                   cu_seqlens_k, block_table, seqused_k):
+                                   cu_seqlens_k, block_table, seqused_k,
+                                   dynamic_causal):
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
@@ -323,6 +329,10 @@ def flash_attn_varlen_func(
                 if block_table is not None:
                     raise NotImplementedError(
                         "block_table is given, and a derivative is wanted; "
+                        "torch computes no such call")
+                if dynamic_causal is not None:
+                    raise NotImplementedError(
+                        "dynamic_causal is given, and a derivative is wanted; "
                         "torch computes no such call")
                 result, lse = _varlen_plainly(q, k, v, cu_seqlens_q,
                                               cu_seqlens_k, opts, sink)
@@ -334,6 +344,7 @@ def flash_attn_varlen_func(
                     alibi_slopes=alibi_slopes, block_table=block_table,
                     seqused_k=seqused_k, min_seqlen_q=min_seqlen_q, sink=sink, q_descale=q_descale,
                     k_descale=k_descale, v_descale=v_descale, output_scale=None,
+                    dynamic_causal=dynamic_causal,
                     out_type=_type_of(out), return_lse=want)
             return _given(result, lse, out, return_attn_probs, return_lse)
     with _watched() as requests:
@@ -342,7 +353,7 @@ def flash_attn_varlen_func(
             dropout_p, softmax_scale, causal, window_size, softcap,
             alibi_slopes, return_attn_probs, block_table, seqused_k, return_lse,
             out, sink, _settings.float32, q_descale, k_descale, v_descale,
-            min_seqlen_q)
+            min_seqlen_q, dynamic_causal)
     if key is not None:
         _remember(key, options, requests[-1],
                   (q, k, v, cu_seqlens_q, cu_seqlens_k))

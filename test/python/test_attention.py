@@ -533,6 +533,45 @@ class Scores(Case):
             self.close(o[a:b], e, "bf16", (a, b))
             self.lse_close(lse[:, a:b], el)
 
+    def test_prefix(self):
+        """A causal flag a sequence, over pages, and prefixes whose tokens see each
+        other, ragged and dense, one row and many; with a window."""
+        pages = [make("bf16", 12, 16, 2, 64) for _ in "kv"]
+        table = RNG.permutation(12).reshape(3, 4).astype(np.int32)
+        lengths, rows = np.array([50, 33, 60], np.int32), [1, 33, 40]
+        at = np.array([0, *rows], np.int32).cumsum(dtype=np.int32)
+        q = make("bf16", at[-1], 4, 64)
+        keys = [[exact(x[table[b]]).reshape(-1, 2, 64)[:n] for x in pages]
+                for b, n in enumerate(lengths)]
+
+        def check(o, prefixes, left=-1):
+            for b, n in enumerate(lengths):
+                place = np.arange(rows[b])[:, None] + n - rows[b]
+                j = np.arange(n)[None]
+                keep = (j <= place) | (j < prefixes[b])
+                if left >= 0:
+                    keep &= abs(j - place) <= left
+                e, _ = attention(exact(q[at[b]:at[b + 1]]), *keys[b], keep=keep)
+                self.close(o[at[b]:at[b + 1]], e, "bf16", (b, prefixes, left))
+
+        flags = np.array([False, True, False])
+        for left in -1, 9:
+            o = _flash.varlen(
+                q, *pages, at, None, 40, 60, 0.0, None, True, (left, left), 0.0,
+                None, False, table, lengths, False, None, None, None,
+                dynamic_causal=flags)
+            check(o, np.where(flags, 0, 100), left)
+        prefixes = np.array([2**31 - 1, 5, 25], np.int32)
+        check(kvbuf.attention(q, *pages, q_offsets=at, page_table=table,
+                              lengths=lengths, causal=True, prefix=prefixes), prefixes)
+        with self.assertRaisesRegex(ValueError, "^prefix is given, and causal is false"):
+            kvbuf.attention(q, *pages, q_offsets=at, page_table=table,
+                            lengths=lengths, prefix=prefixes)
+        prefixes = np.array([4, 0], np.int64)
+        o = kvbuf.attention(self.q, self.k, self.v, causal=True, prefix=prefixes)
+        place, j = np.arange(9)[:, None] + 12, np.arange(21)[None]
+        self.check(o, None, keep=(j <= place) | (j < prefixes[:, None, None]))
+
     def test_alone(self):
         """Small ragged batches of which nothing is known have one kernel, which
         computes short sequences, too."""

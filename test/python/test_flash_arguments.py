@@ -230,6 +230,28 @@ class Meaning(unittest.TestCase):
                 kt.flash_attn_func(self.q, self.k, self.v,
                                    **{name: torch.tensor([1.0])})
 
+    def test_dynamic_causal(self):
+        """Flags as booleans and integers, and in a graph; what each sequence gives by
+        itself (test_attention.py has the numbers in float64)."""
+        at = ints(0, 5, 14, 17)
+        q, k, v = (normal(17, h, 32) for h in (4, 2, 2))
+        flags = torch.tensor([True, False, False])
+
+        def call(flags):
+            return kt.flash_attn_varlen_func(q, k, v, at, at, 9, 9,
+                                             dynamic_causal=flags)
+
+        o = call(flags)
+        for a, b, causal in zip(at.tolist(), at[1:].tolist(), flags.tolist()):
+            alone = kt.flash_attn_func(q[None, a:b], k[None, a:b], v[None, a:b],
+                                       causal=causal)
+            torch.testing.assert_close(o[None, a:b], alone, atol=2e-2, rtol=0)
+        self.assertTrue(torch.equal(o, call(flags.int())))
+        graph = torch.compile(call, fullgraph=True, backend="eager")
+        self.assertTrue(torch.equal(o, graph(flags)))
+        with self.assertRaisesRegex(ValueError, "^prefix has shape .2,.; expected .3,."):
+            call(flags[:2])
+
     def test_refused(self):
         for name, (neutral, why) in arguments.REFUSED.items():
             for function, call in (

@@ -24,6 +24,7 @@ from vllm.v1.attention.backend import (AttentionBackend, AttentionCGSupport,
 
 import kvbuf
 import kvbuf.torch
+from kvbuf._flash import prefix_of
 from kvbuf._kernels import default_chip
 
 #: The 8-bit floats that caches may hold, by vLLM's names.
@@ -108,6 +109,8 @@ class KvbufMetadata(AttentionMetadata):
     block_table: torch.Tensor
     slot_mapping: torch.Tensor
     causal: bool
+    #: Where causal is a flag a sequence: up to which key it hides none.
+    prefix: torch.Tensor | None
     #: The rows of each sequence if all have as many, else 0.
     rows: int
     #: The fewest of a sequence that has rows.
@@ -134,12 +137,12 @@ class KvbufMetadataBuilder(AttentionMetadataBuilder[KvbufMetadata]):
 
     def build(self, common_prefix_len, common_attn_metadata, fast_build=False):
         common = common_attn_metadata
-        if isinstance(common.causal, torch.Tensor):
-            raise NotImplementedError("causal is a tensor; kvbuf has no kernel for a "
-                                      "flag a sequence")
         if common.rswa_prefix_lens is not None or common.mm_req_doc_ranges:
             raise NotImplementedError("prefixes that stay visible are given; kvbuf "
                                       "has no kernel for them")
+        causal, prefix = common.causal, None
+        if isinstance(causal, torch.Tensor):
+            causal, prefix = True, prefix_of(causal)
         longest = common.max_query_len
         uniform = common.num_actual_tokens == common.num_reqs * longest
         return KvbufMetadata(
@@ -147,7 +150,7 @@ class KvbufMetadataBuilder(AttentionMetadataBuilder[KvbufMetadata]):
             max_seq_len=common.max_seq_len,
             query_start_loc=common.query_start_loc, seq_lens=common.seq_lens,
             block_table=common.block_table_tensor,
-            slot_mapping=common.slot_mapping, causal=common.causal,
+            slot_mapping=common.slot_mapping, causal=causal, prefix=prefix,
             rows=longest if uniform else 0,
             shortest=longest if uniform else _fewest(common.query_start_loc_cpu))
 
@@ -228,7 +231,9 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
             return output
         k, v = self.pages(kv_cache)
         causal = bool(meta.causal)
-        window = (self.window, -1 if causal else self.window)
+        # Of sequences that are not causal a window has two sides.
+        one_sided = causal and meta.prefix is None
+        window = (self.window, -1 if one_sided else self.window)
         descale = {}
         if self.float8 is not None:
             descale = {"k_descale": layer._k_scale.reshape(1),
@@ -238,6 +243,15 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
                            output_scale=output_scale)
         more = self._more(query)
         invariant = envs.VLLM_BATCH_INVARIANT
+        if meta.prefix is not None:
+            kvbuf.attention(
+                query, k, v, q_offsets=meta.query_start_loc,
+                longest_query=meta.max_query_len, shortest_query=meta.shortest,
+                page_table=meta.block_table, lengths=meta.seq_lens, causal=True,
+                prefix=meta.prefix, window=window, scale=self.scale,
+                softcap=self.softcap, out=out, batch_invariant=invariant, **more,
+                **descale)
+            return output
         if meta.rows and quantized and not invariant:
             shape = -1, meta.rows, *query.shape[1:]
             kvbuf.attention(
