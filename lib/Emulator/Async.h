@@ -74,9 +74,9 @@ struct BulkCopy {
   uint32_t inst, warp;
   rt::SoftwareTensorMap map;
   uint64_t global; // of a copy in a row
-  /// A word that a thread sends; no copy of memory.
-  bool isWord = false;
-  uint32_t word = 0;
+  /// Words that a thread sends; no copy of memory.
+  bool isWords = false;
+  std::array<uint32_t, 4> words = {};
   std::array<int32_t, rt::SoftwareTensorMap::maxRank> at;
   /// `at` is a column and four rows of a matrix, not the beginning of a box.
   bool gathers = false;

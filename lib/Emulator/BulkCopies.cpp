@@ -200,8 +200,8 @@ void AsyncState::moveIn(Run &run, BulkCopy &copy) {
   if (copy.read)
     return;
   copy.read = true;
-  if (copy.isWord) {
-    std::memcpy(run.shared.data() + copy.shared, &copy.word, 4);
+  if (copy.isWords) {
+    std::memcpy(run.shared.data() + copy.shared, copy.words.data(), copy.bytes);
     return;
   }
   uint32_t row = rowBytes(copy);

@@ -220,7 +220,8 @@ static Fields fieldsOf(const Inst &i) {
     return f;
   }
   case Code::ClusterStore:
-    return withStat("abc", 1);
+    // One word in a field of the instruction, the others behind the rank.
+    return withStat(i.imm == 1 || i.imm == 4 ? "abc" : "x", i.imm);
   case Code::BulkLoad:
   case Code::BulkStore: {
     bool load = i.op == Code::BulkLoad, fits = i.imm >= 0 && i.imm <= 5;

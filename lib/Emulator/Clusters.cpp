@@ -135,11 +135,12 @@ void Run::bulkMulticast(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
 }
 
 void Run::clusterStore(Warp &w, const Inst &inst, unsigned lane,
-                       uint32_t address, uint32_t value, uint32_t mbarrier,
-                       uint32_t rank) {
-  uint32_t to, barrier, addresses[maxLanes] = {};
+                       uint32_t address, const std::array<uint32_t, 4> &words,
+                       uint32_t mbarrier, uint32_t rank) {
+  uint32_t to, barrier, bytes = 4 * uint32_t(inst.imm);
+  uint32_t addresses[maxLanes] = {};
   addresses[lane] = address;
-  if (!checkShared(w, inst, addresses, 4, 1ull << lane, true) ||
+  if (!checkShared(w, inst, addresses, bytes, 1ull << lane, true) ||
       !reach(w, inst, lane, address, rank, to) ||
       !reach(w, inst, lane, mbarrier, rank, barrier))
     return;
@@ -155,12 +156,12 @@ void Run::clusterStore(Warp &w, const Inst &inst, unsigned lane,
   copy.at = {};
   copy.global = 0;
   copy.shared = to;
-  copy.bytes = 4;
-  copy.isWord = true;
-  copy.word = value;
+  copy.bytes = bytes;
+  copy.isWords = true;
+  copy.words = words;
   MemStat &s = hot.stats[inst.stat];
   ++s.accesses;
-  s.bytes += 4;
+  s.bytes += bytes;
   async->send(*this, w, inst, *b, copy);
 }
 

@@ -66,15 +66,21 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
   }
   if (auto x = dyn_cast<kvbuf::ClusterStoreOp>(op)) {
     Comp address = sharedPointer(x.getAddress()),
-         value = getNarrow(x.getValue()),
          barrier = sharedPointer(x.getBarrier()), rank = getNarrow(x.getRank());
+    // A word, or four of them.
+    Comps words = isa<VectorType>(x.getValue().getType())
+                      ? get(x.getValue())
+                      : Comps{getNarrow(x.getValue())};
     Inst &inst = emitAsync(Code::ClusterStore);
     inst.a = address.slot;
-    inst.b = value.slot;
+    inst.b = words.front().slot;
     inst.c = barrier.slot;
-    inst.align = 4;
+    inst.imm = int64_t(words.size());
+    inst.align = 4 * words.size();
     inst.stat = program.numStats++;
-    list(inst, {rank});
+    Comps others{rank};
+    llvm::append_range(others, ArrayRef(words).drop_front());
+    list(inst, others);
     return success();
   }
   auto gather = [&](ValueRange range) {

@@ -496,9 +496,13 @@ template <unsigned W> Stop Exec<W>::run() {
       return Stop::Blocked;
     case Code::ClusterStore: {
       const u32 *rank = reg<u32>(h.lists[i.list]);
-      KVBUF_EACH(w.mask)
-      r.clusterStore(w, i, l, reg<u32>(i.a)[l], reg<u32>(i.b)[l],
-                     reg<u32>(i.c)[l], rank[l]);
+      KVBUF_EACH(w.mask) {
+        std::array<u32, 4> words{reg<u32>(i.b)[l]};
+        for (int64_t word = 1; word < i.imm; ++word)
+          words[word] = reg<u32>(h.lists[i.list + word])[l];
+        r.clusterStore(w, i, l, reg<u32>(i.a)[l], words, reg<u32>(i.c)[l],
+                       rank[l]);
+      }
       break;
     }
     case Code::MBarrierTest: {

@@ -514,7 +514,8 @@ public:
   bool reach(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
              uint32_t rank, uint32_t &there);
   void clusterStore(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
-                    uint32_t value, uint32_t mbarrier, uint32_t rank);
+                    const std::array<uint32_t, 4> &words, uint32_t mbarrier,
+                    uint32_t rank);
 
   /// Reports, and ends the launch, when `count` has come to `maxInFlight`.
   bool tooMany(Warp &w, const Inst &inst, size_t count, const char *what);

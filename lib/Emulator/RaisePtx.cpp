@@ -50,6 +50,8 @@ private:
                ? numbered[o.number]
                : Value();
   }
+  /// The values in braces as a vector of words.
+  Value wordsOf(const PtxOperand &o);
   /// The same, or a number of 32 bits.
   Value word(const PtxOperand &o) {
     auto n = o.kind == PtxOperand::Word ? constant(o) : std::nullopt;
@@ -658,9 +660,26 @@ PtxRaiser::raiseClusterArrive(ArrayRef<PtxInstruction> instructions) {
   return make("kvbuffer.cluster_arrive", {barrier, rank, predicate});
 }
 
+Value PtxRaiser::wordsOf(const PtxOperand &o) {
+  Location loc = op.getLoc();
+  Type word = builder.getI32Type();
+  Value words = LLVM::PoisonOp::create(
+      builder, loc, VectorType::get({int64_t(o.parts.size())}, word));
+  for (auto [i, part] : llvm::enumerate(o.parts)) {
+    Value of = value(part);
+    if (!of || of.getType() != word)
+      return nullptr;
+    words = LLVM::InsertElementOp::create(
+        builder, loc, words, of,
+        LLVM::ConstantOp::create(builder, loc, word,
+                                 builder.getI32IntegerAttr(int32_t(i))));
+  }
+  return words;
+}
+
 Operation *PtxRaiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
   // mapa there, $address, $rank; mapa barrier, $barrier, $rank;
-  // st.async [there], $value, [barrier]
+  // st.async [there], $value, [barrier], or {$value, ...} of four words
   const PtxInstruction &there = instructions[0], &other = instructions[1],
                        &store = instructions[2];
   const std::vector<PtxOperand> &o = store.operands;
@@ -668,10 +687,19 @@ Operation *PtxRaiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
       other.operands.size() != 3 || o.size() != 3 || o[0].parts.size() != 1 ||
       o[2].parts.size() != 1 || o[0].parts[0].word != there.operands[0].word ||
       o[2].parts[0].word != other.operands[0].word ||
-      store.opcode !=
-          "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32")
+      !StringRef(store.opcode)
+           .starts_with("st.async.shared::cluster.mbarrier::complete_tx::"
+                        "bytes."))
     return nullptr;
-  Value rank = value(there.operands[2]), word = value(o[1]);
+  StringRef type = StringRef(store.opcode).rsplit("bytes.").second;
+  bool four = type == "v4.b32";
+  if ((!four && type != "b32") || o[1].parts.size() != (four ? 4 : 1))
+    return nullptr;
+  Value rank = value(there.operands[2]), word;
+  if (four)
+    word = wordsOf(o[1]);
+  else
+    word = value(o[1]);
   Value address = shared(there.operands[1]),
         barrier = shared(other.operands[1]);
   if (!rank || rank != value(other.operands[2]) || !word || !address ||

@@ -225,8 +225,8 @@ public:
   /// Arrives, and lets the barrier await `bytes` bytes.
   virtual void emitExpectBytes(Lanes &lower, mlir::Value barrier,
                                int64_t bytes) = 0;
-  /// Sends a word of 4 bytes to place `word` of LDS in block `rank` of the
-  /// cluster, where it counts as bytes at `barrier`.
+  /// Sends a word of 4 bytes, or four of them, to place `word` of LDS in block
+  /// `rank` of the cluster, where they count as bytes at `barrier`.
   virtual void emitClusterStore(Lanes &lower, mlir::Value value,
                                 mlir::Value word, mlir::Value barrier,
                                 mlir::Value rank) = 0;

@@ -204,15 +204,21 @@ static void lowerArrive(ClusterArriveOp op) {
 
 static void lowerStore(ClusterStoreOp op) {
   ImplicitLocOpBuilder b(op.getLoc(), op);
-  statement(b,
-            "{\n.reg .b32 there;\n.reg .b32 barrier;\n"
-            "mapa.shared::cluster.u32 there, $1, $3;\n"
-            "mapa.shared::cluster.u32 barrier, $2, $3;\n"
-            "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 "
-            "[there], $0, [barrier];\n}",
-            "r,r,r,r,~{memory}",
-            {op.getValue(), address(b, op.getAddress()),
-             address(b, op.getBarrier()), op.getRank()});
+  SmallVector<Value> operands{address(b, op.getAddress()),
+                              address(b, op.getBarrier()), op.getRank()};
+  std::string to = "{\n.reg .b32 there;\n.reg .b32 barrier;\n"
+                   "mapa.shared::cluster.u32 there, $0, $2;\n"
+                   "mapa.shared::cluster.u32 barrier, $1, $2;\n"
+                   "st.async.shared::cluster.mbarrier::complete_tx::bytes";
+  if (isa<VectorType>(op.getValue().getType())) {
+    llvm::append_range(operands, scalars(b, op.getValue()));
+    statement(b, to + ".v4.b32 [there], {$3, $4, $5, $6}, [barrier];\n}",
+              "r,r,r,r,r,r,r,~{memory}", operands);
+  } else {
+    operands.push_back(op.getValue());
+    statement(b, to + ".b32 [there], $3, [barrier];\n}", "r,r,r,r,~{memory}",
+              operands);
+  }
   op.erase();
 }
 

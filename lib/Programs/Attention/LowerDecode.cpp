@@ -151,18 +151,23 @@ void DecodeProgram::enter(Value sequence, const Tiles &tiles) {
 }
 
 WorkItemOp DecodeProgram::createItem() {
-  auto coordinate = [&](Attribute extent) -> Attribute {
+  auto coordinate = [&](Attribute extent, int64_t sharing = 1) -> Attribute {
     return CoordinateAttr::get(b.getContext(), extent, /*step=*/0,
                                /*sequences=*/Attribute(),
                                /*longest=*/Attribute(), /*growing=*/false,
-                               /*sharing=*/1);
+                               sharing);
   };
+  // Parts of a head of the cache read the same keys, which blocks of a cluster
+  // load for each other.
+  int64_t sharing =
+      schedule.getStructure().cluster() > 1 && oneTile ? headParts : 1;
   // Blocks of neighbouring heads read neighbouring rows at the same time.
   SmallVector<Attribute> coordinates;
   if (schedule.getSplitKeys()->equalShares)
-    coordinates = {coordinate(linesOfBlocks()), coordinate(workersOf())};
+    coordinates = {coordinate(linesOfBlocks(), sharing),
+                   coordinate(workersOf())};
   else
-    coordinates = {coordinate(number(lineHeads)),
+    coordinates = {coordinate(number(lineHeads), sharing),
                    coordinate(timesSlices(splitsAndShare().first)),
                    coordinate(str(kBatchSize))};
   return WorkItemOp::create(b, b.getArrayAttr(coordinates), Attribute());

@@ -10,6 +10,7 @@
 #include "CacheScales.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/Support/MathExtras.h"
@@ -82,6 +83,9 @@ StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
     return "lists of blocks name other keys for each tile of queries";
   if (boundsKeys(op))
     return "a function of visibility shows other keys to each tile of queries";
+  // Who widens packed rows stores some for all blocks.
+  if (packedRowOf(op.getK().getType()))
+    return "";
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
   CacheType cache = op.getK().getType();
   bool isPaged = cache.getRun() != 0;

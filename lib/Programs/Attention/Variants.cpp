@@ -266,8 +266,8 @@ void AttentionVariants::addFewSequences() {
 }
 
 KernelVariants AttentionVariants::collect() {
-  bool clusters =
-      chosen.getStructure().cluster() > 1 && choosesByLaunch(problem, schedule);
+  bool clusters = chosen.getStructure().cluster() > 1 &&
+                  !chosen.getSplitKeys() && choosesByLaunch(problem, schedule);
   if (clusters)
     suits = clustersGain();
   if (!chosen.getSplitKeys() && isDefault())

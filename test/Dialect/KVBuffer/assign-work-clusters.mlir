@@ -4,6 +4,7 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-assign-work)))" --remark-format=emitRemark --remarks-filter=kvbuf-assign-work 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 
 #schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = static, cluster = 2>
+#split = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4, cluster = 2, split_keys = true>
 module attributes {kvbuffer.target = "sm_90a"} {
 gpu.module @m {
   // Neighbours that read the same whatever else: the number is of pairs. Which place
@@ -105,6 +106,38 @@ gpu.module @m {
     %user, %tile = kvbuffer.find_tile %number in %starts of %users upto %tokens by 64 : memref<?xi32>
     %first, %row = kvbuffer.item_rows %tile by 64
     memref.store %row, %o[%user, %head] : memref<?x?xindex>
+    gpu.return
+  }
+
+  // Of split keys each block has an item, and clusters lie along the first coordinate.
+  // REMARK: remark: [Passed] cluster{{.*}}"clusters of ", Remark=2, Remark=" blocks take items that read the same"
+  // CHECK-LABEL: gpu.func @splits
+  // CHECK-SAME:    known_cluster_size = array<i32: 2, 1, 1>
+  // CHECK-SAME:    kvbuffer.grid = [4, "splits", "batch"]
+  // CHECK-NOT:     gpu.block_id x
+  // CHECK:         %[[PAIR:.*]] = gpu.cluster_id x
+  // CHECK:         %[[TWO:.*]] = arith.constant 2
+  // CHECK:         %[[FIRST:.*]] = arith.muli %[[PAIR]], %[[TWO]]
+  // CHECK:         %[[RANK:.*]] = gpu.cluster_block_id x
+  // CHECK:         %[[PART:.*]] = arith.addi %[[FIRST]], %[[RANK]]
+  // CHECK:         %[[ONE:.*]] = arith.constant 1
+  // CHECK:         %[[CACHE:.*]] = arith.divui %[[PAIR]], %[[ONE]]
+  // CHECK:         memref.store %[[CACHE]], %{{.*}}[%[[PART]], %{{.*}}]
+  gpu.func @splits(%o: memref<?x?xindex>) kernel attributes {kvbuffer.schedule = #split} {
+    %part, %block, %batch = kvbuffer.work_item [<4, sharing = 2>, <"splits">, <"batch">]
+    %c2 = arith.constant 2 : index
+    %cache = arith.divui %part, %c2 : index
+    memref.store %cache, %o[%part, %block] : memref<?x?xindex>
+    gpu.return
+  }
+
+  // REMARK: warning: no clusters of 2: along the first coordinate no 2 neighbouring items read the same
+  // CHECK-LABEL: gpu.func @apart
+  // CHECK-NOT:     known_cluster_size
+  // CHECK:         gpu.block_id x
+  gpu.func @apart(%o: memref<?xindex>) kernel attributes {kvbuffer.schedule = #split} {
+    %part, %block = kvbuffer.work_item [<4>, <"splits">]
+    memref.store %part, %o[%block] : memref<?xindex>
     gpu.return
   }
 }

@@ -4,6 +4,7 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=overlap=true" 2>&1 | FileCheck %s --check-prefix=ASKED
 // CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, producers = 4, producer_registers = 48,
+// CHECK: #[[CLUSTER:.*]] = #kvbuffer.schedule<{{.*}}producer_registers = 48, {{.*}}cluster = 2, split_keys
 // ASKED: error: 'kvbuffer.attention' op a lane of the team of the scores needs 160 registers, the schedule gives it 144
 
 !q = memref<?x1x64x576xbf16>
@@ -13,5 +14,22 @@
 // CHECK: schedule = #[[PACKED]]
 func.func @packed(%q: !q, %rows: !packed, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !packed, !packed, !o
+  return
+}
+
+// Blocks of two parts of the heads widen rows for each other; nobody has looked at whether
+// a row keeps its bits then.
+// CHECK: func.func @parts
+// CHECK: schedule = #[[CLUSTER]]
+// CHECK: func.func @invariant
+// CHECK-NOT: schedule = #[[CLUSTER]]
+!two = memref<?x1x128x576xbf16>
+!out = memref<?x1x128x512xbf16>
+func.func @parts(%q: !two, %rows: !packed, %o: !out) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !two, !packed, !packed, !out
+  return
+}
+func.func @invariant(%q: !two, %rows: !packed, %o: !out) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {batch_invariant} : !two, !packed, !packed, !out
   return
 }

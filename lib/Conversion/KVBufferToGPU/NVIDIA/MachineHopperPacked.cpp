@@ -13,10 +13,14 @@
 /// read before any element is written. What is stored as it is multiplied is
 /// copied to where it belongs.
 ///
+/// Of a ring that the blocks of a cluster share each widens a part of the rows,
+/// and sends them to the others' slots as well, whose barriers count the bytes.
+///
 //===----------------------------------------------------------------------===//
 
 #include "KVBufferToGPU/PackedRows.h"
 #include "MachineHopper.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -47,9 +51,20 @@ struct PackedFill {
   int64_t first = 0;
   /// The lane's place in its row, and the row in its step; i32.
   Value place, group;
+  /// Blocks of the cluster that fill the slot for each other, the first of this
+  /// one's rows (i32), and the barrier that counts what comes from others.
+  int64_t blocks = 1;
+  Value firstRow, full;
 
   PackedFill(LaneLowering &lower, const TileView &tile, KVBufferAttr params,
              RowAttr row, Value slot, Value ldsAddress);
+  /// Divides the rows among the blocks of a cluster.
+  void share(Value full);
+  /// Batches of rows that this block has, and bytes of what others send.
+  int64_t batches() const { return params.getBN() / blocks / kBatchRows; }
+  int64_t bytesOfOthers() const {
+    return params.getStageBytes() / blocks * (blocks - 1);
+  }
   bool isWidened() const { return bool(part.getScale()); }
   /// Pieces of 128 columns that are widened.
   int64_t chunks() const { return params.getSmemCols() / 128; }
@@ -65,7 +80,9 @@ struct PackedFill {
   Values known(Value line);
   /// The row of a step, and the byte of the lane's place in it within a block.
   Value rowOf(int64_t batch, Value step) {
-    return add(add(mul(step, kStepRows), group), lower.i32(batch * kBatchRows));
+    Value row =
+        add(add(mul(step, kStepRows), group), lower.i32(batch * kBatchRows));
+    return firstRow ? add(row, firstRow) : row;
   }
   Value inBlock(Value row, Value vector);
   /// The same of bytes that are copied: 8 bytes of each lane of four rows lie
@@ -85,16 +102,16 @@ PackedFill::PackedFill(LaneLowering &lower, const TileView &tile,
                        Value ldsAddress)
     : lower(lower), b(lower.b), tile(tile), params(params), row(row),
       slot(slot), ldsAddress(ldsAddress) {
-  first = params.getHeadDimOffset();
-  for (RowPartAttr some : row.getParts()) {
-    part = some;
-    if (first < some.getCount())
-      break;
-    first -= some.getCount();
-  }
+  std::tie(part, first) = partOf(row, params.getHeadDimOffset());
   place = arith::AndIOp::create(b, lower.lane, lower.i32(kRowLanes - 1));
   group = arith::ShRUIOp::create(b, lower.lane,
                                  lower.i32(llvm::Log2_64(kRowLanes)));
+}
+
+void PackedFill::share(Value full) {
+  blocks = lower.cluster();
+  this->full = full;
+  firstRow = mul(lower.rings.rank, params.getBN() / blocks);
 }
 
 Value PackedFill::ask(Value word, Value from) {
@@ -208,6 +225,8 @@ scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
       b, lower.i32(0), lower.i32(kBatchRows / kSwizzleRows), lower.i32(1));
   b.setInsertionPointToStart(loop.getBody());
   Value before = mul(loop.getInductionVar(), kSwizzleRows * rowBytes(params));
+  if (firstRow)
+    before = add(before, mul(firstRow, rowBytes(params)));
   for (int64_t parity : {0, 1})
     widenStep(known, add(mul(loop.getInductionVar(), 2), lower.i32(parity)),
               add(group, lower.i32(parity * kStepRows)),
@@ -253,6 +272,12 @@ void PackedFill::widenStep(ArrayRef<Value> known, Value step, Value row,
     x = arith::TruncFOp::create(
         b, VectorType::get({piece}, params.getElementType()), x);
     Value at = add(to, lower.i32(int64_t(block) * blockBytes(params)));
+    for (int64_t other = 1; other < blocks; ++other)
+      lower.phases().emitClusterStore(
+          lower,
+          vector::BitCastOp::create(b, VectorType::get({4}, b.getI32Type()), x),
+          at, full,
+          arith::XOrIOp::create(b, lower.rings.rank, lower.i32(other)));
     at = arith::ShRUIOp::create(b, at, lower.i32(1));
     vector::StoreOp::create(b, x, wide, ValueRange{lower.toIndex(at)},
                             /*nontemporal=*/false,
@@ -267,7 +292,9 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
   KVBufferAttr params = op.getRing().getType().getParams();
   PackedFill fill(lower, tile, params, packedRowOf(op.getTile()), slot,
                   ldsAddress);
-  int64_t batches = params.getBN() / kBatchRows;
+  if (isShared(op))
+    fill.share(full);
+  int64_t batches = fill.batches();
   // Look-ups and scales are on their way while the warp waits for the slot.
   SmallVector<Values> known;
   for (int64_t batch = 0; batch < batches; ++batch) {
@@ -290,7 +317,10 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
   // Each lane makes its own writes visible; then all of them have.
   fenceWrites(lower);
   NVVM::SyncWarpOp::create(b, lower.i32(-1));
-  emitBarrierArrive(lower, full,
-                    arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                          lower.lane, lower.i32(0)));
+  // The barrier awaits what comes from others, too.
+  NVVM::MBarrierArriveExpectTxOp::create(
+      b, TypeRange(), pointer(lower, full), lower.i32(fill.bytesOfOthers()),
+      NVVM::MemScopeKind::CTA, /*relaxed=*/false,
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
+                            lower.i32(0)));
 }

@@ -214,6 +214,17 @@ CachePlace CacheType::emitPlace(OpBuilder &builder, Location loc,
   return {{block, row}, fits};
 }
 
+std::pair<RowPartAttr, int64_t> kvbuf::partOf(RowAttr row, int64_t element) {
+  RowPartAttr part;
+  for (RowPartAttr some : row.getParts()) {
+    part = some;
+    if (element < some.getCount())
+      break;
+    element -= some.getCount();
+  }
+  return {part, element};
+}
+
 RowAttr kvbuf::packedRowOf(Type cache) {
   auto type = dyn_cast<CacheType>(cache);
   return type ? type.getRow() : RowAttr();

@@ -26,7 +26,7 @@ static Teams teamsOf(const ScheduleParameters &list) {
 /// What blocks do with a team that only moves tiles.
 static Work workWithMovers(const ScheduleParameters &list) {
   if (list.splitKeys)
-    return SplitKeys{list.splitSize, list.equalShares};
+    return SplitKeys{list.splitSize, list.equalShares, list.cluster};
   if (list.tiles == TileOrder::Grid)
     return OneTile{};
   return SeveralTiles{list.tiles, list.cluster};
@@ -120,6 +120,7 @@ ScheduleParameters Schedule::list() const {
     list.splitKeys = true;
     list.splitSize = split->size;
     list.equalShares = split->equalShares;
+    list.cluster = split->cluster;
   }
   list.overlap = std::holds_alternative<ScoresAhead>(ahead);
   list.overlapProducts = std::holds_alternative<SoftmaxAhead>(ahead);

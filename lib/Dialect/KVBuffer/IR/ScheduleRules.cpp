@@ -54,10 +54,10 @@ static llvm::StringRef whatLacks(const Schedule &schedule,
     return schedule.movingTeam()
                ? ""
                : "needs warps with roles; expected producers > 0";
-  case ParameterScope::SeveralTiles:
+  case ParameterScope::Clusters:
     if (!schedule.movingTeam())
       return whatLacks(schedule, ParameterScope::MovingTeam);
-    return schedule.severalTiles()
+    return schedule.severalTiles() || schedule.splitKeys()
                ? ""
                : "needs blocks that take several tiles; expected tiles = "
                  "static or dynamic";

@@ -172,7 +172,11 @@ ArrayAttr BlockOfItem::grid() {
   for (ArrayRef<unsigned> dimension : along) {
     SmallVector<Attribute> counts;
     for (unsigned i : dimension)
-      counts.push_back(items.count(i));
+      // Numbers count what a cluster's blocks take together.
+      counts.push_back(
+          items.together(i) > 1
+              ? b.getI64IntegerAttr(*items.coordinate(i).getFixedCount())
+              : items.count(i));
     blocks.push_back(counts.empty() ? b.getI64IntegerAttr(1)
                      : counts.size() == 1
                          ? counts.front()
@@ -216,8 +220,11 @@ Value BlockOfItem::number(unsigned i) {
       llvm::find_if(along, [&](ArrayRef<unsigned> coordinates) {
         return llvm::is_contained(coordinates, i);
       });
-  Value id =
-      gpu::BlockIdOp::create(b, gpu::Dimension(dimension - along.begin()));
+  auto d = gpu::Dimension(dimension - along.begin());
+  // Numbers count what a cluster's blocks take together.
+  Value id = items.cluster > 1 && d == gpu::Dimension::x
+                 ? gpu::ClusterIdOp::create(b, d).getResult()
+                 : gpu::BlockIdOp::create(b, d).getResult();
   std::optional<std::array<unsigned, 2>> strips = items.strips();
   ArrayRef<unsigned> left = *dimension;
   while (!left.empty()) {
@@ -346,6 +353,21 @@ struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
   }
 
 private:
+  /// Where each block has an item, those of a cluster are neighbours along the
+  /// grid's x, the first coordinate.
+  static void chooseClustersAlongX(WorkItems &items, int64_t blocks) {
+    CoordinateAttr first = items.coordinate(0);
+    std::optional<int64_t> count = first.getFixedCount();
+    if (first.getSharing() > 1 && first.getSharing() % blocks == 0 && count &&
+        *count % blocks == 0 && !items.strips() && !items.growing())
+      (void)chooseClusters(items, blocks);
+    else
+      warnLost(items.op, DEBUG_TYPE, "cluster",
+               "no clusters of " + Twine(blocks) +
+                   ": along the first coordinate no " + Twine(blocks) +
+                   " neighbouring items read the same");
+  }
+
   /// Whether all count the rows of an item as its coordinate does.
   LogicalResult checkRows(WorkItemOp op) {
     auto check = [&](Operation *user, StringRef what, int64_t rows,
@@ -403,8 +425,12 @@ private:
       return failure();
     WorkItems items{kernel, op, work, targetOf(kernel).value_or(TargetInfo())};
     const auto *several = std::get_if<SeveralTiles>(&work);
-    if (!several)
+    if (!several) {
+      if (const auto *split = std::get_if<SplitKeys>(&work);
+          split && split->cluster > 1)
+        chooseClustersAlongX(items, split->cluster);
       return BlockOfItem(items, order).assign();
+    }
     if (several->cluster > 1)
       (void)chooseClusters(items, several->cluster);
     return loopOverItems(items);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LostRequest.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 
@@ -101,10 +102,20 @@ void Differences::visit(Operation *op) {
     pass(loop.getYieldOp().getResults(), loop.getBeforeArguments());
     return;
   }
+  if (auto share = dyn_cast<ShareWorkOp>(op)) {
+    // What is inside has been looked at by itself.
+    auto yielded = share.getBody().front().getTerminator()->getOperands();
+    if (llvm::any_of(share->getOperands(),
+                     [&](Value v) { return contains(v); }) ||
+        llvm::any_of(yielded, [&](Value v) { return contains(v); }))
+      addAll(op->getResults());
+    return;
+  }
   // Who a block is, and what a counter gives to it alone. A number that the
-  // producers find in a mailbox was sent to all.
-  if (isa<gpu::ClusterBlockIdOp, gpu::BlockIdOp, NextTileOp>(op) ||
-      op->getNumRegions() ||
+  // producers find in a mailbox was sent to all. Clusters lie along x.
+  auto id = dyn_cast<gpu::BlockIdOp>(op);
+  if (isa<gpu::ClusterBlockIdOp, NextTileOp>(op) ||
+      (id && id.getDimension() == gpu::Dimension::x) || op->getNumRegions() ||
       llvm::any_of(op->getOperands(), [&](Value v) { return contains(v); }))
     addAll(op->getResults());
 }
@@ -142,6 +153,13 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     return false;
   }
 
+  /// Whether columns of packed rows are not widened on their way.
+  static bool copiesPacked(Value tile, KVBufferAttr params) {
+    auto made = tile.getDefiningOp<CacheTileOp>();
+    RowAttr row = made ? packedRowOf(made.getCache().getType()) : RowAttr();
+    return row && !partOf(row, params.getHeadDimOffset()).first.getScale();
+  }
+
   static void share(RingOp ring, const Differences &differences) {
     auto differs = [&](RingLoadOp load) {
       return differences.contains(load.getTile()) ||
@@ -152,6 +170,11 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
       if (auto load = dyn_cast<RingLoadOp>(user))
         loads.push_back(load);
     KVBufferAttr params = ring.getRing().getType().getParams();
+    // Who copies columns of packed rows as they are does so for one block.
+    if (llvm::any_of(loads, [&](RingLoadOp load) {
+          return copiesPacked(load.getTile(), params);
+        }))
+      return;
     std::string name = params.isNeutral() ? "tiles" : params.getLabel().str();
     if (loads.empty() || llvm::any_of(loads, differs)) {
       std::string text = "the blocks of a cluster load " + name +

@@ -54,6 +54,12 @@ static bool chooseLatentRoles(const TargetInfo &target,
   choice.producerRegisters = request.packed ? 48 : 24;
   choice.consumerRegisters = 160;
   choice.qInRegs = true;
+  // Blocks of two parts of the heads widen half of each tile's rows, and store
+  // them for both.
+  constexpr int64_t cluster = 2;
+  if (request.packed && request.queries == 1 && parts % cluster == 0 &&
+      target.maxCluster >= cluster)
+    choice.cluster = cluster;
   TileOperands operands{request.headSize,   request.valueHeadSize,
                         request.queryBytes, request.cacheBytes,
                         request.cacheBytes, /*latent=*/true};

@@ -314,7 +314,8 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     of keys ask for; so do warps that divide a BM of more than 32 rows; else
     each has tiles of its own); `cluster`
     blocks work on neighbouring tiles of queries at the same
-    time and load each tile of K and V once, a part each, for all of them;
+    time and load each tile of K and V once, a part each, for all of them (with
+    `split_keys` neighbouring parts of the heads);
     `sum_keys` is how many keys' weighted values the matrix unit adds up before
     the sum is added to that of the keys before, with rounding (0: all; whole
     tiles, at least one): units

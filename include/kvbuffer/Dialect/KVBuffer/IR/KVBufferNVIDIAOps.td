@@ -123,27 +123,27 @@ def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {
 
 def KVBuffer_ClusterStoreOp : KVBuffer_Op<"cluster_store", [
     AllTypesMatch<["address", "barrier"]>]> {
-  let summary = "Sends a word to the same place in another block";
+  let summary = "Sends one or four words to the same place in another block";
   let description = [{
     Stores `value` where `address` lies in block `rank` of the cluster and then
-    completes 4 bytes at the mbarrier there, asynchronously; `rank` may be this
-    block's own. Exists because LLVM 22 has no op for it; it becomes inline
+    completes as many bytes at the mbarrier there, asynchronously; `rank` may be
+    this block's own. Four words lie at a multiple of 16 bytes. Exists because LLVM 22 has no op for it; it becomes inline
     assembly in the translation out of MLIR (PTX ISA, "st.async").
 
     Example:
 
     ```mlir
-    kvbuffer.cluster_store %value to %address completes %barrier in %rank : !llvm.ptr<3>
+    kvbuffer.cluster_store %value to %address completes %barrier in %rank : i32, !llvm.ptr<3>
     ```
   }];
   let arguments = (ins
-      Arg<I32, "the word">:$value,
+      Arg<AnyTypeOf<[I32, VectorOfLengthAndType<[4], [I32]>]>, "the words">:$value,
       Arg<AnyType, "where it lies in this block">:$address,
       Arg<AnyType, "the mbarrier that counts its bytes, at its place in this block">:$barrier,
       Arg<I32, "the block of the cluster">:$rank);
   let assemblyFormat = [{
     $value `to` $address `completes` $barrier `in` $rank attr-dict
-    `:` type($address)
+    `:` type($value) `,` type($address)
   }];
 }
 

@@ -17,6 +17,9 @@ namespace kvbuf {
 /// they are, and for types that are no caches.
 RowAttr packedRowOf(mlir::Type cache);
 
+/// The part of a packed row that has element `element`, and its place in it.
+std::pair<RowPartAttr, int64_t> partOf(RowAttr row, int64_t element);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_PACKEDROW_H

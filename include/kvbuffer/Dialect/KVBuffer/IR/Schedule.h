@@ -91,6 +91,8 @@ struct SplitKeys {
   int64_t size;
   /// Whether each block has as many tiles as the others, of any sequences.
   bool equalShares;
+  /// Blocks that load tiles for each other.
+  int64_t cluster = 1;
   bool operator==(const SplitKeys &) const = default;
 };
 
@@ -182,6 +184,8 @@ struct Schedule : TileParameters {
   bool hasHalves() const { return std::holds_alternative<Halves>(teams); }
   /// Blocks that work on neighbouring tiles at the same time; 1: no cluster.
   int64_t cluster() const {
+    if (const SplitKeys *split = splitKeys())
+      return split->cluster;
     return severalTiles() ? severalTiles()->cluster : 1;
   }
   /// Whether the rows of latent attention are dealt to teams: beside the one

@@ -68,8 +68,8 @@ enum class ParameterScope {
   /// Those in which every warp does everything.
   AlikeWarps,
   /// Those with a team that only moves tiles whose blocks take several tiles of
-  /// queries (`tiles` is not `grid`).
-  SeveralTiles
+  /// queries (`tiles` is not `grid`), or share the keys of few rows.
+  Clusters
 };
 
 /// Calls `visit(name, field, default, presence)` for each parameter of
