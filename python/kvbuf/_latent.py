@@ -167,8 +167,10 @@ def concat_and_cache_mla(kv_c: Tensor, k_pe: Tensor, kv_cache: Tensor,
            None, device=device)
 
 
-def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink):
-    """(out, log-sum-exps) over rows that are packed, without plans of launches."""
+def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink,
+            listed=False):
+    """(out, log-sum-exps) over rows that are packed, without plans of launches.
+    ``listed``: the table has entries that are no key."""
     if torch.compiler.is_compiling() or is_traced_by_jit():
         raise NotImplementedError("is_fp8_kvcache is True while torch traces; "
                                   "expected a call outside of what is compiled")
@@ -192,27 +194,63 @@ def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink):
         require_shape("attn_sink", sink, (heads,), "one a query head")
         require_type(ops, "attn_sink", sink, "f32")
     dtype, group = ops.dtype(q), heads // data.shape[2]
+    table = table.contiguous()
     problem = Problem(
         heads=heads, kv_heads=data.shape[2], head_size=width, dtype=dtype,
         cache="paged", page_size=data.shape[1], index=index, causal=bool(causal),
+        visible=_NAMED.replace("i32", index) if listed else "",
+        captures=f"2:{index},2:f8E4M3FN" if listed else "",
         scale=None if scale is None else float(scale), lse=True,
         seq_q=few_rows(rows, group, latent=True),
         v_head_size=values if values != width else 0,
         o_dtype="f32" if sink is not None else "", latent=True, row=row.text)
     request = Request(problem, {
-        "q": ops.rows_contiguous(q), "k": data, "k_table": table.contiguous(),
+        "q": ops.rows_contiguous(q), "k": data, "k_table": table,
         "k_lengths": lengths.contiguous()})
+    if listed:
+        # Of the rows nothing is asked but how many there are.
+        request.tensors |= {"capture0": table, "capture1": data[:, 0, 0].view(
+            torch.float8_e4m3fn)}
     request.out = torch.empty(
         (batch, rows, heads, values), device=q.device,
         dtype=torch.float32 if sink is not None else q.dtype)
     request.lse = torch.empty((batch, heads, rows), device=q.device,
                               dtype=torch.float32)
     request.empty = 0 in request.out.shape
-    out, lse = run(ops, request, q)
+    # Only the emulator looks at what tables name.
+    emulated = listed and ops.device_name(q) == "emulator"
+    out, lse = run(ops, request, q, device=_unchecked() if emulated else None)
     if sink is not None:
         share = torch.sigmoid(lse - sink[:, None]).transpose(1, 2)
         out = (out * share[..., None]).to(q.dtype)
     return out, lse
+
+
+#: The region of a problem whose table of pages, of one token each, is a list of keys:
+#: those that it names and the cache has.
+_NAMED = """\
+%named = memref.load %capture0_[%batch, %key] : memref<?x?xi32, strided<[?, 1]>>
+%c0 = arith.constant 0 : index
+%count = memref.dim %capture1_, %c0 : memref<?x?xf8E4M3FN, strided<[?, 1]>>
+%tokens = arith.index_cast %count : index to i32
+%exists = arith.cmpi ult, %named, %tokens : i32
+kvbuffer.yield %exists : i1"""
+
+#: Lengths of whole lists, by their entries, type and device.
+_WHOLE = {}
+
+
+def _whole(table):
+    """A length for each row of a table that has all its entries."""
+    count, key = table.shape[0], (table.shape[1], table.dtype, table.device)
+    lengths = _WHOLE.get(key)
+    if lengths is None or lengths.shape[0] < count:
+        lengths = torch.full((max(1024, 2 * count),), table.shape[1],
+                             dtype=table.dtype, device=table.device)
+        # What a graph makes is there when it runs.
+        if not (table.is_cuda and torch.cuda.is_current_stream_capturing()):
+            _WHOLE[key] = lengths
+    return lengths[:count]
 
 
 def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
@@ -226,25 +264,33 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
     pages, size = k_cache.shape[:2]
     data, row = packed_rows(q, k_cache) if packed else (k_cache, None)
     tokens, step = tokens_of(data)
-    there = (indices >= 0) & (indices < pages * size)
     if counts is not None:
         require_shape("topk_length", counts, (batch,), "one a sequence")
         require_type(ops, "topk_length", counts, "i32", "i64")
-        places = torch.arange(indices.shape[2], device=indices.device)
-        there &= places < counts[:, None, None]
-    # Those that are no keys come last, where nothing looks at them.
+    apart = q.reshape(batch * rows, 1, heads, q.shape[-1])
     places_of = indices
+    if step != size or not packed:
+        there = (indices >= 0) & (indices < pages * size)
     if step != size:
         pages_of = torch.div(indices, size, rounding_mode="floor")
         places_of = pages_of * step + (indices - pages_of * size)
-    table = torch.where(there, places_of, -1).sort(-1, descending=True).values
-    table = table.reshape(batch * rows, -1)
-    lengths = there.sum(-1, dtype=indices.dtype).reshape(-1)
-    apart = q.reshape(batch * rows, 1, heads, q.shape[-1])
+        places_of = torch.where(there, places_of, -1)
     if packed:
+        # The kernel takes lists as they are.
+        table = places_of.reshape(batch * rows, -1)
+        lengths = _whole(table)
+        if counts is not None:
+            lengths = counts.to(table.dtype).repeat_interleave(rows)
         out, lse = _packed(ops, apart, tokens, row, table, lengths, values, scale,
-                           False, sink)
+                           False, sink, listed=True)
     else:
+        if counts is not None:
+            places = torch.arange(indices.shape[2], device=indices.device)
+            there &= places < counts[:, None, None]
+        # Those that are no keys come last, where nothing looks at them.
+        table = torch.where(there, places_of, -1).sort(-1, descending=True).values
+        table = table.reshape(batch * rows, -1)
+        lengths = there.sum(-1, dtype=indices.dtype).reshape(-1)
         out, lse = flash_mla_with_kvcache(apart, tokens, table, lengths, values,
                                           softmax_scale=scale, attn_sink=sink)
     return (out.reshape(batch, rows, heads, values),

@@ -3,8 +3,9 @@
 # REQUIRES: torch
 # RUN: env KVBUF_LIB_DIR=%lib %python %s
 import dataclasses
+import os
 import unittest
-import unittest.mock
+from unittest import mock
 
 import torch
 
@@ -250,6 +251,33 @@ class Latent(unittest.TestCase):
                 torch.zeros(1, 1), torch.tensor([70]), 512)
             self.assertGreater((o[1, 0].double() - other[0, 0]).abs().max(), 0.1)
 
+    def test_packed_lists_by_teams(self):
+        # Two blocks widen rows for each other, and the kernel takes lists as they are:
+        # with a whole tile that names nothing, and in any order.
+        q, rows, _, _ = tensors(tokens=2, heads=128)
+        cache, values = packed(rows, 656)
+        lists = torch.randperm(6 * PAGE)[:2 * 150].view(1, 2, 150).int()
+        lists[0, 0, 60:130] = -1
+        lists[0, 1, ::3] = torch.tensor([6 * PAGE, 2**31 - 1] * 25)
+        lists = torch.cat((lists, torch.full_like(lists, -1)))
+        unsorted = mock.patch.object(torch.Tensor, "sort", side_effect=AssertionError)
+        for kind in torch.int32, torch.int64:
+            with mock.patch.dict(os.environ, KVBUF_EMULATE="sm_90a"), unsorted:
+                o, lse = flash_mla_with_kvcache(q, cache, None, None, 512,
+                                                indices=lists.to(kind),
+                                                is_fp8_kvcache=True)
+            keys = values.flatten(0, 1)[:, 0]
+            for i, seen in enumerate(lists[0]):
+                seen = [n for n in seen.tolist() if 0 <= n < 6 * PAGE]
+                expected, sums = reference(
+                    q[:1, i:i + 1], keys[seen].view(1, -1, 1, 576),
+                    torch.zeros(1, 1), torch.tensor([len(seen)]), 512)
+                self.close(o[:1, i:i + 1], expected)
+                torch.testing.assert_close(lse[0, :, i].double(), sums[0, :, 0],
+                                           atol=3e-3, rtol=1e-3)
+            self.assertFalse(o[1].any())
+            self.assertTrue((lse[1] == -torch.inf).all())
+
     def test_packed_faults(self):
         # What the comparison has to tell apart: scales applied twice, or not, and
         # the other e4m3.
@@ -271,7 +299,7 @@ class Latent(unittest.TestCase):
                                                  "scale_at = 516")):
             wrong = dataclasses.replace(known, text=change(known.text))
             self.assertNotEqual(wrong, known)
-            with unittest.mock.patch.dict(_packed._ROWS, {656: wrong}):
+            with mock.patch.dict(_packed._ROWS, {656: wrong}):
                 try:
                     o = flash_mla_with_kvcache(q, cache, table, lengths, 512,
                                                **given)[0]
@@ -283,7 +311,7 @@ class Latent(unittest.TestCase):
         tails, values = packed(rows[..., :512], 584)
         data, row = _packed.packed_rows(q, tails)
         wrong = dataclasses.replace(row, text=row.text.replace("37440", "38016"))
-        with unittest.mock.patch.object(_latent, "packed_rows",
+        with mock.patch.object(_latent, "packed_rows",
                                         lambda *_: (data, wrong)):
             with self.assertRaisesRegex(
                     kvbuf.Error, "'k': stride 37440 of dimension 0; expected a "

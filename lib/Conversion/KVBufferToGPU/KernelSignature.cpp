@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelSignature.h"
+#include "TileView.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
@@ -96,6 +97,9 @@ void KernelSignature::collectNeeds() {
       launchValues.push_back({value.getExpression(), Value()});
     counts |= isa<NextTileOp>(op);
     llvm::for_each(sizesNeededBy(op), [&](StringRef name) { needSize(name); });
+    if (auto tile = dyn_cast<CacheTileOp>(op);
+        tile && listsKeys(tile.getTile()))
+      needSize(sizeOfCache(tile.getCache(), kBlocksSize));
     if (auto append = dyn_cast<AppendTokensOp>(op)) {
       for (Value cache : {Value(append.getKCache()), Value(append.getVCache())})
         if (cache) {

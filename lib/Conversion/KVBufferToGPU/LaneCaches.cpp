@@ -279,6 +279,11 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
       // Each row, or box of rows, finds its own page when it is loaded.
       tile.table = tableOf(lower, op).data;
       tile.tableBase = tableBase;
+      if (listsKeys(op.getTile())) {
+        Value pages =
+            lower.signature.launchSize(sizeOfCache(op.getCache(), kBlocksSize));
+        tile.lastPage = lower.toI32(sub(b, pages, lower.index(1)));
+      }
       return success();
     }
     // One page is looked up, and all rows are taken to lie in it.

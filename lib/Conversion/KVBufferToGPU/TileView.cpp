@@ -109,6 +109,10 @@ bool kvbuf::needsCopies(RingLoadOp op) {
          (!op.getWhole() && (edges.rowsBefore || edges.rowsBehind));
 }
 
+bool kvbuf::listsKeys(Value tile) {
+  return cast<TileType>(tile.getType()).getPageSize() == 1 && packedRowOf(tile);
+}
+
 RowMap TileView::mapOf(Lanes &lanes, TypedValue<TileType> tile) {
   TileType type = tile.getType();
   if (!type.getPageSize())
@@ -133,7 +137,8 @@ RowMap TileView::mapOf(Lanes &lanes, TypedValue<TileType> tile) {
 Values TileView::pack() const {
   Values values{data, base, rowStride, lo, hi};
   if (map == RowMap::Table)
-    values.append({table, tableBase});
+    values.append(lastPage ? Values{table, tableBase, lastPage}
+                           : Values{table, tableBase});
   else if (map == RowMap::Lanes)
     values.push_back(pages);
   else if (map == RowMap::Places)
@@ -164,6 +169,8 @@ TileView TileView::unpack(Lanes &lanes, TypedValue<TileType> tile,
   if (view.map == RowMap::Table) {
     view.table = next();
     view.tableBase = next();
+    if (listsKeys(tile))
+      view.lastPage = next();
   } else if (view.map == RowMap::Lanes) {
     view.pages = next();
   } else if (view.map == RowMap::Places) {
@@ -197,7 +204,8 @@ Value TileView::lookUpPage(Lanes &lanes, Value row, int64_t ahead) const {
   // Tables may be of 64-bit integers; block numbers fit 32 bits.
   if (!page.getType().isInteger(32))
     page = arith::TruncIOp::create(b, b.getI32Type(), page);
-  return page;
+  // -1 is the greatest number.
+  return lastPage ? arith::MinUIOp::create(b, page, lastPage) : page;
 }
 
 Value TileView::pageOfLane(Lanes &lanes, Value row) const {

@@ -82,6 +82,8 @@ public:
   mlir::Value firstKey, pageStride;
   /// Of `RowMap::Table`: the table and the index of the sequence's first entry.
   mlir::Value table, tableBase;
+  /// Of a table that lists keys (`listsKeys`): the cache's last page, i32.
+  mlir::Value lastPage;
   /// Of `RowMap::Lanes`: lane i has the number (i32) of the page that row i
   /// lies in, or 0 where no row of that page is valid.
   mlir::Value pages;
@@ -117,6 +119,11 @@ public:
   /// The element offset of row `row`, which lies in page `page`; i32.
   mlir::Value lineInPage(Lanes &lanes, mlir::Value row, mlir::Value page) const;
 };
+
+/// Whether a table of pages of one token may have entries that no page is:
+/// those of packed rows are lists of keys, of which the problem hides some. Any
+/// page is read for these.
+bool listsKeys(mlir::Value tile);
 
 /// Whether a load needs threads to copy: an engine's boxes may read rows that
 /// must read as zero.
