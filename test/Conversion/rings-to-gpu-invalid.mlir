@@ -713,3 +713,30 @@ module attributes {kvbuffer.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+// Who widens packed rows fills a slot by the parts of the ring's own columns.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+#kbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3], cache_depth = 576>
+!k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 1, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @columns_of_packed_rows(%k: !k {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c64 = arith.constant 64 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
+        }
+        kvbuffer.team @producers warps(4) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c64 : !k -> !kvbuffer.tile<64x576xbf16, page_size = 1>
+          // expected-error @below {{'kvbuffer.ring_load' op loads columns of packed rows from the ring's 64 on; expected a ring for each part of them}}
+          kvbuffer.ring_load %kt into %kring[%c0] {first_col = 64 : i64} : !kvbuffer.tile<64x576xbf16, page_size = 1>, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}

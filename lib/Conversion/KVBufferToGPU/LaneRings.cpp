@@ -232,7 +232,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   Filling to = filling(lower, op.getFill(), params.getStages());
   Value slot = slotOf(lower, ring, to, params);
   Value parity = emptyParity(lower, to);
-  TileView tile = sourceOf(lower, op.getTile(), params);
+  TileView tile = sourceOf(lower, op.getTile(), params,
+                           int64_t(op.getFirstCol()) / params.getBK());
   OpBuilder::InsertionGuard guard(b);
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a warp that

@@ -51,7 +51,7 @@ LogicalResult BlockRun::runOp(RingLoadOp op) {
   if (failed(tile))
     return failure();
   Matrix data(params.getBN(), params.getSmemCols());
-  loadInto(params, *tile, data);
+  loadTile(*tile, data, op.firstColumn(), params.getDepth());
   return rings.fill(op, get<ChannelRef>(op.getRing()).number,
                     integer(op.getFill()), std::move(data), 0, fail);
 }

@@ -8,11 +8,13 @@
 //
 // Where groups of warps multiply together, a block of latent attention has
 // teams: one computes scores and weights, two have half of O's columns each,
-// and one moves tiles. A row of keys has three parts with slots of their own:
+// and one moves tiles. A row of keys has three parts, each with slots:
 // the values of the one and of the other team, which read them as the second
 // operand of their products out of the slot that scores were computed from, and
-// the rest. A slot is filled anew when all who read it have given it back.
-// Weights go through slots, too; by what rows are rescaled, through queues.
+// the rest. Where tiles come in boxes, the first two take turns in the slots of
+// one ring. A slot is filled anew when all teams of its ring have given it
+// back. Weights go through slots, too; by what rows are rescaled, through
+// queues.
 //
 // The second team begins when the next tile's scores are nearly there, and so
 // multiplies beside their softmax; the first one begins at once, so that its
@@ -38,12 +40,20 @@ using namespace kvbuf;
 static constexpr llvm::StringLiteral kScores = "scores", kLeft = "left",
                                      kRight = "right", kLoad = "load";
 
-/// Some columns of a row of keys, with slots of their own.
+/// Some columns of a row of keys, which fill slots of a ring.
 struct DecodeProgram::RolePart {
   int64_t first, cols;
   TypedValue<RingType> ring;
-  /// Fillings before the first tile of a piece: queries that pass through.
+  /// The part's place among those of a row that take turns in the ring, and how
+  /// many do.
+  int64_t place = 0, turns = 1;
+  /// Fillings of the ring before the first tile of a piece: queries that pass
+  /// through.
   int64_t before = 0;
+
+  /// Columns that come before the part's where the ring has those of several.
+  int64_t firstInRing() const { return place * cols; }
+  bool hasQueries() const { return place < before; }
 };
 
 /// What the teams of a block share.
@@ -57,6 +67,8 @@ struct DecodeProgram::Roles {
   TypedValue<RingType> queries, weights;
   /// By what each half's rows are rescaled.
   Value factors[2];
+  /// Whether the halves of a row take turns in the slots of one ring.
+  bool sharesSlots() const { return queriesBySlots; }
   /// Whether a half's factor of a tile comes with the next tile's scores.
   bool isLate(unsigned half) const { return half == 1 && !sizes.scoresAhead; }
   /// How the block's work is divided, where it has shares of all sequences.
@@ -75,14 +87,16 @@ struct DecodeProgram::RolePiece {
   /// entries are counted.
   Value tilesBefore, piecesBefore;
 
-  /// The number of what each tile has one of and each piece `perPiece` others,
-  /// of which `before` come before that of tile `i`.
+  /// The number of what each tile has `perTile` of and each piece `perPiece`
+  /// others, of which `before` come before the first of tile `i`.
   Value number(ImplicitLocOpBuilder &b, Value i, int64_t perPiece,
-               int64_t before) const {
+               int64_t before, int64_t perTile = 1) const {
     auto constant = [&](int64_t value) {
       return arith::ConstantIndexOp::create(b, value);
     };
     Value number = arith::AddIOp::create(b, tilesBefore, i);
+    if (perTile > 1)
+      number = arith::MulIOp::create(b, number, constant(perTile));
     if (perPiece)
       number = arith::AddIOp::create(
           b, number,
@@ -95,10 +109,11 @@ struct DecodeProgram::RolePiece {
   /// That of the filling of a part that has tile `i`, and of the one before the
   /// first, which queries pass through.
   Value filling(ImplicitLocOpBuilder &b, const RolePart &part, Value i) const {
-    return number(b, i, part.before, part.before);
+    return number(b, i, part.before, part.before + part.place, part.turns);
   }
   Value ofQueries(ImplicitLocOpBuilder &b, const RolePart &part) const {
-    return number(b, arith::ConstantIndexOp::create(b, 0), part.before, 0);
+    return number(b, arith::ConstantIndexOp::create(b, 0), part.before,
+                  part.place, part.turns);
   }
   /// That of a half's entry behind those of `i` tiles: a piece ends with maxima
   /// and sums, and a late half takes one ahead.
@@ -158,8 +173,22 @@ void DecodeProgram::makeChannels(Roles &roles) {
   int64_t left = sizes.leftSlots, right = sizes.rightSlots;
   if (!roles.queriesBySlots)
     std::swap(left, right);
-  partOf(0, sizes.half, left, {kScores, kLeft});
-  partOf(sizes.half, sizes.half, right, {kScores, kRight});
+  if (roles.sharesSlots()) {
+    // The halves take turns: a slot that one has given back early is the
+    // other's.
+    partOf(0, sizes.half, left + right, {kScores, kLeft, kRight});
+    roles.parts.push_back(roles.parts.front());
+    for (int64_t place : {0, 1}) {
+      RolePart &part = roles.parts[place];
+      part.first = place * sizes.half;
+      part.place = place;
+      part.turns = 2;
+      part.before = llvm::divideCeil(sizes.queries, sizes.half);
+    }
+  } else {
+    partOf(0, sizes.half, left, {kScores, kLeft});
+    partOf(sizes.half, sizes.half, right, {kScores, kRight});
+  }
   partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
   roles.weights = makeRing(schedule.getBM(), schedule.getBN(), schedule.getBN(),
                            0, sizes.weightSlots, kScores, {kLeft, kRight});
@@ -184,7 +213,7 @@ static Value columnsOf(ImplicitLocOpBuilder &b, Value staged, int64_t first,
 Value DecodeProgram::takeQueries(const RolePart &part, const RolePiece &own,
                                  int64_t cols) {
   FragmentType type = fragment(schedule.getBM(), cols, element, Role::A);
-  if (!part.before)
+  if (!part.hasQueries())
     return TileFragmentOp::create(b, type, queryTile(part.first, cols));
   Value number = own.ofQueries(b, part);
   Value staged = RingWaitOp::create(b, part.ring, number);
@@ -224,7 +253,13 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
 SmallVector<DecodeProgram::RoleColumns>
 DecodeProgram::columnsOfScores(const Roles &roles, const RolePiece &own) {
   SmallVector<RoleColumns> columns;
-  for (const RolePart &part : roles.parts) {
+  // Slots that are given back late come last.
+  SmallVector<const RolePart *, 3> parts(
+      llvm::make_pointer_range(ArrayRef(roles.parts)));
+  if (roles.sharesSlots())
+    std::swap(parts[1], parts[2]);
+  for (const RolePart *some : parts) {
+    const RolePart &part = *some;
     int64_t end = part.first + part.cols;
     int64_t inRegisters = std::clamp(roles.sizes.queries, part.first, end);
     if (inRegisters > part.first) {
@@ -416,11 +451,17 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
   // The factor of a tile comes with the next one's scores.
   if (late)
     take(zero, 0);
-  if (part.before) {
-    Value number = own.ofQueries(b, part);
-    RingWaitOp::create(b, part.ring, number);
-    RingReleaseOp::create(b, part.ring, number);
-  }
+  // A slot of both halves both give back, whoever reads it.
+  auto passBy = [&](const RolePart &other, Value number) {
+    RingWaitOp::create(b, other.ring, number);
+    RingReleaseOp::create(b, other.ring, number);
+  };
+  const RolePart &other = roles.parts[1 - half];
+  bool shares = roles.sharesSlots();
+  for (unsigned some : {0, 1})
+    if (const RolePart &of = roles.parts[some];
+        of.hasQueries() && (shares || some == half))
+      passBy(of, own.ofQueries(b, of));
   constexpr int64_t cols = LatentRoles::kProductCols;
   int64_t many = part.cols / cols;
   SmallVector<Value> none(
@@ -431,7 +472,11 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar(), number = own.filling(b, part, i);
     Value ofWeights = own.number(b, i, 0, 0);
+    if (shares && half == 1)
+      passBy(other, own.filling(b, other, i));
     Value staged = RingWaitOp::create(b, part.ring, number);
+    if (shares && half == 0)
+      passBy(other, own.filling(b, other, i));
     Value factor = take(i, late);
     SmallVector<Value> scaled, products, results;
     for (Value acc : loop.getRegionIterArgs())
@@ -493,8 +538,9 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   Value tile = queryTile(0, op.getHeadSize());
   RingLoadOp::create(b, tile, roles.queries, own.piecesBefore);
   for (const RolePart &part : roles.parts)
-    if (part.before)
-      RingLoadOp::create(b, tile, part.ring, own.ofQueries(b, part));
+    if (part.hasQueries())
+      RingLoadOp::create(b, tile, part.ring, own.ofQueries(b, part),
+                         /*whole=*/false, part.firstInRing());
   auto loop = scf::ForOp::create(b, zero, own.count, one);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
@@ -507,7 +553,8 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
                                       kvHead, keyOf(own, i), range.getLo(),
                                       own.tiles.keys, /*pred=*/Value());
   for (const RolePart &part : roles.parts)
-    RingLoadOp::create(b, keyTile, part.ring, own.filling(b, part, i));
+    RingLoadOp::create(b, keyTile, part.ring, own.filling(b, part, i),
+                       /*whole=*/false, part.firstInRing());
 }
 
 Value DecodeProgram::keyOf(const RolePiece &own, Value i) {

@@ -1,6 +1,6 @@
 // Latent attention where groups of warps multiply together: teams of the scores, of each
-// half of O's columns, and one that moves. Three rings of parts of a row, of which two
-// teams read the first two.
+// half of O's columns, and one that moves. The halves of a row's values take turns in the
+// slots of one ring, which all three read.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a schedule=equal_shares=false" | FileCheck %s
 // Where lengths may differ, each team walks over the pieces of the block's share, and
 // counts fillings and entries on.
@@ -14,8 +14,7 @@
 
 // Queries: 384 columns are in registers, 192 in LDS.
 // CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<64x192xbf16, {{.*}}cache_depth = 576, head_dim_offset = 384>
-// CHECK-DAG: #[[LEFT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 3, {{.*}}cache_depth = 576>
-// CHECK-DAG: #[[RIGHT:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 256>
+// CHECK-DAG: #[[HALF:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 5, {{.*}}cache_depth = 576>
 // CHECK-DAG: #[[REST:.*]] = #kvbuffer.kv_buffer<64x64xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 512>
 
 // Of @ahead: 256 columns are in registers, 320 in LDS; the rest of rows has one slot.
@@ -47,19 +46,18 @@
 // CHECK-LABEL: gpu.func @latent
 // CHECK-SAME: known_block_size = array<i32: 512, 1, 1>
 // CHECK: kvbuffer.ring {{.*}} from @load to [@scores] : <#[[Q]]>
-// CHECK: %[[L:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left] : <#[[LEFT]]>
-// CHECK: %[[R:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @right] : <#[[RIGHT]]>
+// CHECK: %[[H:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left, @right] : <#[[HALF]]>
 // CHECK: %[[T:.*]] = kvbuffer.ring {{.*}} from @load to [@scores] : <#[[REST]]>
 // CHECK: %[[P:.*]] = kvbuffer.ring {{.*}} from @scores to [@left, @right]
 // CHECK: kvbuffer.team @scores warps(4) registers(168)
 // CHECK: scf.for
 // Four products go on with each other; behind the last but one the second half begins.
-// CHECK: kvbuffer.ring_wait %[[L]]
+// CHECK: kvbuffer.ring_wait %[[H]]
 // CHECK: %[[S0:.*]] = kvbuffer.mma_start
-// CHECK: kvbuffer.ring_wait %[[R]]
-// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
-// CHECK: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
 // CHECK: kvbuffer.ring_wait %[[T]]
+// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
+// CHECK: kvbuffer.ring_wait %[[H]]
+// CHECK: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
 // CHECK: %[[S3:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S2]] :
 // CHECK: kvbuffer.mma_wait %[[S2]] {younger = 1 : i64}
 // CHECK-NEXT: kvbuffer.queue_put
@@ -71,11 +69,15 @@
 // CHECK-NEXT: kvbuffer.queue_put %[[F]]
 // CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
 // CHECK: kvbuffer.team @left warps(4) registers(160)
-// Queries pass by.
-// CHECK: kvbuffer.ring_wait %[[L]][%c0]
-// CHECK-NEXT: kvbuffer.ring_release %[[L]][%c0]
+// Queries pass by, and the other half.
+// CHECK: kvbuffer.ring_wait %[[H]][%c0]
+// CHECK-NEXT: kvbuffer.ring_release %[[H]][%c0]
+// CHECK: kvbuffer.ring_wait %[[H]][%c1]
+// CHECK-NEXT: kvbuffer.ring_release %[[H]][%c1]
 // CHECK: scf.for
-// CHECK: %[[SLOT:.*]] = kvbuffer.ring_wait %[[L]][%[[N:.*]]]
+// CHECK: %[[SLOT:.*]] = kvbuffer.ring_wait %[[H]][%[[N:.*]]]
+// CHECK: kvbuffer.ring_wait %[[H]][%[[N1:.*]]]
+// CHECK-NEXT: kvbuffer.ring_release %[[H]][%[[N1]]]
 // CHECK: kvbuffer.queue_take
 // CHECK-COUNT-2: kvbuffer.rescale %{{.*}} : <64x128xf32, acc>
 // CHECK: %[[W:.*]] = kvbuffer.ring_wait %[[P]]
@@ -84,7 +86,7 @@
 // CHECK: kvbuffer.staged_view %[[SLOT]][0, 128]
 // CHECK: kvbuffer.mma_start %[[W]],
 // CHECK-COUNT-2: kvbuffer.mma_wait
-// CHECK-NEXT: kvbuffer.ring_release %[[L]][%[[N]]]
+// CHECK-NEXT: kvbuffer.ring_release %[[H]][%[[N]]]
 // CHECK-NEXT: kvbuffer.ring_release %[[P]]
 // Each half joins its own slices of split keys: the last block those of a few pieces, all
 // blocks those of more, 32 rows of a slice at a time, eight of many pieces.
@@ -99,7 +101,9 @@
 // CHECK: kvbuffer.after_all %{{.*}}[%c1,
 // CHECK: kvbuffer.team @load warps(4) registers(24)
 // CHECK: kvbuffer.cache_tile
-// CHECK-COUNT-3: kvbuffer.ring_load
+// CHECK: kvbuffer.ring_load %{{.*}} into %[[H]][%{{.*}}] :
+// CHECK: kvbuffer.ring_load %{{.*}} into %[[H]][%{{.*}}] {first_col = 256 : i64}
+// CHECK: kvbuffer.ring_load %{{.*}} into %[[T]]
 // CHECK-NOT: kvbuffer.ring_load
 func.func @latent(%q: !q, %rows: !rows, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
@@ -109,8 +113,7 @@ func.func @latent(%q: !q, %rows: !rows, %o: !o) {
 // Where scores run ahead, a part of the next tile's begins before the softmax of one.
 // CHECK-LABEL: gpu.func @ahead
 // CHECK: kvbuffer.ring {{.*}} from @load to [@scores] : <#[[QA]]>
-// CHECK: %[[L:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left] : <#[[LEFT]]>
-// CHECK: %[[R:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @right] : <#[[RIGHT]]>
+// CHECK: %[[H:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left, @right] : <#[[HALF]]>
 // CHECK: %[[T:.*]] = kvbuffer.ring {{.*}} from @load to [@scores] : <#[[RESTA]]>
 // CHECK: %[[P:.*]] = kvbuffer.ring {{.*}} from @scores to [@left, @right]
 // CHECK: kvbuffer.team @scores warps(4) registers(168)
@@ -121,16 +124,16 @@ func.func @latent(%q: !q, %rows: !rows, %o: !o) {
 // CHECK: kvbuffer.mma_wait
 // CHECK-COUNT-3: kvbuffer.ring_release
 // CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}} = %[[FIRST]])
-// CHECK: kvbuffer.ring_wait %[[L]]
+// CHECK: kvbuffer.ring_wait %[[H]]
 // CHECK: %[[S0:.*]] = kvbuffer.mma_start
 // CHECK: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max
 // CHECK: kvbuffer.softmax_tail
 // CHECK-COUNT-2: kvbuffer.queue_put %[[F]]
 // CHECK: kvbuffer.ring_put %{{.*}} into %[[P]]
 // Parts with fewer slots come behind it.
-// CHECK: kvbuffer.ring_wait %[[R]]
-// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
 // CHECK: kvbuffer.ring_wait %[[T]]
+// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
+// CHECK: kvbuffer.ring_wait %[[H]]
 // CHECK: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
 // CHECK: kvbuffer.mma_wait %[[S2]] {younger = 0 : i64}
 // CHECK-COUNT-3: kvbuffer.ring_release

@@ -39,6 +39,55 @@ func.func @filled_by_reader(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.b
 // -----
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+func.func @columns_in_blocks(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      // expected-error @below {{'kvbuffer.ring_load' op expected first_col to be a multiple of BK = 16, got 8}}
+      kvbuffer.ring_load %tile into %ring[%n] {first_col = 8 : i64} : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2, BK = 16, cache_depth = 64, head_dim_offset = 16>
+func.func @columns_behind(%tile: !kvbuffer.tile<16x64xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      kvbuffer.ring_load %tile into %ring[%n] {first_col = 32 : i64} : !kvbuffer.tile<16x64xbf16>, !kvbuffer.ring<#kbuf>
+      // expected-error @below {{'kvbuffer.ring_load' op expected first_col of at most 32, where the slot's 16 columns are still the tile's, got 48}}
+      kvbuffer.ring_load %tile into %ring[%n] {first_col = 48 : i64} : !kvbuffer.tile<16x64xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2, BK = 16, cache_depth = 64>
+func.func @columns_of_cluster(%tile: !kvbuffer.tile<16x64xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] {shared} : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      // expected-error @below {{'kvbuffer.ring_load' op has columns of its own in a ring that the blocks of a cluster fill for each other; expected first_col = 0}}
+      kvbuffer.ring_load %tile into %ring[%n] {first_col = 16 : i64} : !kvbuffer.tile<16x64xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 // Not of the block either.
 func.func @released_by_block(%buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   // expected-note @below {{the ring is here}}

@@ -340,7 +340,7 @@ void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
       lower.enter(there);
     Value map = lower.signature.tensorMap(
         {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-         params.getHeadDimOffset(), params.getDepth()});
+         op.firstColumn(), params.getDepth()});
     for (int64_t column = 0; column < columns; ++column) {
       Value first = lower.i32(column * params.getBK());
       if (firstColumn)

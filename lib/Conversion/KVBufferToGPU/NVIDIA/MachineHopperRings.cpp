@@ -145,7 +145,7 @@ SmallVector<TensorMapRequest> BoxMachine::tensorMapsFor(Lanes &lower,
                            TileView::edgesOf(load.getTile()).rowDimension,
                            boxed,
                            params.getBK(),
-                           params.getHeadDimOffset(),
+                           load.firstColumn(),
                            params.getDepth()};
     SmallVector<TensorMapRequest> requests{whole};
     int64_t rows = cutRows(lower, load);
@@ -331,7 +331,7 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   emitExpectBytes(lower, full, params.getStageBytes());
   Value map = lower.signature.tensorMap(
       {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-       params.getHeadDimOffset(), params.getDepth()});
+       op.firstColumn(), params.getDepth()});
   Value barrier = pointer(lower, full), mask;
   Values rest = tile.box.position;
   Value firstColumn = tile.box.column;
@@ -459,7 +459,7 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
                                      NVVM::MemScopeKind::CTA);
     Value map = lower.signature.tensorMap(
         {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-         params.getHeadDimOffset(), params.getDepth()});
+         op.firstColumn(), params.getDepth()});
     auto loop = scf::ForOp::create(b, zero, lower.i32(groups), lower.i32(1));
     keepLoop(loop);
     b.setInsertionPointToStart(loop.getBody());
@@ -542,6 +542,11 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     if (!tile.edges.rowsBefore)
       rows.lo = lower.i32(0);
     if (packedRowOf(op.getTile())) {
+      if (op.getFirstCol())
+        return op.emitOpError()
+               << "loads columns of packed rows from the ring's "
+               << int64_t(op.getFirstCol())
+               << " on; expected a ring for each part of them";
       emitPackedRows(lower, op, rows, slot, full, empty, emptyParity);
       return success();
     }

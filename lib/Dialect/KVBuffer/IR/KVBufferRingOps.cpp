@@ -33,9 +33,29 @@ LogicalResult RingOp::inferReturnTypes(MLIRContext *context,
       });
 }
 
+int64_t RingLoadOp::firstColumn() {
+  return getRing().getType().getParams().getHeadDimOffset() +
+         int64_t(getFirstCol());
+}
+
 LogicalResult RingLoadOp::verify() {
-  return verifyTileFits(*this, getTile().getType(),
-                        getRing().getType().getParams());
+  KVBufferAttr params = getRing().getType().getParams();
+  int64_t first = int64_t(getFirstCol()), block = params.getBK();
+  if (first < 0 || first % block)
+    return emitOpError() << "expected first_col to be a multiple of BK = "
+                         << block << ", got " << first;
+  if (int64_t room = params.getCacheDepth() - params.getDepth() -
+                     params.getHeadDimOffset();
+      first > room)
+    return emitOpError() << "expected first_col of at most " << room
+                         << ", where the slot's " << params.getDepth()
+                         << " columns are still the tile's, got " << first;
+  auto ring = getRing().getDefiningOp<RingOp>();
+  if (first && ring && ring.getShared())
+    return emitOpError() << "has columns of its own in a ring that the blocks "
+                            "of a cluster fill for each other; expected "
+                            "first_col = 0";
+  return verifyTileFits(*this, getTile().getType(), params);
 }
 
 LogicalResult RingPutOp::verify() {

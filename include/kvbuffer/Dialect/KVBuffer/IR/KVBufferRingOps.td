@@ -69,7 +69,9 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
     Waits until the slot of filling `fill` is empty (the first `stages` fillings
     find it so), then loads the tile into it. *full* completes when the data is
     there. Invalid rows, and columns past the tile's, become zero. `whole` says
-    that every row is valid.
+    that every row is valid. The slot has the tile's columns from the buffer's
+    `head_dim_offset` on, or `first_col` further on: so parts of a row take turns in
+    the slots of one ring.
 
     Example:
 
@@ -82,9 +84,14 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
       Arg<KVBuffer_TileType, "what is loaded">:$tile,
       Arg<KVBuffer_RingType, "the ring">:$ring,
       Arg<Index, "the filling's number">:$fill,
-      Arg<UnitAttr, "every row of the tile is valid">:$whole);
+      Arg<UnitAttr, "every row of the tile is valid">:$whole,
+      Arg<DefaultValuedAttr<I64Attr, "0">, "columns that come before the slot's">:$first_col);
   let assemblyFormat = [{
     $tile `into` $ring `[` $fill `]` attr-dict `:` type($tile) `,` type($ring)
+  }];
+  let extraClassDeclaration = [{
+    /// The first of a row's columns that the slot has.
+    int64_t firstColumn();
   }];
   let hasVerifier = 1;
 }
