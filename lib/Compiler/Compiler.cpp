@@ -17,6 +17,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Pipelines/Alternatives.h"
+#include "kvbuffer/Pipelines/CopyKernels.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
@@ -338,6 +339,51 @@ static void prepareAgain(ModuleOp problem, const Twine &name,
                    StringAttr::get(problem.getContext(), target.chip));
 }
 
+/// Adds kernels that copy tensors which other kernels cannot take.
+static LogicalResult addCopies(const KernelVariants &variants,
+                               const TargetInfo &target,
+                               const CompileOptions &options,
+                               TargetModule &found) {
+  LLVM::LLVMFuncOp first = found.kernels.front();
+  SmallVector<TensorAttr> tensors = copiedTensors(first, variants.copied);
+  bool used = false;
+  for (LLVM::LLVMFuncOp kernel : found.kernels) {
+    auto schedule =
+        kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
+    auto alignment =
+        cast<IntegerAttr>(LaunchAttr::of(kernel).getField("alignment"));
+    // Where nothing else takes such tensors, a slow launch is better than none.
+    Attribute when = target.copiesUnaligned
+                         ? variants.copiesPay
+                         : Builder(kernel.getContext()).getI64IntegerAttr(1);
+    auto never = dyn_cast_or_null<IntegerAttr>(when);
+    if (tensors.empty() || !schedule || alignment.getInt() < 16 || !when ||
+        (never && never.getInt() <= 0) ||
+        (target.copiesUnaligned && schedule.getSplitKeys()))
+      continue;
+    setCopiesIf(kernel, when);
+    used = true;
+  }
+  if (!used)
+    return success();
+  OwningOpRef<ModuleOp> module =
+      buildCopyKernels(first.getLoc(), first.getName(), tensors);
+  prepareAgain(*module, first.getName() + "_copies", target);
+  CompileOptions plain = options;
+  plain.onStep = nullptr;
+  if (failed(lowerTo(*module, Stage::Target, plain, /*alignment=*/2)))
+    return failure();
+  llvm::FailureOr<TargetModule> copies = findKernels(*module);
+  if (failed(copies))
+    return failure();
+  for (auto [kernel, tensor] : llvm::zip_equal(copies->kernels, tensors))
+    markCopyKernel(kernel, tensor);
+  found.kernels.append(copies->kernels);
+  moveKernel(found.code, copies->code, copies->kernels.front(),
+             copies->kernels.front().getName());
+  return success();
+}
+
 /// Adds the kernels that launches choose between besides `found`'s one, which
 /// comes from `problem`.
 static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
@@ -346,8 +392,9 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
   // Others before it are parts of it.
   ProblemInterface last;
   problem.walk([&](ProblemInterface op) { last = op; });
-  for (const KernelAlternative &alternative :
-       alternativesOf(found.kernels.front(), last, target, options.schedule)) {
+  KernelVariants variants =
+      alternativesOf(found.kernels.front(), last, target, options.schedule);
+  for (const KernelAlternative &alternative : variants.list) {
     LLVM::LLVMFuncOp kernel = found.kernels.back();
     OwningOpRef<ModuleOp> again = problem.clone();
     prepareAgain(*again, alternative.name, target);
@@ -374,7 +421,7 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
         << "added '" << found.kernels.back().getName().str() << "', "
         << alternative.when;
   }
-  return success();
+  return addCopies(variants, target, options, found);
 }
 
 /// Makes the artifact of a module with one function.

@@ -340,10 +340,21 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
                        problem.getFields()));
       os.attributeEnd();
     }
-    os.attributeArray("kernels", [&] {
-      for (auto [kernel, use] : llvm::zip_equal(kernels, resources))
-        keep(writeKernel(os, kernel, use));
-    });
+    auto isCopy = [](LLVM::LLVMFuncOp kernel) {
+      LaunchAttr launch = LaunchAttr::of(kernel);
+      return launch && launch.getField("copies");
+    };
+    auto writeKernels = [&](StringRef key, bool copies) {
+      os.attributeArray(key, [&] {
+        for (auto [kernel, use] : llvm::zip_equal(kernels, resources))
+          if (isCopy(kernel) == copies)
+            keep(writeKernel(os, kernel, use));
+      });
+    };
+    writeKernels("kernels", /*copies=*/false);
+    // By themselves: a runtime that knows nothing of them launches none.
+    if (llvm::any_of(kernels, isCopy))
+      writeKernels("copies", /*copies=*/true);
     // Tensors that users give, and memory that the runtime does.
     auto writeTensors = [&](StringRef key, bool ofRuntime) {
       os.attributeArray(key, [&] {

@@ -156,10 +156,10 @@ void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
   setLaunchFields(kernel, b.getNamedAttr("beside", b.getArrayAttr(names)));
 }
 
-SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
-                                                     ProblemInterface problem,
-                                                     const TargetInfo &target,
-                                                     StringRef schedule) {
+KernelVariants kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
+                                     ProblemInterface problem,
+                                     const TargetInfo &target,
+                                     StringRef schedule) {
   KernelVariants variants;
   if (problem)
     variants = problem.getVariants({kernel, target, schedule});
@@ -167,12 +167,12 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
   // Kernels by lanes keep to the alignment of their accesses.
   if (variants.complete || !chosen)
-    return variants.list;
+    return variants;
   bool maps = takesTensorMaps(kernel);
   // The teams of a program of the tile stage are its author's.
   if ((!maps && !target.copiesUnaligned) ||
       (chosen.getMovingTeam() && !problem))
-    return variants.list;
+    return variants;
   KernelAlternative &any = variants.list.emplace_back();
   any.launchIf = variants.launchIf;
   any.name = (kernel.getName() + (maps ? "_without_maps" : "_unaligned")).str();
@@ -187,5 +187,5 @@ SmallVector<KernelAlternative> kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   if (target.copiesUnaligned)
     any.when += std::string(maps ? ", or" : "") +
                 " whose addresses or strides are no multiples of 16 bytes";
-  return variants.list;
+  return variants;
 }

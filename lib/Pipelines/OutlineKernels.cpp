@@ -310,7 +310,7 @@ OutlineKernelsPass::kernelsOf(Operation *problem) {
     return failure();
   SmallVector<KernelAlternative> others;
   if (alternatives)
-    others = alternativesOf(kernelOf(*lowered), interface, *target, own);
+    others = alternativesOf(kernelOf(*lowered), interface, *target, own).list;
   for (const KernelAlternative &other : others) {
     if (other.launchIf)
       setLaunchIf(kernelOf(*lowered), other.launchIf);

@@ -127,6 +127,10 @@ private:
       to.maps.push_back(bound.map);
       if (bound.map.address == 0)
         to.maps.back().address = reinterpret_cast<uint64_t>(&zeros);
+      else if (bound.scratch >= 0)
+        to.maps.back().address +=
+            reinterpret_cast<uint64_t>(scratch[bound.scratch].data()) -
+            BoundTensorMap::kScratchBase;
     }
     to.words.reserve(k.args.size());
     for (const LaunchArg &arg : k.args) {

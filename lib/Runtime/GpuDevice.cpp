@@ -176,11 +176,13 @@ private:
     size_t word;
     uint64_t from;
   };
-  /// A map that follows its tensor, `offset` bytes from where that begins.
+  /// A map that follows its tensor, or scratch memory, `offset` bytes from
+  /// where that begins. `isEncoded`: it has been at some address.
   struct MovingMap {
     size_t encoded;
     BoundTensorMap map;
     uint64_t offset;
+    bool isEncoded = true;
   };
   struct Kernel {
     std::string entry;
@@ -353,6 +355,13 @@ GpuLaunch::GpuLaunch(GpuModule &module, const BoundLaunch &bound,
     }
     for (const BoundTensorMap &tensorMap : k.tensorMaps) {
       bool empty = tensorMap.map.address == 0;
+      if (!empty && tensorMap.scratch >= 0) {
+        kernel.maps.push_back(
+            {map++, tensorMap,
+             tensorMap.map.address - BoundTensorMap::kScratchBase,
+             /*isEncoded=*/false});
+        continue;
+      }
       encode(tensorMap, empty ? module.zeros->get() : tensorMap.map.address,
              encoded[map]);
       if (!empty && addresses)
@@ -374,8 +383,10 @@ void GpuLaunch::encode(const BoundTensorMap &map, uint64_t address,
 /// Putting an address into a map that is there takes a tenth of an encoding's
 /// time.
 void GpuLaunch::move(MovingMap &map, uint64_t address) {
-  if (!module.gpu.moveTensorMap(address, &encoded[map.encoded]))
+  if (!map.isEncoded ||
+      !module.gpu.moveTensorMap(address, &encoded[map.encoded]))
     encode(map.map, address, encoded[map.encoded]);
+  map.isEncoded = true;
   map.map.map.address = address;
 }
 
@@ -386,10 +397,13 @@ void GpuLaunch::launch(const uint64_t *addresses, void *stream) {
   if (!scratchOffsets.empty())
     scratch = module.scratch->next(stream, scratchCounterBytes, scratchBytes);
   for (Kernel &k : kernels) {
-    for (MovingMap &map : k.maps)
-      if (uint64_t now = addresses[map.map.number] + map.offset;
-          now != map.map.map.address)
+    for (MovingMap &map : k.maps) {
+      int own = map.map.scratch;
+      uint64_t now = map.offset + (own >= 0 ? scratch + scratchOffsets[own]
+                                            : addresses[map.map.number]);
+      if (now != map.map.map.address)
         move(map, now);
+    }
     for (const Place &place : k.places) {
       uint64_t &word = words[place.word];
       if (place.kind == LaunchArg::Kind::Word) {

@@ -200,65 +200,129 @@ struct BoundTensor : TensorArg {
 };
 using BoundTensors = std::map<std::string, BoundTensor>;
 
-/// Why a kernel's copies cannot take the tensors' addresses and strides, else
-/// "".
-std::string whyUnaligned(const KernelSpec &spec, const Manifest &m,
-                         const BoundTensors &tensors) {
-  auto why = [](const TensorArg &arg, DType dtype,
-                uint64_t align) -> std::string {
-    std::string need = "; the kernel needs a multiple of ";
-    // Even a copy of nothing has an address.
-    if (arg.address % align != 0)
-      return startsAt(arg) + need + std::to_string(align) + " bytes";
-    if (std::count(arg.shape.begin(), arg.shape.end(), 0) > 0)
-      return "";
-    for (size_t d = 0; d + 1 < arg.shape.size(); ++d) {
-      uint64_t bytes = static_cast<uint64_t>(arg.strides[d]) * sizeOf(dtype);
-      if (arg.shape[d] > 1 && bytes % align != 0)
-        return "tensor '" + arg.name + "': stride " +
-               std::to_string(arg.strides[d]) + " of dimension " +
-               std::to_string(d) + " is " + std::to_string(bytes) + " bytes" +
-               need + std::to_string(align);
-    }
+/// Why a kernel's copies cannot take a tensor's address and strides, else "".
+std::string whyUnaligned(const KernelSpec &spec, const TensorSpec &t,
+                         const BoundTensor &arg) {
+  uint64_t align = 0;
+  for (const KernelArg &k : spec.args)
+    if (!align && k.kind == KernelArg::Kind::Pointer && k.tensor == t.name)
+      align = k.alignment;
+  bool copied =
+      t.dtype == DType::F16 || t.dtype == DType::BF16 || isFloat8(t.dtype);
+  if (!align && copied)
+    align = spec.alignment;
+  if (align <= 1)
     return "";
-  };
-  auto ownAlignment = [&](const TensorSpec &t) {
-    for (const KernelArg &arg : spec.args)
-      if (arg.kind == KernelArg::Kind::Pointer && arg.tensor == t.name &&
-          arg.alignment)
-        return arg.alignment;
-    return 0u;
-  };
-  for (const TensorSpec &t : m.tensors) {
-    unsigned alignment = ownAlignment(t);
-    bool copied =
-        t.dtype == DType::F16 || t.dtype == DType::BF16 || isFloat8(t.dtype);
-    if (!alignment && copied)
-      alignment = spec.alignment;
-    if (alignment <= 1)
-      continue;
-    if (std::string reason = why(tensors.at(t.name), t.dtype, alignment);
-        !reason.empty())
-      return reason;
+  std::string need = "; the kernel needs a multiple of ";
+  // Even a copy of nothing has an address.
+  if (arg.address % align != 0)
+    return startsAt(arg) + need + std::to_string(align) + " bytes";
+  if (std::count(arg.shape.begin(), arg.shape.end(), 0) > 0)
+    return "";
+  for (size_t d = 0; d + 1 < arg.shape.size(); ++d) {
+    uint64_t bytes = static_cast<uint64_t>(arg.strides[d]) * sizeOf(t.dtype);
+    if (arg.shape[d] > 1 && bytes % align != 0)
+      return "tensor '" + arg.name + "': stride " +
+             std::to_string(arg.strides[d]) + " of dimension " +
+             std::to_string(d) + " is " + std::to_string(bytes) + " bytes" +
+             need + std::to_string(align);
   }
   return "";
 }
 
-/// Fills the kernel's tensor maps. Returns why one cannot be made, else "".
-std::string bindMaps(const KernelSpec &spec, const BoundTensors &tensors,
-                     KernelLaunch &k) {
+/// Why a kernel's maps cannot describe a tensor, else "".
+std::string whyUnmapped(const KernelSpec &spec, const TensorSpec &t,
+                        const BoundTensor &arg) {
+  BoundTensorMap map;
+  std::string reason;
+  for (const KernelArg &k : spec.args)
+    if (reason.empty() && k.kind == KernelArg::Kind::TensorMap &&
+        k.tensor == t.name)
+      reason = bindTensorMap(k.map, arg, map);
+  return reason;
+}
+
+/// A launch of kernels that run together, what they take, and what is copied
+/// for them.
+struct Together {
+  std::vector<std::pair<const KernelSpec *, KernelLaunch>> kernels;
+  std::vector<const KernelSpec *> copiers;
+};
+
+/// Why some of the kernels cannot take a tensor, else "".
+std::string whyNot(const Together &together, const TensorSpec &t,
+                   const BoundTensor &arg) {
+  std::string reason;
+  for (const auto &[kernel, launch] : together.kernels)
+    if (reason.empty() && (reason = whyUnaligned(*kernel, t, arg)).empty())
+      reason = whyUnmapped(*kernel, t, arg);
+  return reason;
+}
+
+/// A tensor's copy, contiguous in scratch memory.
+BoundTensor copyOf(const BoundTensor &tensor, int scratch) {
+  BoundTensor copy = tensor;
+  copy.address = BoundTensorMap::kScratchBase;
+  copy.strides = contiguousStrides(copy.shape);
+  copy.number = -1;
+  copy.scratch = scratch;
+  return copy;
+}
+
+/// Why the kernels cannot take the tensors, nor copies of those that they
+/// cannot take, else "". Sets who copies.
+std::string whyNot(Together &together, const Manifest &m,
+                   const BoundTensors &tensors, const Sizes &sizes) {
+  const KernelSpec &first = *together.kernels.front().first;
+  std::string why;
+  // Alignment is told of before maps, whatever tensor it is of.
+  auto firstReason = [&](auto of) {
+    std::string reason;
+    for (const TensorSpec &t : m.tensors)
+      if (reason.empty())
+        reason = of(t);
+    return reason;
+  };
+  for (const auto &[kernel, launch] : together.kernels) {
+    const KernelSpec &spec = *kernel;
+    if (why.empty())
+      why = firstReason([&](const TensorSpec &t) {
+        return whyUnaligned(spec, t, tensors.at(t.name));
+      });
+    if (why.empty())
+      why = firstReason([&](const TensorSpec &t) {
+        return whyUnmapped(spec, t, tensors.at(t.name));
+      });
+  }
+  if (why.empty() || !first.copiesIf || evaluate(*first.copiesIf, sizes) <= 0)
+    return why;
+  std::vector<const KernelSpec *> copiers;
+  for (const TensorSpec &t : m.tensors) {
+    const BoundTensor &arg = tensors.at(t.name);
+    if (whyNot(together, t, arg).empty())
+      continue;
+    const KernelSpec *copier = m.findCopier(t.name);
+    if (!copier || !whyNot(together, t, copyOf(arg, 0)).empty())
+      return why;
+    copiers.push_back(copier);
+  }
+  together.copiers = copiers;
+  return "";
+}
+
+/// Fills the kernel's tensor maps, all of which can be made.
+void bindMaps(const KernelSpec &spec, const BoundTensors &tensors,
+              KernelLaunch &k) {
   k.tensorMaps.clear();
   for (const KernelArg &arg : spec.args) {
     if (arg.kind != KernelArg::Kind::TensorMap)
       continue;
     const BoundTensor &tensor = tensors.at(arg.tensor);
-    std::string reason =
-        bindTensorMap(arg.map, tensor, k.tensorMaps.emplace_back());
-    if (!reason.empty())
-      return reason;
-    k.tensorMaps.back().number = tensor.number;
+    BoundTensorMap &map = k.tensorMaps.emplace_back();
+    bindTensorMap(arg.map, tensor, map);
+    map.number = tensor.number;
+    map.scratch = tensor.scratch;
   }
-  return "";
 }
 
 /// Fills everything else.
@@ -378,10 +442,11 @@ void kvbuf::rt::inferSizes(const Manifest &manifest,
   }
 }
 
-BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
-                                  const std::vector<TensorArg> &tensors,
-                                  Sizes &sizes, unsigned multiprocessors) {
-  inferSizes(manifest, tensors, sizes);
+/// The tensors with their strides, checked against what kernels take of each;
+/// sets the ranges of memory that the launch may touch.
+static BoundTensors bindTensors(const Manifest &manifest,
+                                const std::vector<TensorArg> &tensors,
+                                BoundLaunch &launch) {
   BoundTensors bound;
   for (const TensorArg &tensor : tensors) {
     const TensorSpec &spec = *manifest.findTensor(tensor.name);
@@ -397,7 +462,6 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
       throw Error("tensor '" + arg.name + "' is given twice");
   }
 
-  BoundLaunch launch;
   for (const TensorSpec &spec : manifest.tensors) {
     auto it = bound.find(spec.name);
     if (it == bound.end())
@@ -430,19 +494,88 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                 "; expected memory of its own" +
                 (inPlace ? ", or '" + read + "' itself" : ""));
   }
+  return bound;
+}
 
-  for (const auto &[name, value] : manifest.sizeDefaults)
-    if (!sizes.count(name))
-      sizes[name] = evaluate(value, sizes);
-  for (const auto &[name, value] : sizes)
-    if (value < 0)
-      throw Error("size '" + name + "' is " + std::to_string(value) +
-                  "; expected 0 or more");
-  if (multiprocessors > 0)
-    sizes[kMultiprocessors] = multiprocessors;
-  // Memory of the kernels that run, and of no other: how much one needs may
-  // grow with what it is not for.
-  auto bindScratch = [&](const ScratchSpec &spec) {
+namespace {
+/// Chooses kernels, and puts them and what they need into a launch.
+class KernelBinder {
+public:
+  KernelBinder(const Manifest &manifest, BoundTensors &bound,
+               const Sizes &sizes, BoundLaunch &launch)
+      : manifest(manifest), bound(bound), sizes(sizes), launch(launch) {}
+
+  /// Binds a kernel, or what runs in its place, and what runs beside it.
+  void bind(const KernelSpec &first);
+
+private:
+  /// The kernel itself, or the next one that suits launches like this. Nothing
+  /// to remark on: it is as fast a kernel for them.
+  const KernelSpec *suiting(const KernelSpec *spec) const {
+    while (spec->launchIf && evaluate(*spec->launchIf, sizes) <= 0)
+      spec = manifest.findKernel(spec->instead);
+    return spec;
+  }
+  /// Whether all sequences are a kernel's own: a launch of as many rows as the
+  /// shortest query has would run it.
+  bool hasAll(const KernelSpec &spec) const;
+  /// The first of a kernel and its alternatives that can take the tensors.
+  Together choose(const KernelSpec &first);
+  /// Memory of a kernel that runs, and of no other: how much one needs may grow
+  /// with what it is not for.
+  void bindScratch(const KernelSpec &kernel);
+  void add(const KernelSpec &kernel, KernelLaunch &k,
+           const BoundTensors &tensors, bool beside);
+  /// Adds the kernels that copy what is written, or what is read.
+  void addCopies(const Together &together, bool written);
+
+  const Manifest &manifest;
+  BoundTensors &bound;
+  const Sizes &sizes;
+  BoundLaunch &launch;
+};
+} // namespace
+
+bool KernelBinder::hasAll(const KernelSpec &spec) const {
+  auto shortest = sizes.find(kShortestQuery);
+  if (shortest == sizes.end() || shortest->second == 0 || !spec.launchIf)
+    return false;
+  Sizes of = sizes;
+  of[kLongestQuery] = shortest->second;
+  return evaluate(*spec.launchIf, of) > 0;
+}
+
+Together KernelBinder::choose(const KernelSpec &first) {
+  const KernelSpec *spec = suiting(&first);
+  // What runs, and with it what runs beside it.
+  Together together;
+  auto whyNotNow = [&] {
+    together = {};
+    together.kernels.push_back({spec, {}});
+    if (!spec->beside.empty() && !hasAll(*spec))
+      for (const std::string &name : spec->beside)
+        together.kernels.push_back({manifest.findKernel(name), {}});
+    return whyNot(together, manifest, bound, sizes);
+  };
+  for (std::string reason; !(reason = whyNotNow()).empty();) {
+    if (spec->instead.empty())
+      throw Error("kernel '" + spec->entry + "' cannot run: " + reason);
+    spec = suiting(manifest.findKernel(spec->instead));
+    launch.remarks.push_back("kernel '" + spec->entry +
+                             "' runs in place "
+                             "of '" +
+                             first.entry + "': " + reason);
+  }
+  return together;
+}
+
+void KernelBinder::bindScratch(const KernelSpec &kernel) {
+  for (const ScratchSpec &spec : manifest.scratch) {
+    if (bound.count(spec.name) ||
+        std::none_of(
+            kernel.args.begin(), kernel.args.end(),
+            [&](const KernelArg &arg) { return arg.tensor == spec.name; }))
+      continue;
     BoundTensor arg;
     arg.name = spec.name;
     arg.dtype = spec.dtype;
@@ -453,69 +586,74 @@ BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
                               spanBytes(arg.dtype, arg.shape, arg.strides),
                               spec.counter});
     bound.emplace(arg.name, arg);
-  };
-  for (const KernelSpec &first : manifest.kernels) {
-    if (manifest.isAlternative(first))
-      continue;
-    const KernelSpec *spec = &first;
-    // Nothing to remark on: it is as fast a kernel, for launches like this.
-    auto skip = [&] {
-      while (spec->launchIf && evaluate(*spec->launchIf, sizes) <= 0)
-        spec = manifest.findKernel(spec->instead);
-    };
-    skip();
-    // Where a launch of as many rows as the shortest query has would run this
-    // kernel, all sequences are its own.
-    auto hasAll = [&] {
-      auto shortest = sizes.find(kShortestQuery);
-      if (shortest == sizes.end() || shortest->second == 0 || !spec->launchIf)
-        return false;
-      Sizes of = sizes;
-      of[kLongestQuery] = shortest->second;
-      return evaluate(*spec->launchIf, of) > 0;
-    };
-    // What runs, and with it what runs beside it.
-    std::vector<std::pair<const KernelSpec *, KernelLaunch>> together;
-    auto whyNot = [&] {
-      together = {{spec, {}}};
-      if (!spec->beside.empty() && !hasAll())
-        for (const std::string &name : spec->beside)
-          together.push_back({manifest.findKernel(name), {}});
-      std::string reason;
-      for (auto &[kernel, launch] : together)
-        if (reason.empty() &&
-            (reason = whyUnaligned(*kernel, manifest, bound)).empty())
-          reason = bindMaps(*kernel, bound, launch);
-      return reason;
-    };
-    for (std::string reason; !(reason = whyNot()).empty();) {
-      if (spec->instead.empty())
-        throw Error("kernel '" + spec->entry + "' cannot run: " + reason);
-      spec = manifest.findKernel(spec->instead);
-      skip();
-      launch.remarks.push_back("kernel '" + spec->entry +
-                               "' runs in place "
-                               "of '" +
-                               first.entry + "': " + reason);
-    }
-    bool isFirst = true;
-    for (auto &[kernel, k] : together) {
-      for (const ScratchSpec &scratch : manifest.scratch)
-        if (!bound.count(scratch.name) &&
-            std::any_of(kernel->args.begin(), kernel->args.end(),
-                        [&](const KernelArg &arg) {
-                          return arg.tensor == scratch.name;
-                        }))
-          bindScratch(scratch);
-      bindArguments(*kernel, bound, sizes, k);
-      k.beside = !isFirst;
-      k.dependent |= kernel->dependentBeside && k.beside;
-      if (!k.grid[0] || !k.grid[1] || !k.grid[2])
-        continue;
-      launch.kernels.push_back(std::move(k));
-      isFirst = false;
-    }
   }
+}
+
+void KernelBinder::add(const KernelSpec &kernel, KernelLaunch &k,
+                       const BoundTensors &tensors, bool beside) {
+  bindMaps(kernel, tensors, k);
+  bindArguments(kernel, tensors, sizes, k);
+  k.beside = beside;
+  k.dependent |= kernel.dependentBeside && k.beside;
+  if (k.grid[0] && k.grid[1] && k.grid[2])
+    launch.kernels.push_back(std::move(k));
+}
+
+void KernelBinder::addCopies(const Together &together, bool written) {
+  for (const KernelSpec *copier : together.copiers) {
+    KernelLaunch k;
+    if (manifest.findTensor(copier->copies)->output == written)
+      add(*copier, k, bound, /*beside=*/false);
+  }
+}
+
+void KernelBinder::bind(const KernelSpec &first) {
+  Together together = choose(first);
+  for (const KernelSpec *copier : together.copiers) {
+    bindScratch(*copier);
+    launch.remarks.push_back(
+        "tensor '" + copier->copies + "' is copied for kernel '" +
+        together.kernels.front().first->entry + "': " +
+        whyNot(together, *manifest.findTensor(copier->copies),
+               bound.at(copier->copies)));
+  }
+  addCopies(together, /*written=*/false);
+  size_t before = launch.kernels.size();
+  for (auto &[kernel, k] : together.kernels) {
+    bindScratch(*kernel);
+    bool beside = launch.kernels.size() > before;
+    if (together.copiers.empty()) {
+      add(*kernel, k, bound, beside);
+      continue;
+    }
+    BoundTensors taken = bound;
+    for (const KernelSpec *copier : together.copiers)
+      taken[copier->copies] =
+          copyOf(bound.at(copier->copies), bound.at(copier->copy).scratch);
+    add(*kernel, k, taken, beside);
+  }
+  addCopies(together, /*written=*/true);
+}
+
+BoundLaunch kvbuf::rt::bindLaunch(const Manifest &manifest,
+                                  const std::vector<TensorArg> &tensors,
+                                  Sizes &sizes, unsigned multiprocessors) {
+  inferSizes(manifest, tensors, sizes);
+  BoundLaunch launch;
+  BoundTensors bound = bindTensors(manifest, tensors, launch);
+  for (const auto &[name, value] : manifest.sizeDefaults)
+    if (!sizes.count(name))
+      sizes[name] = evaluate(value, sizes);
+  for (const auto &[name, value] : sizes)
+    if (value < 0)
+      throw Error("size '" + name + "' is " + std::to_string(value) +
+                  "; expected 0 or more");
+  if (multiprocessors > 0)
+    sizes[kMultiprocessors] = multiprocessors;
+  KernelBinder binder(manifest, bound, sizes, launch);
+  for (const KernelSpec &first : manifest.kernels)
+    if (!manifest.isAlternative(first))
+      binder.bind(first);
   sizes.erase(kMultiprocessors);
   return launch;
 }
@@ -582,7 +720,7 @@ const BoundLaunch &LaunchPlan::at(const uint64_t *addresses) {
     // A map may begin at another column than the tensor; without an element it
     // is of the device's own memory.
     for (BoundTensorMap &map : k.tensorMaps)
-      if (map.map.address != 0)
+      if (map.map.address != 0 && map.number >= 0)
         map.map.address += addresses[map.number] - tensors[map.number].address;
   }
   for (size_t i = 0; i < tensors.size(); ++i)

@@ -293,6 +293,8 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
     k.launchIf = parseExpr(r.get("launch_if"), r.at("launch_if"));
   if (r.has("defaults"))
     parseDefaults(Reader(r.get("defaults"), r.at("defaults")), m);
+  if (r.has("copies_if"))
+    k.copiesIf = parseExpr(r.get("copies_if"), r.at("copies_if"));
   if (k.launchIf && k.instead.empty())
     throw Error("manifest: " + r.path +
                 " has \"launch_if\", but no \"instead\" for launches that do "
@@ -306,6 +308,28 @@ KernelSpec parseKernel(const Reader &r, Manifest &m) {
                 " has \"instead\", but no argument of kind tensor_map, no "
                 "\"launch_if\" and an alignment of 2, so that nothing can keep "
                 "it from running");
+  return k;
+}
+
+/// A kernel of "copies".
+KernelSpec parseCopy(const Reader &r, Manifest &m) {
+  KernelSpec k = parseKernel(r, m);
+  k.copies = r.string("copies");
+  const TensorSpec *tensor = m.findTensor(k.copies);
+  if (!tensor || (tensor->input && tensor->output))
+    throw Error("manifest: " + r.at("copies") + " is '" + k.copies +
+                "'; expected one of \"tensors\" that is read or written");
+  if (m.findCopier(k.copies))
+    throw Error("manifest: " + r.at("copies") + " is '" + k.copies +
+                "', as that of a kernel before");
+  for (const KernelArg &arg : k.args)
+    if (const ScratchSpec *scratch = m.findScratch(arg.tensor))
+      if (scratch->dtype == tensor->dtype &&
+          shapeString(scratch->shape) == shapeString(tensor->shape))
+        k.copy = arg.tensor;
+  if (k.copy.empty())
+    throw Error("manifest: " + r.path + " copies '" + k.copies +
+                "', but has no argument of \"scratch\" of its type and shape");
   return k;
 }
 
@@ -489,10 +513,18 @@ const KernelSpec *Manifest::findKernel(const std::string &entry) const {
   return nullptr;
 }
 
+const KernelSpec *Manifest::findCopier(const std::string &tensor) const {
+  for (const KernelSpec &k : kernels)
+    if (k.copies == tensor)
+      return &k;
+  return nullptr;
+}
+
 bool Manifest::isAlternative(const KernelSpec &kernel) const {
-  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelSpec &k) {
-    return k.instead == kernel.entry;
-  });
+  return !kernel.copies.empty() ||
+         std::any_of(kernels.begin(), kernels.end(), [&](const KernelSpec &k) {
+           return k.instead == kernel.entry;
+         });
 }
 
 std::set<std::string> Manifest::sizeNames() const {
@@ -508,6 +540,8 @@ std::set<std::string> Manifest::sizeNames() const {
       e.collectNames(names);
     if (k.launchIf)
       k.launchIf->collectNames(names);
+    if (k.copiesIf)
+      k.copiesIf->collectNames(names);
     for (const KernelArg &arg : k.args)
       if (arg.kind == KernelArg::Kind::Size)
         arg.value.collectNames(names);
@@ -583,6 +617,11 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
         parseKernel(Reader(k, "kernels[" + std::to_string(i++) + "]"), m));
   if (m.kernels.empty())
     throw Error("manifest: \"kernels\" is empty");
+  i = 0;
+  if (r.has("copies"))
+    for (const json &k : r.array("copies"))
+      m.kernels.push_back(
+          parseCopy(Reader(k, "copies[" + std::to_string(i++) + "]"), m));
   checkAlternatives(m);
   if (r.has("problem")) {
     Reader problem(r.get("problem"), "problem");

@@ -161,6 +161,33 @@ class Alternatives(unittest.TestCase):
         self.expect("manifest: kernels[0].beside holds 1; expected names of "
                     "kernels", lambda kernels: kernels[0].update(beside=[1]))
 
+    def test_copies(self):
+        def copies(change=lambda copy: None):
+            content = manifest(tensor_maps=True, instead="portable")
+            content["scratch"] = [{"name": "q.copy", "access": "workspace",
+                                   **{key: content["tensors"][0][key]
+                                      for key in ("dtype", "shape")}}]
+            pointer = {"kind": "pointer", "tensor": "q"}
+            content["copies"] = [{
+                **content["kernels"][1], "entry": "copies", "copies": "q",
+                "args": [pointer, {**pointer, "tensor": "q.copy"}]}]
+            content["kernels"][0]["copies_if"] = "seq_q"
+            change(content["copies"])
+            return refusal(content)
+        self.assertEqual(copies(), "accepted")
+        for name in "x", "q.copy":
+            self.assertEqual(
+                copies(lambda copy: copy[0].update(copies=name)),
+                f"manifest: copies[0].copies is '{name}'; expected one of "
+                "\"tensors\" that is read or written")
+        self.assertEqual(
+            copies(lambda copy: copy.append({**copy[0], "entry": "more"})),
+            "manifest: copies[1].copies is 'q', as that of a kernel before")
+        self.assertEqual(
+            copies(lambda copy: copy[0]["args"].pop()),
+            "manifest: copies[0] copies 'q', but has no argument of "
+            "\"scratch\" of its type and shape")
+
     def test_chain(self):
         def longer(kernels):
             kernels[1].update(instead="last")

@@ -24,11 +24,13 @@ bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 
 /// The kernels that launches choose between besides `kernel`, at the target
 /// stage, in the order in which they are tried: the problem's own, and one for
-/// tensors that the last of them cannot take. `problem` is what it was made of,
-/// if any, with `schedule` as the caller's parameters.
-llvm::SmallVector<KernelAlternative>
-alternativesOf(mlir::LLVM::LLVMFuncOp kernel, ProblemInterface problem,
-               const TargetInfo &target, llvm::StringRef schedule);
+/// tensors that the last of them cannot take; and what is copied for them.
+/// `problem` is what it was made of, if any, with `schedule` as the caller's
+/// parameters.
+KernelVariants alternativesOf(mlir::LLVM::LLVMFuncOp kernel,
+                              ProblemInterface problem,
+                              const TargetInfo &target,
+                              llvm::StringRef schedule);
 
 /// Moves everything of `other` into `code`; what has the same symbol and is the
 /// same serves both, and what is not gets another symbol: `stem` is that of

@@ -49,8 +49,14 @@ struct BufferUse {
 /// emulator takes `map` as it is.
 struct BoundTensorMap {
   std::string tensor;
-  /// Which it is, counted as they are given.
+  /// Which it is, counted as they are given; -1: scratch memory.
   int number = -1;
+  /// Which of the launch's scratch memory it is, and `map.address` counts from
+  /// its begin plus kScratchBase; -1: none.
+  int scratch = -1;
+  /// Such that no part of it is at 0, which stands for a tensor without
+  /// elements.
+  static constexpr uint64_t kScratchBase = uint64_t(1) << 40;
   DType dtype = DType::BF16;
   /// As in TensorMapRecipe.
   unsigned l2Promotion = 0;
@@ -101,7 +107,8 @@ struct BoundLaunch {
   std::vector<KernelLaunch> kernels;
   std::vector<BufferUse> buffers;
   std::vector<ScratchUse> scratch;
-  /// Why a kernel's alternative runs in its place, one line each.
+  /// Why a kernel's alternative runs in its place, or copies run for it, one
+  /// line each.
   std::vector<std::string> remarks;
 };
 
@@ -127,9 +134,9 @@ std::string bindTensorMap(const TensorMapRecipe &recipe,
 /// element type, shape, innermost dimension contiguous, other strides what the
 /// kernels take, memory of its own where others still read), chooses between
 /// each kernel and its alternatives (the first whose alignment and tensor maps
-/// suit all tensors) and packs the arguments. `multiprocessors` is the device's
-/// number of them, 0 if it cannot tell. Throws Error that names the tensor and
-/// says what was expected.
+/// suit all tensors, or their copies) and packs the arguments.
+/// `multiprocessors` is the device's number of them, 0 if it cannot tell.
+/// Throws Error that names the tensor and says what was expected.
 BoundLaunch bindLaunch(const Manifest &manifest,
                        const std::vector<TensorArg> &tensors, Sizes &sizes,
                        unsigned multiprocessors);

@@ -54,12 +54,16 @@
 // aligned so or cannot be described by its map; else that kernel is not
 // launched. `beside = ["other_entry"]` names those that are launched after this
 // one, for parts of the same problem; where one of them cannot take a tensor,
-// none runs. A manifest with it has `"kvbuf": 2` for its version, others have
-// 1, and those of several functions (Functions.h) 3. `dependent_launch = true`
-// says that the kernel waits by itself for the launches before it, and so may
-// begin before they have ended; `dependent_beside = true` that it may begin,
-// where it is another kernel's `beside`, before that one has ended, and ends
-// after it.
+// none runs. Where a kernel's `copies_if`, a size expression, is more than 0,
+// tensors that it cannot take are copied to scratch memory and, written, from
+// there, by the kernels of the manifest's "copies": each has besides the fields
+// of others `copies = "q"`, and its arguments name the tensor and the scratch
+// memory, contiguous and of the tensor's shape. A manifest with `beside` has
+// `"kvbuf": 2` for its version, others have 1, and those of several functions
+// (Functions.h) 3. `dependent_launch = true` says that the kernel waits by
+// itself for the launches before it, and so may begin before they have ended;
+// `dependent_beside = true` that it may begin, where it is another kernel's
+// `beside`, before that one has ended, and ends after it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -206,6 +210,13 @@ struct KernelSpec {
   /// The kernels that are launched after this one wherever this one is; if one
   /// of them cannot take a tensor, `instead` runs in the place of all.
   std::vector<std::string> beside;
+
+  /// Where this is more than 0, tensors that the kernel cannot take are copied
+  /// by those kernels that copy them, if there are any.
+  std::optional<SizeExpr> copiesIf;
+  /// The tensor that the kernel copies for others, and the scratch memory where
+  /// they find it, or leave it if they write it; "": it copies none.
+  std::string copies, copy;
 
   /// Whether an argument is a tensor map.
   bool takesTensorMaps() const;
@@ -455,7 +466,9 @@ struct Manifest {
   const ScratchSpec *findScratch(const std::string &name) const;
   /// The kernel of this name, or null.
   const KernelSpec *findKernel(const std::string &entry) const;
-  /// Is the kernel launched in another's place alone?
+  /// The kernel that copies this tensor for others, or null.
+  const KernelSpec *findCopier(const std::string &tensor) const;
+  /// Is the kernel launched in another's place alone, or for another one?
   bool isAlternative(const KernelSpec &kernel) const;
   /// Every size name that a grid, an argument or a shape mentions, but for
   /// `sms`, which the device tells.

@@ -153,6 +153,7 @@ private:
   void addFewRows();
   void addSmallBlocks();
   void addFewSequences();
+  void findCopied();
 
   AttentionOp problem;
   LLVM::LLVMFuncOp kernel;
@@ -265,6 +266,34 @@ void AttentionVariants::addFewSequences() {
   few.launchIf = target.mostSumKeys ? b.expr("min", {fill, fits}) : fill;
 }
 
+/// Query rows, times the heads that share a head of the cache, from which on it
+/// pays to copy K and V. Copies read and write 8 bytes for each column of a
+/// key, and so many rows take 4 operations each of them: on an H200 (3.5 TB/s,
+/// 600 TFLOP/s; kernels for any tensors have a fifth to a third of that) R rows
+/// take R / 343 of the copies' time.
+static constexpr int64_t kRowsOfCopies = 512;
+
+void AttentionVariants::findCopied() {
+  // What rows of a cache belong to nobody costs as much as the others.
+  CacheKind kind = problem.getK().getType().getKind();
+  bool whole = kind == CacheKind::Dense || kind == CacheKind::Ragged;
+  SmallVector<StringRef> roles{"q"};
+  if (whole)
+    roles.append({"k", "v"});
+  // Rows between ragged sequences are not written.
+  if (!problem.isRagged())
+    roles.push_back("o");
+  auto names = ProblemAttr::of(kernel).getField<DictionaryAttr>("tensors");
+  for (StringRef role : roles) {
+    auto name = names ? names.getAs<StringAttr>(role) : nullptr;
+    result.copied.push_back(name ? name.getValue().str() : role.str());
+  }
+  Attribute rows =
+      b.expr("product", {b.number(problem.getHeads() / problem.getKVHeads()),
+                         b.getStringAttr(kLongestQuerySize)});
+  result.copiesPay = b.expr("sum", {rows, b.number(1 - kRowsOfCopies)});
+}
+
 KernelVariants AttentionVariants::collect() {
   bool clusters = chosen.getStructure().cluster() > 1 &&
                   !chosen.getSplitKeys() && choosesByLaunch(problem, schedule);
@@ -313,6 +342,10 @@ KernelVariants AttentionVariants::collect() {
       other.launchIf = fixSizes(other.launchIf, fixed);
   if (result.launchIf)
     result.launchIf = fixSizes(result.launchIf, fixed);
+  if (!result.complete)
+    findCopied();
+  if (result.copiesPay)
+    result.copiesPay = fixSizes(result.copiesPay, fixed);
   return std::move(result);
 }
 

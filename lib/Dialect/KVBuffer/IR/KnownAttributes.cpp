@@ -106,6 +106,7 @@ struct Key {
 static constexpr Key kLaunchKeys[] = {
     {"alignment", Kind::Integer},   {"args", Kind::Arguments},
     {"beside", Kind::Strings},      {"block", Kind::Numbers},
+    {"copies", Kind::String},       {"copies_if", Kind::Size},
     {"defaults", Kind::NamedSizes}, {"dynamic_shared_bytes", Kind::Integer},
     {"entry", Kind::String},        {"grid", Kind::SizeList},
     {"instead", Kind::String},      {"launch_if", Kind::Size},

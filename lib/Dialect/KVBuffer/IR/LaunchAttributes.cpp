@@ -304,8 +304,9 @@ static ParseResult parseField(AsmParser &parser, const Twine &owner,
                        : name == "args"
                            ? parseList(parser, value, parseArgument)
                        : name == "grid" ? parseList(parser, value, parseSize)
-                       : name == "launch_if" ? parseSize(parser, value)
-                                             : parser.parseAttribute(value);
+                       : llvm::is_contained({"copies_if", "launch_if"}, name)
+                           ? parseSize(parser, value)
+                           : parser.parseAttribute(value);
   if (failed(result))
     return failure();
   fields.append(name, value);
@@ -329,7 +330,7 @@ static void printField(AsmPrinter &printer, NamedAttribute field) {
         printOperand(printer, one);
     });
     printer << ']';
-  } else if (field.getName() == "launch_if") {
+  } else if (field.getName() == "launch_if" || field.getName() == "copies_if") {
     printOperand(printer, value);
   } else {
     printer.printAttributeWithoutType(value);

@@ -527,6 +527,8 @@ def KVBuffer_LaunchAttr : KVBuffer_Attr<"Launch", "launch"> {
     | `args` | an argument for each parameter, see `#kvbuffer.argument` |
     | `beside` | names of the kernels that are launched after this one |
     | `block` | threads of a block, in each dimension |
+    | `copies` | the tensor that the kernel copies for others, into a workspace, or out of it if they write it |
+    | `copies_if` | a size: where it is 1 or more, tensors that this kernel cannot take are copied for it |
     | `defaults` | sizes that callers need not say, and what they are then |
     | `dynamic_shared_bytes` | what a block takes of LDS besides what the code says |
     | `entry` | the kernel's name |

@@ -71,6 +71,12 @@ struct KernelVariants {
   mlir::Attribute launchIf;
   /// Whether there is no one more, for tensors that the last cannot take.
   bool complete = false;
+  /// The tensors that launches may copy for kernels that cannot take them: all
+  /// of them are read, or all of what is written of them.
+  llvm::SmallVector<std::string> copied;
+  /// The condition under which copies for kernels that do not split keys are
+  /// faster than a kernel for any tensors.
+  mlir::Attribute copiesPay;
 };
 
 } // namespace kvbuf
