@@ -55,8 +55,10 @@ def aligned(*shape, odd=0):
 class Addresses(unittest.TestCase):
     """kvbufPlanLaunch patches what kvbufPlanCreate has bound."""
 
-    def kernel(self, code, **problem):
-        text = json.dumps(manifest(**problem)).encode()
+    def kernel(self, code, change=lambda content: None, **problem):
+        content = manifest(**problem)
+        change(content)
+        text = json.dumps(content).encode()
         path = pathlib.Path(WORK + ".kvbuf")
         path.write_bytes(artifact(text, {"ptx": code + b"\0"}))
         run = kvbuf.load(path)
@@ -186,6 +188,35 @@ class Addresses(unittest.TestCase):
             if remark:  # of this call, not of one before it
                 bad = "k" if tensors["k"].address % 16 else "o"
                 self.assertIn(f"{tensors[bad].address:#x};", remark)
+
+    def test_copies(self):
+        """A map of a copy begins where the kernel that copies has written."""
+        def change(content):
+            q = content["tensors"][0]
+            content["scratch"] = [{"name": "q.copy", "access": "workspace",
+                                   "dtype": q["dtype"], "shape": q["shape"]}]
+            content["copies"] = [{
+                "entry": "copies", "copies": "q", "block": [64, 1, 1],
+                "grid": [1, 1, 1], "dynamic_shared_bytes": 0,
+                "args": [{"kind": "pointer", "tensor": name}
+                         for name in ("q", "q.copy")]}]
+            content["kernels"][0]["copies_if"] = "seq_q"
+        run, module = self.kernel(b"mock MMMMiiic copies WW", change,
+                                  tensor_maps=True)
+        plan = self.plan(run, module, self.fresh())
+        for odd in 0, 1, 3, 0:
+            tensors = self.fresh(q=odd)
+            text = self.launch(plan, tensors)
+            words, maps = ([int(x, 16) for x in re.findall(f"{what} (\\w+)", text)]
+                           for what in ("word", "map at"))
+            self.assertEqual(re.findall(r"launch (\w+)", text),
+                             ["copies", "mock"] if odd else ["mock"])
+            expected = [t.address for t in tensors.values()]
+            if odd:
+                self.assertEqual(words[0], expected[0])
+                expected[0] = words[1]
+                self.assertNotIn(words[1], words[:1] + expected[1:])
+            self.assertEqual(maps, expected)
 
     def test_bad_addresses(self):
         run, module = self.kernel(b"mock WwwwWwwwWwwwWwwwiii")
