@@ -316,6 +316,61 @@ class Backend(unittest.TestCase):
             with self.assertRaisesRegex(NotImplementedError, words):
                 backend.forward_decode(None, None, None, layer, batch, **more)
 
+    def test_sparse(self):
+        """Lists of keys over SGLang's pool for them, by the forwards of its own
+        backend: rows of 16 bits, and packed ones; what others' kernels would do is
+        refused by name."""
+        try:
+            from kvbuf_sglang.sparse import KvbufSparseAttnBackend
+            from sglang.srt.layers.attention import dsa_backend
+            from sglang.srt.mem_cache.memory_pool import DSATokenToKVPool
+        except ImportError as error:
+            self.skipTest(str(error))
+        heads, most = 4, 64
+        lists = torch.stack([torch.randperm(128)[:most] for _ in range(3)]).int()
+        lists[0, 40:], lists[1, ::3], lists[2] = -1, -1, -1
+        q = torch.randn(3, heads, 576).bfloat16()
+        layer = RadixAttention(heads, 576, 192 ** -0.5, 1, 0, v_head_dim=512)
+        for kind, width in (torch.bfloat16, 576), (torch.float8_e4m3fn, 656):
+            with get_parallel().override(dcp_enabled=False, attn_dcp_size=1,
+                                         attn_dcp_rank=0):
+                pool = DSATokenToKVPool(
+                    size=128, page_size=64, kv_lora_rank=512, dtype=kind,
+                    qk_rope_head_dim=64, layer_num=1, device=DEVICE,
+                    index_head_dim=128, enable_memory_saver=False, kv_cache_dim=width)
+            rows = torch.randn(192, 576).bfloat16()
+            kept, stored = rows.double(), rows
+            if width == 656:
+                latent = (rows[:, :512].float() * 2).to(kind)
+                kept = torch.cat([latent.double() / 2, rows[:, 512:].double()], -1)
+                stored = torch.cat([x.contiguous().view(torch.uint8) for x in (
+                    latent, torch.full((192, 4), 0.5), rows[:, 512:])], -1)
+            pool.kv_buffer[0].view(stored.dtype).view(192, -1).copy_(stored)
+            # Its constructor wants a model runner with all of an engine's settings.
+            backend = KvbufSparseAttnBackend.__new__(KvbufSparseAttnBackend)
+            backend.token_to_kv_pool, backend.hisparse_coordinator = pool, None
+            backend.use_fused_topk, backend.use_mha = True, False
+            backend.dsa_topk_backend = dsa_backend.DSATopKBackend.SGL_KERNEL
+            backend.dsa_index_kpool, backend.physical_page_size = 1, 64
+            backend.kv_cache_dim, backend.dsa_kv_cache_store_fp8 = width, width == 656
+            backend.dsa_decode_impl = backend.dsa_prefill_impl = (
+                "flashmla_kv" if width == 656 else "flashmla_sparse")
+            backend.require_taken()
+            backend.forward_metadata = types.SimpleNamespace(
+                dsa_cache_seqlens_int32=torch.full((3,), most, dtype=torch.int32))
+            out = backend.forward_decode(q.flatten(1), None, None, layer, None,
+                                         topk_indices=lists)
+            out = out.view(3, heads, 512)
+            for row in range(3):
+                keys = kept[lists[row][lists[row] >= 0].long()]
+                s = q[row].double() @ keys.T * 192 ** -0.5
+                want = s.softmax(-1) @ keys[:, :512]
+                torch.testing.assert_close(out[row].double(), want, atol=2e-2, rtol=0)
+            backend.dsa_decode_impl = "trtllm"
+            with self.assertRaisesRegex(NotImplementedError,
+                                        "^dsa_decode_impl is 'trtllm'; kvbuf attends"):
+                backend.require_taken()
+
 
 if __name__ == "__main__":
     unittest.main()

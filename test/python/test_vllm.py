@@ -7,6 +7,7 @@ registry and with its own metadata, caches in several layouts; against float64. 
 engine runs. Needs torch and vllm (whose code for the GPU is not used), and is skipped
 without."""
 
+import contextlib
 import math
 import os
 import types
@@ -139,14 +140,16 @@ class Backend(unittest.TestCase):
         out = out.double() * (1 if output_scale is None else output_scale)
         window = options.pop("window", None)
         window = -1 if window is None else window - 1
-        at, first = 0, 0
+        at, first, seen = 0, 0, []
         for n, length in zip(rows, lengths):
             k, v = (x[at:at + length] for x in normal)
             if kind != "auto":
                 to = {"fp8": torch.float8_e4m3fn, "fp8_e5m2": torch.float8_e5m2}
                 k, v = ((x.float() / s).to(to[kind]).double() * s
                         for x, s in ((k, LAYER._k_scale), (v, LAYER._v_scale)))
-            want = reference(q[first:first + n], k, v, causal, window, **options)
+            own = causal if isinstance(causal, bool) else bool(causal[len(seen)])
+            seen.append(own)
+            want = reference(q[first:first + n], k, v, own, window, **options)
             torch.testing.assert_close(out[first:first + n], want, **limits)
             at, first = at + length, first + n
         return meta
@@ -165,6 +168,14 @@ class Backend(unittest.TestCase):
         """Prefills, a chunk of one and decodes in a batch."""
         meta = self.run_batch([1, 19, 8], [33, 0, 12])
         self.assertEqual(meta.rows, 0)
+
+    def test_causal_flags(self):
+        """A flag a sequence, on the device: steps of as many rows for all, and of any."""
+        for rows in [3, 3, 3], [1, 19, 8]:
+            for window in None, 6:
+                with self.subTest(rows=rows, window=window):
+                    self.run_batch(rows, [33, 0, 12], window=window,
+                                   causal=torch.tensor([False, True, False]))
 
     def test_options(self):
         sinks = torch.randn(HEADS).bfloat16()
@@ -381,6 +392,88 @@ class Latent(unittest.TestCase):
                         rtol=0)
                     torch.testing.assert_close(lse[part].double(),
                                                s.logsumexp(-1).T, atol=1e-3, rtol=0)
+
+    def test_sparse(self):
+        """Lists of keys as an indexer leaves them, in a cache whose blocks are apart;
+        rows of 16 bits, and packed ones."""
+        try:
+            from vllm.model_executor.layers.attention import sparse_mla_attention as of
+        except ImportError as error:
+            self.skipTest(str(error))
+        kvbuf_vllm.register()
+        backend = AttentionBackendEnum["KVBUF_MLA_SPARSE"].get_class()
+        self.assertTrue(backend.is_mla() and backend.is_sparse())
+        torch.manual_seed(0)
+        heads, most, blocks = 4, 128, 24 * LONGER
+        lengths = [100, 7, 60]
+        owners = torch.tensor([0, 0, 1, 2], dtype=torch.int32)
+        table = torch.randperm(blocks).int().view(3, -1)
+        lists = torch.full((6, most), -1, dtype=torch.int32)
+        for row, owner in enumerate(owners.tolist()):
+            keys = torch.randperm(lengths[owner])[:most - 40 * row].int()
+            # -1 may stand between keys.
+            lists[row, torch.randperm(most)[:len(keys)]] = keys
+        lists[3] = -1  # sees none
+        q = torch.randn(4, heads, 576).bfloat16()
+        config = types.SimpleNamespace(
+            parallel_config=CONFIG.parallel_config,
+            attention_config=types.SimpleNamespace(hisparse_config=None))
+        for kind in "auto", "fp8_ds_mla":
+            cache = torch.randn(blocks, 2, BLOCK, 576).bfloat16()[:, 0]
+            kept = cache.double()
+            if kind == "fp8_ds_mla":
+                cache, kept = self.packed(cache)
+            with mock.patch.object(of, "get_current_vllm_config", lambda: config), \
+                    mock.patch.object(of, "get_tensor_model_parallel_world_size",
+                                      lambda: 1):
+                impl = backend.get_impl_cls()(
+                    heads, 576, 192 ** -0.5, 1, None, None, kind, None,
+                    AttentionType.DECODER, None, q_lora_rank=None, kv_lora_rank=512,
+                    qk_nope_head_dim=128, qk_rope_head_dim=64, qk_head_dim=192,
+                    v_head_dim=128, kv_b_proj=None)
+            impl.topk_indices_buffer, impl.dcp_world_size = lists, 1
+            meta = types.SimpleNamespace(num_decode_tokens=4, block_size=BLOCK,
+                                         req_id_per_token=owners, block_table=table)
+            # vLLM's kernel for a GPU makes rows of the lists.
+            by = {} if ON_GPU else {"triton_convert_req_index_to_global_index": _rows_of}
+            with mock.patch.multiple(of, **by) if by else contextlib.nullcontext():
+                out, lse = impl.forward_mqa((q[..., :512], q[..., 512:]), cache, meta,
+                                            LAYER)
+            self.assertEqual(out.shape, (4, heads, 512))
+            for row, owner in enumerate(owners.tolist()):
+                keys = lists[row][lists[row] >= 0].long()
+                rows = kept[table[owner].long()].flatten(0, 1)[keys]
+                s = q[row].double() @ rows.T * 192 ** -0.5
+                want = s.softmax(-1) @ rows[:, :512] if len(keys) else torch.zeros(
+                    heads, 512, dtype=torch.float64)
+                torch.testing.assert_close(out[row].double(), want, atol=2e-2, rtol=0)
+                torch.testing.assert_close(lse[row].double(), s.logsumexp(-1),
+                                           atol=1e-3, rtol=0)
+
+    def packed(self, cache):
+        """Rows of 656 bytes, blocks apart, and what they stand for."""
+        blocks = cache.shape[0]
+        scale = torch.full((blocks, BLOCK, 4), 0.5)
+        latent = (cache[..., :512].float() * 2).to(torch.float8_e4m3fn)
+        parts = (latent.view(torch.uint8), scale.view(torch.uint8),
+                 cache[..., 512:].contiguous().view(torch.uint8))
+        rows = torch.zeros(blocks, 2, BLOCK, 656, dtype=torch.uint8)
+        rows[:, 0] = torch.cat(parts, -1)
+        kept = torch.cat([latent.double() * 0.5, cache[..., 512:].double()], -1)
+        return rows[:, 0], kept
+
+
+def _rows_of(owners, table, lists, *, BLOCK_SIZE, BLOCK_STRIDE_ROWS, NUM_TOPK_TOKENS,
+             return_valid_counts):
+    """What vLLM's kernel of that name computes: rows of the cache, keys first."""
+    assert lists.shape[1] == NUM_TOPK_TOKENS and return_valid_counts
+    rows, counts = torch.full_like(lists, -1), torch.zeros(len(lists), dtype=torch.int32)
+    for i, keys in enumerate(lists.long()):
+        keys = keys[keys >= 0]
+        rows[i, :len(keys)] = (table[owners[i], keys // BLOCK_SIZE] * BLOCK_STRIDE_ROWS
+                               + keys % BLOCK_SIZE)
+        counts[i] = len(keys)
+    return rows, counts
 
 
 if __name__ == "__main__":

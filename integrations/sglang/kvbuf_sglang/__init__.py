@@ -18,5 +18,9 @@ def register(name="kvbuf"):
 
     @register_attention_backend(name)
     def create(runner):
+        if type(runner.token_to_kv_pool).__name__ == "DSATokenToKVPool":
+            # Lists of keys; that module needs more of SGLang than others.
+            from .sparse import KvbufSparseAttnBackend
+            return KvbufSparseAttnBackend(runner)
         from .backend import KvbufAttnBackend
         return KvbufAttnBackend(runner)
