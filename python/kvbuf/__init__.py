@@ -25,12 +25,14 @@ from ._device import Device
 from ._kernels import (cache_dir, clear_cache, precompile, save_problems)
 from ._library import Error, Interrupted, KernelFault, version
 from ._merge import merge_states
-from ._prefix import shared_prefix_attention
+from ._prefix import (SharedPrefixTables, shared_prefix_attention,
+                      shared_prefix_tables)
 from ._problem import Problem
 from ._slots import append_slots
 
 __all__ = ["Artifact", "Device", "Error", "Interrupted", "KernelFault",
-           "Problem", "append_slots", "attention", "cache_dir", "clear_cache", "compile",
+           "Problem", "SharedPrefixTables", "append_slots", "attention", "cache_dir", "clear_cache", "compile",
            "from_bf16", "from_fp8", "load", "merge_states", "precompile",
-           "save_problems", "shared_prefix_attention", "to_bf16", "to_fp8", "version"]
+           "save_problems", "shared_prefix_attention", "shared_prefix_tables", "to_bf16",
+           "to_fp8", "version"]
 __version__ = "0.1.0"

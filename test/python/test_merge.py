@@ -4,6 +4,7 @@ keys too, of every type; what is refused."""
 
 import itertools
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -121,8 +122,14 @@ class Merge(unittest.TestCase):
 class SharedPrefix(unittest.TestCase):
     def test_groups(self):
         """Two groups, of 2 sequences and of one, and one whose prefix is empty; of two
-        new rows, with a sink, against attention over all tokens of each."""
-        heads, size, rows, page = 4, 32, 2, 16
+        new rows, with a sink, and of one, whose prefix is in two parts, against
+        attention over all tokens of each."""
+        for rows, parts in (2, None), (1, 2):
+            with self.subTest(rows=rows):
+                self.check(rows, parts)
+
+    def check(self, rows, parts):
+        heads, size, page = 4, 32, 16
         q = kvbuf.to_bf16(RNG.standard_normal((4, rows, heads, size)))
         k, v = (kvbuf.to_bf16(RNG.standard_normal((20, page, 2, size))) for _ in "kv")
         places = RNG.permutation(20).astype(np.int32)
@@ -131,11 +138,18 @@ class SharedPrefix(unittest.TestCase):
         shared, lengths = np.array([20, 32, 0], np.int32), np.array(
             [5, 18, 2, 30], np.int32)
         sink = RNG.standard_normal(heads).astype(np.float32)
-        for more in {}, {"longest_group": 2, "sink": sink, "softcap": 3.0}:
-            out, lse = kvbuf.shared_prefix_attention(
-                q, k, v, group_offsets=groups, prefix_table=prefix,
-                prefix_lengths=shared, page_table=own, lengths=lengths,
-                return_lse=True, **more)
+        given = dict(group_offsets=groups, prefix_table=prefix, prefix_lengths=shared,
+                     page_table=own, lengths=lengths)
+        kinds = [{}, {"longest_group": 2, "sink": sink, "softcap": 3.0}]
+        if parts:
+            kinds, given = [{}], {"tables": kvbuf.shared_prefix_tables(
+                **given, page_size=page, heads=heads, rows=rows, parts=parts)}
+        for more in kinds:
+            with unittest.mock.patch("kvbuf._attention.on_run") as runs:
+                out, lse = kvbuf.shared_prefix_attention(
+                    q, k, v, return_lse=True, **given, **more)
+            # One launch of attention, and the merge's.
+            self.assertEqual(runs.call_count, 2 if more else 1)
             for b, group in enumerate((0, 0, 1, 2)):
                 tokens = [np.concatenate([
                     wide(x)[prefix[group]].reshape(-1, 2, size)[:shared[group]],

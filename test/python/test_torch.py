@@ -328,6 +328,31 @@ class Functions(Case):
             kt.flash_attn_func(q, k, v)
 
 
+    def test_shared_prefix(self):
+        """A launch for all parts, also in a graph, and one of each kind, which a sink
+        that is nothing has."""
+        for rows in 1, 3:
+            q = normal(4, rows, 4, 32)
+            k, v = normal(2, 20, 16, 2, 32)
+            places = torch.randperm(20).int()
+            given = {
+                "group_offsets": torch.tensor([0, 2, 4]).int(),
+                "prefix_table": places[:6].view(2, 3),
+                "prefix_lengths": torch.tensor([40, 48]).int(),
+                "page_table": places[6:14].view(4, 2),
+                "lengths": torch.tensor([5, 18, 3, 30]).int()}
+            want, numbers = kvbuf.shared_prefix_attention(
+                q, k, v, sink=torch.full((4,), -1e30), return_lse=True, **given)
+            o, lse = kvbuf.shared_prefix_attention(q, k, v, return_lse=True, **given)
+            torch.testing.assert_close(o, want, atol=2e-2, rtol=0)
+            torch.testing.assert_close(lse, numbers, atol=1e-4, rtol=1e-5)
+            tables = kvbuf.shared_prefix_tables(**given, page_size=16, heads=4,
+                                                rows=rows, parts=3)
+            step = torch.compile(lambda q: kvbuf.shared_prefix_attention(
+                q, k, v, tables=tables), fullgraph=True, backend="eager")
+            torch.testing.assert_close(step(q), want, atol=2e-2, rtol=0)
+
+
 class Gradients(Case):
     def setUp(self):
         self.q, self.k, self.v = normal(3, 1, 8, 2, 64).unbind()
