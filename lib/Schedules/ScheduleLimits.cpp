@@ -314,6 +314,13 @@ int64_t ScheduleLimits::bytesBetweenWarps(const TileOperands &operands,
          reductions * rowValueBytes();
 }
 
+bool kvbuf::widensOnTheWay(const Schedule &schedule, bool latent,
+                           const TargetInfo &target) {
+  return throughRegisters(schedule.keys) && throughRegisters(schedule.values) &&
+         !latent && !schedule.splitKeys() && !schedule.movingTeam() &&
+         target.has(CopyEngine::Waves);
+}
+
 int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
   // K's strips are columns of a tile, as blocks are; V's are rows.
@@ -328,10 +335,12 @@ int64_t ScheduleLimits::aloneBytes(const TileOperands &operands) const {
   int64_t slotOfK = slotElements(schedule.keys, depth, /*stripsAreRows=*/false);
   int64_t slotOfV =
       slotElements(schedule.values, valueDepth, /*stripsAreRows=*/true);
+  bool widens = widensOnTheWay(schedule, operands.latent, target);
+  int64_t keyBytes = widens ? operands.bytes : operands.keyBytes,
+          valueBytes = widens ? operands.bytes : operands.valueBytes;
   bool qInLds = !(schedule.qInRegs && target.fragmentsFromDram);
   int64_t bytes = (qInLds ? operands.bytes * depth * schedule.BM : 0) +
-                  schedule.stages * (operands.keyBytes * slotOfK +
-                                     operands.valueBytes * slotOfV);
+                  schedule.stages * (keyBytes * slotOfK + valueBytes * slotOfV);
   if (schedule.sumsInLds)
     bytes += rowValueBytes();
   if (schedule.warpCols > 1)

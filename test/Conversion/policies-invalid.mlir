@@ -68,3 +68,40 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Lanes of NVIDIA's chips widen what they read of shared memory.
+#buf = #kvbuffer.kv_buffer<64x64xbf16, policy = register_staged>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @widened(%x: memref<?x1x64xf8E4M3FN> {kvbuffer.name = "x"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      // expected-error @below {{'kvbuffer.alloc' op has a buffer of 'bf16' for tiles of 'f8E4M3FN', which lanes of sm_80 do not widen on their way; expected a buffer of 'f8E4M3FN'}}
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%c0) : memref<?x1x64xf8E4M3FN> -> !kvbuffer.tile<64x64xf8E4M3FN>
+      // expected-note @below {{it is filled here}}
+      %token = kvbuffer.dram_load %tile into %buf : <64x64xf8E4M3FN>, <#buf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// What a buffer's loads have in registers is known by its parameters.
+#buf = #kvbuffer.kv_buffer<64x64xbf16, policy = register_staged>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @two(%x: memref<?x1x64xf8E4M3FN> {kvbuffer.name = "x"}, %y: memref<?x1x64xf8E5M2> {kvbuffer.name = "y"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 32, BN = 64, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>} {
+      %c0 = arith.constant 0 : index
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%c0) : memref<?x1x64xf8E4M3FN> -> !kvbuffer.tile<64x64xf8E4M3FN>
+      %token = kvbuffer.dram_load %tile into %buf : <64x64xf8E4M3FN>, <#buf>
+      %other = kvbuffer.dram_tile %y[%c0, %c0] valid(%c0) : memref<?x1x64xf8E5M2> -> !kvbuffer.tile<64x64xf8E5M2>
+      // expected-error @below {{'kvbuffer.dram_load' op loads elements 'f8E5M2' into a buffer of parameters that another load fills with 'f8E4M3FN'; expected one type}}
+      %second = kvbuffer.dram_load %other into %buf : <64x64xf8E5M2>, <#buf>
+      gpu.return
+    }
+  }
+}

@@ -39,6 +39,14 @@ struct TileOperands {
   int64_t readBytes = 0;
 };
 
+/// Whether lanes that bring tiles of K and V through registers (`k_path =
+/// registers`, `v_path = registers`), of narrower elements than Q's, widen them
+/// there, so that LDS holds what is multiplied: once a block, where each wave
+/// would widen all of a tile that it reads. Where each wave has tiles of its
+/// own, or a slot is of keys and of values, elements stay as they are.
+bool widensOnTheWay(const Schedule &schedule, bool latent,
+                    const TargetInfo &target);
+
 /// What a schedule takes of a chip, and why the chip does not have it. A reason
 /// is the rest of a message at the problem or the kernel, and names the limit.
 class ScheduleLimits {

@@ -506,6 +506,20 @@ static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
       }
     return success();
   }
+  if (!target.has(CopyEngine::Waves))
+    for (Operation *user : op->getResult(0).getUsers())
+      if (auto load = dyn_cast<DramLoadOp>(user))
+        if (Type element = load.getTile().getType().getElementType();
+            element != params.getElementType()) {
+          InFlightDiagnostic diag =
+              op->emitOpError()
+              << "has a buffer of " << params.getElementType()
+              << " for tiles of " << element << ", which lanes of "
+              << target.chip
+              << " do not widen on their way; expected a buffer of " << element;
+          diag.attachNote(user->getLoc()) << "it is filled here";
+          return diag;
+        }
   if (params.getOrder() == Dimension::Cols && !target.has(CopyEngine::Waves))
     return op->emitOpError()
            << "has a buffer with order = cols, which " << target.chip

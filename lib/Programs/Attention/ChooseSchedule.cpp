@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Attention.h"
+#include "CacheScales.h"
 #include "ProblemLimits.h"
 #include "ScheduleRepair.h"
 #include "VisibleBounds.h"
@@ -75,6 +76,8 @@ static ScheduleRequest requestOf(AttentionOp op) {
     request.queries = q.getDimSize(1);
   request.cacheBytes =
       op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  request.tokenScales = isScaledByToken(op.getK().getType()) ||
+                        isScaledByToken(op.getV().getType());
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   request.lengthsDiffer = !op.getK().getType().getRows().endWithData();
   request.latent = op.isLatent();

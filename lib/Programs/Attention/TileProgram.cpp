@@ -38,6 +38,17 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                  : which == Operand::O ? op.getOutElementType()
                                        : op.getElementType();
   bool ofValues = which == Operand::V || which == Operand::O;
+  Movement movement = which == Operand::K   ? schedule.getKeys()
+                      : which == Operand::V ? schedule.getValues()
+                                            : WholeTiles{};
+  // What is narrower than Q is widened on its way into a product, or into LDS.
+  bool isOfCache = which == Operand::K || which == Operand::V;
+  if (isOfCache && element.getIntOrFloatBitWidth() == 8 &&
+      widensOnTheWay(schedule.getStructure(), op.isLatent(), target))
+    element = which == Operand::V ? valuesOf(op)
+              : fitsQueries(op, target) && schedule.getQInRegs()
+                  ? Type(b.getF16Type())
+                  : op.getElementType();
   int64_t headSize = ofValues ? op.getValueHeadSize() : op.getHeadSize();
   int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
   // A result may have wider elements than what is multiplied; rows of a block
@@ -48,12 +59,8 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
     BK = std::min(BK, widestRow / elementBytes);
   int64_t depth = llvm::alignTo(headSize, BK);
   int64_t rowBytes = BK * elementBytes;
-  // What is narrower than Q is widened on its way into a product.
   const MatrixInstruction &mma = *target.instructionFor(
       schedule.getMmaShape(), elementName(op.getElementType()));
-  Movement movement = which == Operand::K   ? schedule.getKeys()
-                      : which == Operand::V ? schedule.getValues()
-                                            : WholeTiles{};
   bool strips = std::holds_alternative<Strips>(movement);
   // Lanes widen packed rows on their way, wherever they come from.
   bool packed =
@@ -75,7 +82,6 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   SmallVector<int64_t> swizzleParams;
   if (swizzle.movesVectors())
     swizzleParams = swizzleList(swizzle);
-  bool isOfCache = which == Operand::K || which == Operand::V;
   // Rows of a cache may hold more than the operand.
   int64_t rowDepth = headSize, offset = 0, chunk = headSize;
   if (isOfCache) {

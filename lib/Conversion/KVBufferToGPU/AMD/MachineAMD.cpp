@@ -55,10 +55,20 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
   // the smallest of the kernel's. Loads that not every wave issues count as
   // none, and so do those whose pages each lane looks up.
   instructionsPerLoad = kMaxInFlight;
+  llvm::DenseMap<KVBufferAttr, Type> loadedElements;
   result = kernel.walk([&](DramLoadOp op) -> WalkResult {
     KVBufferAttr params = op.getBuffer().getType().getParams();
     // A team's loads are by its own warps.
     ScheduleAttr schedule = scheduleOf(op, lower.schedule);
+    Type element = op.getTile().getType().getElementType();
+    auto [known, isNew] = loadedElements.try_emplace(params, element);
+    if (!isNew && known->second != element)
+      return op.emitOpError()
+             << "loads elements " << element
+             << " into a buffer of parameters that another load fills with "
+             << known->second << "; expected one type";
+    if (element != params.getElementType())
+      narrowElements[params] = element;
     int64_t count = 0;
     if (!goesThroughRegisters(lower.target, params) &&
         lower.target.has(CopyEngine::WaveBoxes)) {

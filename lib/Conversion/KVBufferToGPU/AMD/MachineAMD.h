@@ -95,6 +95,9 @@ struct StagingPlan {
   int64_t threads, pieces, steps;
   /// Vectors that a lane holds for one piece.
   int64_t vectors() const { return transposed ? 4 : 1; }
+  /// A power of two such that the lanes of a wave have rows of one and the same
+  /// group of so many, at each step; 0 where that is not known.
+  int64_t rowsOfWave(KVBufferAttr params, int64_t waveSize) const;
   /// If transposed: how the lanes of a wave store four keys of a column.
   LaneAccess stores(KVBufferAttr params) const;
 
@@ -181,6 +184,9 @@ private:
   /// copies a part of a vector, so that lanes load and store. Waits for it.
   void emitCutCopies(Lanes &lower, const TileLoad &load, const TileView &tile,
                      mlir::Value slot);
+  /// The type of `width` of a buffer's elements on their way through registers:
+  /// LLVM has no 8-bit floats.
+  mlir::VectorType vectorInRegisters(KVBufferAttr params, int64_t width) const;
   /// `checkCols`: some of the tile's columns are not valid.
   Values emitStagedLoads(Lanes &lower, const TileLoad &load,
                          const TileView &tile, bool checkCols);
@@ -188,6 +194,9 @@ private:
   /// Loads in flight that any younger load of this kernel is at least, in
   /// instructions of a wave.
   int64_t instructionsPerLoad = 0;
+  /// The elements of tiles that are loaded into buffers of these parameters,
+  /// where they are widened on their way.
+  llvm::DenseMap<KVBufferAttr, mlir::Type> narrowElements;
   /// A fragment that is read from buffers of these parameters.
   llvm::DenseMap<KVBufferAttr, FragmentType> readers;
   /// The layouts of the kernel's tiles that are turned on their way into LDS.

@@ -133,6 +133,8 @@ struct UnitCopies {
   int64_t wavesPerBlock, blocksPerStep;
   /// Rows whose page is found once.
   int64_t together;
+  /// Rows of a unit that lie in one page.
+  int64_t ofPage;
 
   /// The part of the unit's number that depends on the wave: its row group, and
   /// the LDS block if there are more waves than row groups; null: there are
@@ -148,6 +150,8 @@ struct UnitCopies {
   };
   llvm::SmallDenseMap<int64_t, Rows> known;
   llvm::SmallDenseMap<int64_t, std::pair<Value, Value>> ranges;
+  /// The first rows of a unit's pages, and where they are.
+  llvm::SmallDenseMap<int64_t, std::pair<Value, Value>> lines;
 
   UnitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
              CopySource &from);
@@ -155,6 +159,9 @@ struct UnitCopies {
   void findParts(Value slot);
   /// Has the source of the tile, which its parts share, found once.
   void findSource();
+  /// Where row `first` of the bytes from `begin` on is, by the line of its
+  /// page; null where a wave does not look up pages of its own.
+  Value lineOf(Value first, int64_t begin);
   /// The rows of the instruction whose bytes of a block begin at `byte`.
   Rows &rowsAt(int64_t byte);
   /// Goes on in the waves that have a unit at a step.
@@ -171,11 +178,15 @@ UnitCopies::UnitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
       rowBytes(layout.blockCols * layout.elementBytes),
       groupShift(llvm::Log2_64(plan.unitRows * rowBytes)),
       wavesPerBlock(std::min(plan.waves, plan.rowGroups)),
-      blocksPerStep(plan.waves / wavesPerBlock), together(plan.rows) {
+      blocksPerStep(plan.waves / wavesPerBlock), together(plan.rows),
+      ofPage(plan.unitRows) {
   // Narrow instructions of a unit have rows of one page, which is found once.
-  if (source.paged() && plan.width < lower.target.asyncCopyBytes.back() &&
-      source.keeps(plan.unitRows))
-    together = plan.unitRows;
+  if (source.paged() && plan.width < lower.target.asyncCopyBytes.back())
+    for (int64_t rows = plan.unitRows; rows > together; rows /= 2)
+      if (source.keeps(rows))
+        together = rows;
+  while (ofPage > together && !source.keeps(ofPage))
+    ofPage /= 2;
 }
 
 void UnitCopies::findParts(Value slot) {
@@ -211,6 +222,20 @@ void UnitCopies::findSource() {
     from.range = source.range(lower.i32(0), params.getBN(), from.shift);
 }
 
+Value UnitCopies::lineOf(Value first, int64_t begin) {
+  if (!source.looksUpOwn() || ofPage <= together)
+    return Value();
+  int64_t page = begin / (ofPage * rowBytes) * (ofPage * rowBytes);
+  auto [at, isFirst] = lines.try_emplace(page);
+  if (isFirst) {
+    at->second.first = arith::AndIOp::create(b, first, lower.i32(-ofPage));
+    at->second.second = source.lineOfGroup(at->second.first, ofPage);
+  }
+  Value further = arith::SubIOp::create(b, first, at->second.first);
+  return arith::AddIOp::create(b, at->second.second,
+                               source.rowsFurther(further));
+}
+
 UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
   auto [it, isNew] = known.try_emplace(byte);
   Rows &rows = it->second;
@@ -233,7 +258,8 @@ UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
     }
     auto [at, isFirst] = ranges.try_emplace(begin);
     if (isFirst)
-      at->second.first = source.range(first, together, at->second.second);
+      at->second.first = source.range(first, together, at->second.second,
+                                      lineOf(first, begin));
     std::tie(rows.range, shift) = at->second;
     if (byte != begin)
       row = arith::XOrIOp::create(b, row, lower.i32(places.row(byte - begin)));
@@ -261,6 +287,7 @@ void UnitCopies::enter(int64_t step) {
       scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
   known.clear();
   ranges.clear();
+  lines.clear();
 }
 
 void UnitCopies::copy(Value lds, int64_t step) {

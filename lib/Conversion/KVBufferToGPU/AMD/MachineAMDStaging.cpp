@@ -16,13 +16,22 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// The type of a buffer's elements on their way through registers: LLVM has no
-/// 8-bit floats.
-static Type storedElement(KVBufferAttr params) {
-  Type element = params.getElementType();
+/// The type of elements as LLVM has them: no 8-bit floats.
+static Type storedElement(Type element) {
   return element.getIntOrFloatBitWidth() == 8
              ? Type(IntegerType::get(element.getContext(), 8))
              : element;
+}
+
+VectorType AMDMachine::vectorInRegisters(KVBufferAttr params,
+                                         int64_t width) const {
+  Type narrow = narrowElements.lookup(params);
+  if (!narrow)
+    return VectorType::get({width}, storedElement(params.getElementType()));
+  // LLVM takes bytes that a loop carries apart at its end, for which they have
+  // to be there: words it keeps.
+  return VectorType::get({width * narrow.getIntOrFloatBitWidth() / 32},
+                         IntegerType::get(narrow.getContext(), 32));
 }
 
 /// A row past the end of every tile, and so are some that follow it.
@@ -85,13 +94,35 @@ LaneAccess StagingPlan::stores(KVBufferAttr params) const {
   return access;
 }
 
+int64_t StagingPlan::rowsOfWave(KVBufferAttr params, int64_t waveSize) const {
+  unsigned laneBits = llvm::Log2_64(waveSize);
+  int64_t rows = 0;
+  if (transposed) {
+    LaneAccess access = stores(params);
+    if (access.lanes.size() < laneBits)
+      return 0;
+    rows = 3;
+    for (unsigned bit = 0; bit < laneBits; ++bit)
+      rows |= access.lanes[bit][0];
+  } else {
+    SharedTile layout = sharedTile(params);
+    int64_t pieceBytes = width * layout.elementBytes;
+    if (layout.blockBytes() / pieceBytes < waveSize)
+      return 0;
+    for (int64_t image :
+         BlockSource(layout).rows(llvm::Log2_64(pieceBytes), laneBits))
+      rows |= image;
+  }
+  return llvm::PowerOf2Ceil(rows + 1);
+}
+
 void AMDMachine::tokenTypes(Lanes &lower, KVBufferAttr params,
                             SmallVectorImpl<Type> &types) {
   if (!goesThroughRegisters(lower.target, params))
     return;
   StagingPlan plan = stagingPlan(lower, params);
   types.append(plan.steps * plan.vectors(),
-               VectorType::get({plan.width}, storedElement(params)));
+               vectorInRegisters(params, plan.width));
 }
 
 /// Key (or row) and column of a thread's piece at step `step`, in elements, and
@@ -240,9 +271,19 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
   KVBufferAttr params = load.params;
   StagingPlan plan = stagingPlan(lower, params);
   RowSource source(lower, load, tile);
-  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
+  Type element = load.type().getElementType();
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   int64_t width = plan.width;
-  auto type = VectorType::get({width}, storedElement(params));
+  VectorType type = vectorInRegisters(params, width);
+  auto loadedType = VectorType::get({width}, element);
+  VectorType bitsType = loadedType.clone(storedElement(element));
+  auto inRegisters = [&](Value vector) -> Value {
+    if (vector.getType() == loadedType && loadedType != bitsType)
+      vector = arith::BitcastOp::create(b, bitsType, vector);
+    return vector.getType() == type
+               ? vector
+               : vector::BitCastOp::create(b, type, vector).getResult();
+  };
   Value range, shift;
   if (!checkCols) {
     if (source.paged())
@@ -250,11 +291,16 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
     else
       range = source.range(lower.i32(0), params.getBN(), shift);
   }
+  // Rows of one page that all lanes of a wave have are a range of their own,
+  // whose offsets no tile changes.
+  int64_t ofWave =
+      checkCols ? 0 : plan.rowsOfWave(params, lower.target.waveSize);
+  bool byWave = !range && ofWave && source.keeps(ofWave);
   // Of pages that are known every lane loads, so that waits can count: zeros
   // for a row that is not there.
   bool counted = range || source.knowsPages();
   Value zeros;
-  if (counted && !range)
+  if (counted && !range && !byWave)
     zeros = zerosAt(lower, tile.data);
   if (counted) {
     // Waits count on these loads being younger than the copies before
@@ -268,6 +314,14 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
   Values vectors;
   for (int64_t step = 0; step < plan.steps; ++step) {
     Piece piece = pieceOf(lower, params, plan, step);
+    Value pieceRow = piece.row;
+    if (byWave) {
+      Value first = uniform(
+          lower,
+          arith::AndIOp::create(b, piece.row, lower.i32(-ofWave)).getResult());
+      range = source.range(first, ofWave, shift);
+      pieceRow = arith::AndIOp::create(b, piece.row, lower.i32(ofWave - 1));
+    }
     bool all = (step + 1) * plan.threads <= plan.pieces;
     Value exists;
     if (!all)
@@ -290,7 +344,7 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
                                           : 1;
     Value piecesLine;
     for (int64_t key = 0; key < plan.vectors(); ++key) {
-      Value row = arith::AddIOp::create(b, piece.row, lower.i32(key));
+      Value row = arith::AddIOp::create(b, pieceRow, lower.i32(key));
       if (range) {
         Value offset = arith::AddIOp::create(
             b, arith::MulIOp::create(b, row, source.stride),
@@ -308,9 +362,9 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
           ok = arith::AndIOp::create(b, ok, exists);
         Value at = arith::AddIOp::create(b, source.lineOfLane(row),
                                          lower.toIndex(piece.col));
-        vectors.push_back(loadCut(
-            lower, tile, type, at, ok,
-            arith::SubIOp::create(b, tile.cols, piece.col), width * bytes));
+        vectors.push_back(inRegisters(loadCut(
+            lower, tile, bitsType, at, ok,
+            arith::SubIOp::create(b, tile.cols, piece.col), width * bytes)));
         continue;
       }
       // Beside a window, what is not there has a row that no tile has, for the
@@ -334,12 +388,9 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
         Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
         if (everywhere)
           at = arith::SelectOp::create(b, ok, at, zeros);
-        Value loaded = vector::LoadOp::create(
-            b, type.clone(params.getElementType()), lower.flat(tile.data),
-            ValueRange{at}, /*nontemporal=*/false, llvm::Align(width * bytes));
-        if (loaded.getType() != type)
-          loaded = arith::BitcastOp::create(b, type, loaded);
-        return loaded;
+        return inRegisters(vector::LoadOp::create(
+            b, loadedType, lower.flat(tile.data), ValueRange{at},
+            /*nontemporal=*/false, llvm::Align(width * bytes)));
       };
       // Where each row finds its own page, none is looked up for a row that is
       // not there.
@@ -380,10 +431,19 @@ static Values turnRows(ImplicitLocOpBuilder &b, ArrayRef<Value> rows) {
 }
 
 void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
-                                  ArrayRef<Value> vectors) {
+                                  ArrayRef<Value> loaded) {
   ImplicitLocOpBuilder &b = lower.b;
   StagingPlan plan = stagingPlan(lower, params);
-  Value lds = lower.shared(storedElement(params));
+  Value lds = lower.shared(storedElement(params.getElementType()));
+  Values vectors(loaded.begin(), loaded.end());
+  if (Type narrow = narrowElements.lookup(params))
+    for (Value &vector : vectors) {
+      auto bytes = VectorType::get({plan.width}, b.getI8Type());
+      vector = vector::BitCastOp::create(b, bytes, vector);
+      vector = arith::ExtFOp::create(
+          b, bytes.clone(params.getElementType()),
+          arith::BitcastOp::create(b, bytes.clone(narrow), vector).getResult());
+    }
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   // `byte` as an index of elements.
   auto elementAt = [&](Value byte) {
@@ -415,7 +475,7 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
     // Four keys of each column: column j of the four loaded rows.
     Value place = arith::XOrIOp::create(b, emitLinear(b, piece.row, keyImages),
                                         emitLinear(b, piece.col, colImages));
-    ArrayRef<Value> rows = vectors.slice(step * 4, 4);
+    ArrayRef<Value> rows = ArrayRef<Value>(vectors).slice(step * 4, 4);
     Value first = arith::AddIOp::create(b, slot, place);
     for (auto [j, keys] : llvm::enumerate(turnRows(b, rows))) {
       int64_t image = layout->apply({{"col", j}}, "byte");

@@ -74,49 +74,63 @@ RowSource::RowSource(Lanes &lower, const TileLoad &load, const TileView &tile)
     pred = lower.single(load.pred);
 }
 
-Value RowSource::range(Value first, int64_t rows, Value &shift) {
+RowSource::Extent RowSource::extentOf(Value first, int64_t rows) {
+  Extent extent;
   Value zero = lower.i32(0);
-  Value from = lo ? sub(lo, first) : Value();
-  if (from)
-    from = arith::MaxSIOp::create(b, from, zero);
+  if (lo)
+    extent.from = arith::MaxSIOp::create(b, sub(lo, first), zero);
   Value upto = arith::MinSIOp::create(b, sub(hi, first), lower.i32(rows));
-  Value count = from ? sub(upto, from) : upto;
-  Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, count, zero);
+  extent.count = extent.from ? sub(upto, extent.from) : upto;
+  extent.some =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, extent.count, zero);
   if (pred)
-    some = arith::AndIOp::create(b, some, pred);
+    extent.some = arith::AndIOp::create(b, extent.some, pred);
+  return extent;
+}
+
+Value RowSource::lineOfGroup(Value first, int64_t rows) {
+  Value some = extentOf(first, rows).some;
+  auto guarded =
+      scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(guarded.thenBlock());
+  scf::YieldOp::create(b, lookUp(lower.toIndex(first)));
+  b.setInsertionPointToStart(guarded.elseBlock());
+  scf::YieldOp::create(b, lower.index(0));
+  return guarded.getResult(0);
+}
+
+Value RowSource::range(Value first, int64_t rows, Value &shift, Value line) {
+  Extent extent = extentOf(first, rows);
+  Value zero = lower.i32(0);
   Value length = arith::AddIOp::create(
-      b, arith::MulIOp::create(b, sub(count, lower.i32(1)), stride),
+      b, arith::MulIOp::create(b, sub(extent.count, lower.i32(1)), stride),
       lower.i32(columns * elementBytes));
-  length = arith::SelectOp::create(b, some, length, zero);
-  Value base = tile.base;
+  length = arith::SelectOp::create(b, extent.some, length, zero);
+  Value base = line;
   Value row = lower.toIndex(first);
-  if (knowsPages()) {
+  if (!base && paged() && (!knowsPages() || looksUpOwn()))
+    base = lineOfGroup(first, rows);
+  else if (!base && paged())
     base = lineOf(row, /*together=*/true);
-  } else if (paged()) {
-    auto guarded = scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
-                                     /*addThenBlock=*/true,
-                                     /*addElseBlock=*/true);
-    {
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(guarded.thenBlock());
-      scf::YieldOp::create(b, lineOf(row));
-      b.setInsertionPointToStart(guarded.elseBlock());
-      scf::YieldOp::create(b, lower.index(0));
-    }
-    base = guarded.getResult(0);
-  } else {
-    base = arith::AddIOp::create(b, base,
+  else if (!base)
+    base = arith::AddIOp::create(b, tile.base,
                                  arith::MulIOp::create(b, row, tile.rowStride));
-  }
   shift = Value();
-  if (from) {
+  if (extent.from) {
     // Row `from` becomes the range's first; offsets before it wrap
     // around to the end of the address space.
     base = arith::AddIOp::create(
-        b, base, arith::MulIOp::create(b, lower.toIndex(from), tile.rowStride));
-    shift = sub(zero, arith::MulIOp::create(b, from, stride));
+        b, base,
+        arith::MulIOp::create(b, lower.toIndex(extent.from), tile.rowStride));
+    shift = sub(zero, arith::MulIOp::create(b, extent.from, stride));
   }
   return DramRangeOp::create(b, tile.data, base, length);
+}
+
+bool RowSource::looksUpOwn() const {
+  return pages.together && pages.aligned() && lower.schedule.getWarps() > 1;
 }
 
 Value RowSource::lineOf(Value row, bool together) {
@@ -165,6 +179,10 @@ Value RowSource::lineOf(Value row, bool together) {
     return arith::AddIOp::create(
         b, line, arith::MulIOp::create(b, inPage, tile.rowStride).getResult());
   }
+  return lookUp(row);
+}
+
+Value RowSource::lookUp(Value row) {
   Value key = arith::AddIOp::create(b, tile.firstKey, row);
   auto [number, inPage] = pageOf(lower, key, pages.page);
   Value block = blockAt(lower, tile.table,

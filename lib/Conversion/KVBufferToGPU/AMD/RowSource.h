@@ -68,8 +68,24 @@ public:
 
   /// The range of the rows [first, first + rows), all of one page if paged;
   /// those that are not valid are outside. `first` is the same in all lanes.
-  /// Lane offsets count from row `first` and need `shift` added.
-  mlir::Value range(mlir::Value first, int64_t rows, mlir::Value &shift);
+  /// Lane offsets count from row `first` and need `shift` added. `line`: the
+  /// element offset of row `first`, where it is known already.
+  mlir::Value range(mlir::Value first, int64_t rows, mlir::Value &shift,
+                    mlir::Value line = {});
+
+  /// The elements from a row of a page to one `rows` (i32) further on.
+  mlir::Value rowsFurther(mlir::Value rows) {
+    return mlir::arith::MulIOp::create(b, lower.toIndex(rows), tile.rowStride);
+  }
+
+  /// Whether each wave of the block looks up the pages of its own rows: of
+  /// several waves each has rows of few of a tile's pages.
+  bool looksUpOwn() const;
+
+  /// The element offset of row `first` of rows [first, first + rows), all of
+  /// one page, which is looked up here; it means nothing where none of them is
+  /// valid. `first` is the same in all lanes.
+  mlir::Value lineOfGroup(mlir::Value first, int64_t rows);
 
   /// Element offset of row `row` (an index) of the tile, by its page.
   /// `together`: the row is the same in all lanes.
@@ -121,6 +137,16 @@ private:
   /// which it leaves one undefined, perhaps the one that a look-up is to fill,
   /// and then waits for that.
   mlir::Value timesStride(mlir::Value number, mlir::Value stride);
+
+  /// How many of some rows are valid, the first of them where rows before it
+  /// may exist, and whether any is to be loaded.
+  struct Extent {
+    mlir::Value from, count, some;
+  };
+  Extent extentOf(mlir::Value first, int64_t rows);
+
+  /// The element offset of row `row` (an index), whose page is looked up here.
+  mlir::Value lookUp(mlir::Value row);
 
   mlir::Value sub(mlir::Value x, mlir::Value y);
 

@@ -340,11 +340,21 @@ LogicalResult DramLoadOp::inferReturnTypes(MLIRContext *context,
       });
 }
 
+/// Whether elements of 8 bits become those of a buffer in the registers that
+/// they go through.
+static bool areWidened(Operation *op, Type element, KVBufferAttr params) {
+  return isa<DramLoadOp>(op) && isa<FloatType>(element) &&
+         element.getIntOrFloatBitWidth() == 8 &&
+         isa<BFloat16Type, Float16Type>(params.getElementType()) &&
+         params.getPolicy() == Policy::RegisterStaged;
+}
+
 LogicalResult kvbuf::verifyTileFits(Operation *op, TileType tile,
                                     KVBufferAttr params) {
   if (tile.getRows() != params.getBN() ||
       tile.getCols() != params.getCacheDepth() ||
-      tile.getElementType() != params.getElementType())
+      (tile.getElementType() != params.getElementType() &&
+       !areWidened(op, tile.getElementType(), params)))
     return op->emitOpError()
            << "expected a tile of " << params.getBN()
            << " rows, cache_depth = " << params.getCacheDepth()

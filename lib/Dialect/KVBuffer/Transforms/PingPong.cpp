@@ -313,7 +313,6 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   Location loc = loop.getLoc();
   IRRewriter rewriter(&getContext());
   DramLoadOp scoresLoad = found.scores.load, outputLoad = found.output.load;
-  LdsStageOp scoresStage = found.scores.stage, outputStage = found.output.stage;
   SmallVector<Operation *> scoresSlice = takeSlice(rewriter, scoresLoad);
   SmallVector<Operation *> outputSlice = takeSlice(rewriter, outputLoad);
   SmallVector<Operation *> outputFragments, slices;
@@ -336,6 +335,22 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
     for (Operation *op : ops)
       place(op, stage);
   };
+  // Where both go through registers, a load takes those that its wait has
+  // stored: before it, LLVM would copy what is loaded at the iteration's end,
+  // and await it for that. (Of one path alone it copies a few registers, which
+  // costs less: of the widest heads none is left over behind a barrier.)
+  auto staged = [](TilePath &path) {
+    return path.load.getBuffer().getType().getParams().getPolicy() ==
+           Policy::RegisterStaged;
+  };
+  bool stagesFirst = staged(found.scores) && staged(found.output);
+  auto move = [&](TilePath &path, ArrayRef<Operation *> slice, unsigned load,
+                  unsigned wait) {
+    if (stagesFirst)
+      place(path.stage, wait);
+    placeAll(slice, load);
+    place(path.stage, wait);
+  };
   llvm::DenseSet<Operation *> loading;
   loading.insert_range(scoresSlice);
   loading.insert_range(outputSlice);
@@ -350,8 +365,7 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
       first && first->getBlock() == body)
     place(first, now);
   place(found.scores.fragment, now);
-  placeAll(outputSlice, ahead1);
-  place(outputStage, now);
+  move(found.output, outputSlice, ahead1, now);
   // B.
   for (Operation &op : body->without_terminator())
     if (isa<FragmentFillOp>(op))
@@ -366,8 +380,7 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   place(behindB, now);
   // C.
   placeAll(outputFragments, now);
-  placeAll(scoresSlice, ahead2);
-  place(scoresStage, ahead1);
+  move(found.scores, scoresSlice, ahead2, ahead1);
   // D. What the maximum needs, a mask, say, stands before it.
   place(firstProduct, now);
   for (Operation &op : body->without_terminator()) {

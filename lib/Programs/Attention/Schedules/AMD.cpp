@@ -15,6 +15,11 @@ using namespace kvbuf;
 /// not spill, with 260 they do.
 static constexpr int64_t kAddressRegisters = 16;
 
+/// Rows of K or V that a wave brings through registers at once: where pages
+/// hold as many, each wave looks up its own, and lanes' offsets stay as they
+/// are.
+static constexpr int64_t kRowsOfWave = 16;
+
 /// Waves of 32 queries (16 where the accumulators of 32 would leave no
 /// registers), as many as share the copies of a tile evenly; 64 keys a tile, 32
 /// where two slots of K and V would not fit, and blocks of those where they do
@@ -49,6 +54,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   // pages of 1).
   bool wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
   bool padded = request.headSize % 64 || request.valueHeadSize % 64;
+  bool widens = false;
   auto rowsOf = [&](const MatrixInstruction &of) {
     int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
     if (scaled)
@@ -58,8 +64,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                   (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
                    (request.splitKeys && !padded));
     // Of bytes, where rows of pages are copied directly then, and else not.
-    bool widens = request.splitKeys || !request.multipliesBytes();
-    longer |= target.banks == 64 && wholeRows && widens &&
+    bool narrow = request.splitKeys || !request.multipliesBytes();
+    longer |= target.banks == 64 && wholeRows && narrow && !widens &&
               request.cacheBytes == 1 &&
               !target.canCopyDirectly(choice.BN, 32, page) &&
               target.canCopyDirectly(choice.BN, 64, page);
@@ -94,6 +100,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, choice.BK);
     widest = std::max(depth, valueDepth);
   } else {
+    // Caches of narrower elements than Q's are widened on their way into LDS.
+    widens = request.cacheBytes == 1 && !request.multipliesBytes();
     choice.BK = rowsOf(mma);
   }
   auto copies = [&](int64_t cols) {
@@ -106,7 +114,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     bool rest =
         tilesFit && request.cacheBytes == 2 &&
         choice.BN * choice.BK * 2 % (8 * target.waveSize * narrower) == 0;
-    return rest || copies(cols) % 8 == 0;
+    return rest || widens || copies(cols) % 8 == 0;
   };
   choice.warps = dealt(depth) && dealt(valueDepth) ? 8 : 4;
   int64_t most = target.registersPerLane;
@@ -119,18 +127,22 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
                           target.waveSize;
   };
   // Where a tile has several pages, what goes through registers has an address
-  // for each row; with a window turns of wide heads were measured to spill, too
-  // (192 columns, with log-sum-exps).
+  // for each row of pages that are no multiple of a wave's, and scalars for
+  // those of pages that are copied by narrow instructions; with a window turns
+  // of wide heads were measured to spill, too (192 columns, with log-sum-exps).
   auto haveTurns = [&] {
     int64_t fragments = choice.BN * widest / 2 / target.waveSize;
     int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
-    bool rowsApart = (request.window && widest > 128) || smallPage;
-    bool staged = !target.readsTransposed ||
+    bool byWave =
+        smallPage % kRowsOfWave == 0 && (widens || target.readsTransposed);
+    bool rowsApart = (request.window && widest > 128) || (smallPage && !byWave);
+    bool staged = !target.readsTransposed || widens ||
                   !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
     int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
     // Who waits for a look-up waits for all loads before it, so that it comes
     // an iteration before the loads that need it, which turns do not.
     return tilesFit && choice.warps == 8 &&
+           (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
            !target.lanesLookUp(choice.BN, smallPage, choice.warps) &&
            scores() + kept() + fragments + addresses <= most;
   };
@@ -140,9 +152,11 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   int64_t half = choice.BN / 2;
   bool together =
       request.pageSize % half == 0 ||
+      (request.pageSize && request.pageSize % kRowsOfWave == 0) ||
       (target.readsTransposed &&
        target.canCopyDirectly(half, 2 * choice.BK, request.pageSize));
-  if (!turns && together && tilesFit && half >= 32 && request.cacheBytes == 2) {
+  if (!turns && together && tilesFit && half >= 32 &&
+      (request.cacheBytes == 2 || (widens && !request.tokenScales))) {
     choice.BN = half;
     turns = haveTurns();
     if (!turns)
@@ -160,9 +174,12 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   choice.BM = choice.warps * mma.n;
   if (!target.readsTransposed)
     choice.vPath = Path::Registers;
-  // What is widened in registers, several instructions an element, fills the
-  // vector unit: turns would wait for it.
-  if (request.cacheBytes == 1) {
+  widens &= choice.fullKV;
+  if (widens)
+    choice.kPath = choice.vPath = Path::Registers;
+  // What is multiplied as it is, and what has scales that are read in the loop,
+  // takes no turns.
+  if (request.cacheBytes == 1 && (!widens || request.tokenScales)) {
     choice.vPath = Path::Registers;
     choice.fullKV = true;
     choice.stages = 2;

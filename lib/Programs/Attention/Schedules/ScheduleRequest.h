@@ -58,6 +58,9 @@ struct ScheduleRequest {
   /// Bytes of an element of the cache: 1 of a quantized one, and of one that is
   /// multiplied as it is.
   int64_t cacheBytes = 2;
+  /// Whether tokens of the cache have scales of their own, which are looked up
+  /// for each tile.
+  bool tokenScales = false;
   /// Bytes of an element of Q.
   int64_t queryBytes = 2;
   /// Whether products are of 8-bit floats.
