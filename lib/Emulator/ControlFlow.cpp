@@ -8,6 +8,8 @@
 
 #include "Program.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 
 using namespace kvbuf::emu;
@@ -93,4 +95,69 @@ void kvbuf::emu::computeJoins(Program &p) {
   }
   for (uint32_t b = 0; b < n; ++b)
     p.blocks[b].join = idom[b] == n ? noBlock : idom[b];
+}
+
+bool Program::onlyReturns(uint32_t block) const {
+  for (unsigned jumps = 0; jumps < 8; ++jumps) {
+    const Inst &first = insts[blocks[block].begin];
+    if (first.op != Code::Jump)
+      return first.op == Code::Return && !first.flags;
+    block = static_cast<uint32_t>(first.imm);
+  }
+  return false;
+}
+
+/// What lanes, or threads of a block, do together.
+static bool isTogether(const Inst &inst) {
+  switch (inst.op) {
+  case Code::Barrier:
+  case Code::BarrierReduce:
+  case Code::BarrierArrive:
+  case Code::ClusterArrive:
+  case Code::ClusterWait:
+  case Code::Shuffle:
+  case Code::Vote:
+  case Code::WarpSync:
+  case Code::Elect:
+  case Code::WarpCall:
+    return true;
+  default:
+    return false;
+  }
+}
+
+// Backwards from the blocks with such an instruction.
+static void findLoneEnds(Program &p) {
+  std::vector<std::vector<uint32_t>> before(p.blocks.size());
+  std::vector<uint32_t> work;
+  for (auto [b, block] : llvm::enumerate(p.blocks)) {
+    block.endsAlone = true;
+    for (uint32_t i = block.begin; i < block.end && block.endsAlone; ++i)
+      block.endsAlone = !isTogether(p.insts[i]);
+    if (!block.endsAlone)
+      work.push_back(b);
+    for (uint32_t s : block.successors)
+      before[s].push_back(b);
+  }
+  while (!work.empty()) {
+    uint32_t b = work.back();
+    work.pop_back();
+    for (uint32_t q : before[b])
+      if (p.blocks[q].endsAlone) {
+        p.blocks[q].endsAlone = false;
+        work.push_back(q);
+      }
+  }
+}
+
+void kvbuf::emu::orderSides(Program &p) {
+  findLoneEnds(p);
+  for (const CodeBlock &block : p.blocks) {
+    Inst &last = p.insts[block.end - 1];
+    if (last.op != Code::Branch)
+      continue;
+    const CodeBlock &yes = p.blocks[p.lists[last.list]],
+                    &no = p.blocks[p.lists[last.list + 1]];
+    last.flags = no.endsAlone && !yes.endsAlone;
+  }
 }

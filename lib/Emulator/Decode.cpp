@@ -657,4 +657,5 @@ void Decoder::finish() {
     block.end = program.insts.size();
   }
   computeJoins(program);
+  orderSides(program);
 }

@@ -68,6 +68,10 @@ void branch(const Inst &i) {
   if (join != w.join && join != noBlock)
     r.push(w, {join, w.join, w.mask});
   uint64_t rest = w.mask & ~taken;
+  if (i.flags) { // orderSides
+    std::swap(yes, no);
+    std::swap(taken, rest);
+  }
   if (no != join)
     r.push(w, {no, join, rest});
   if (yes != join) {

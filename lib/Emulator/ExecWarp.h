@@ -6,14 +6,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Members of Exec. The member mask must name exactly the lanes that are here:
-// the emulator's lanes never meet anywhere but at a branch's join.
+// Members of Exec. The member mask must name exactly the lanes that are here,
+// of those that have not ended: the emulator's lanes never meet anywhere but at
+// a branch's join.
 //
 //===----------------------------------------------------------------------===//
 
 bool members(const Inst &i, uint64_t named) {
   named &= w.full;
-  if ((named & w.live) == w.mask)
+  if ((named & w.live) == w.mask || (named & w.live & ~r.goneOf(w)) == w.mask)
     return true;
   r.faultText(FaultKind::Divergence, w, i, -1,
               w.mask & ~named

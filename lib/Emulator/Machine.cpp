@@ -466,6 +466,24 @@ uint64_t Run::endedOf(const BarrierState &b) const {
   return endedWarps & all << block * warpsPerBlock & ~b.participants;
 }
 
+/// Barriers and member masks mean the threads that have not exited (PTX ISA,
+/// "barrier{.cta}", "exit"; CUDA's guide on __syncthreads and on functions with
+/// a mask). A lane that returns early waits here where all lanes return. What
+/// MLIR writes for NVIDIA keeps its warps together.
+uint64_t Run::goneOf(const Warp &w, bool alone) const {
+  if (options.strict)
+    return 0;
+  uint64_t seen = w.mask, gone = 0;
+  for (uint32_t d = w.depth; d--;) {
+    const Frame &f = w.frames[d];
+    if (alone ? program.blocks[f.block].endsAlone
+              : program.onlyReturns(f.block))
+      gone |= f.mask & w.live & ~seen;
+    seen |= f.mask;
+  }
+  return gone;
+}
+
 bool Run::completes(const BarrierState &b) const {
   return b.arrived + __builtin_popcountll(endedOf(b)) >= b.expected;
 }
@@ -481,12 +499,20 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     hot.stop = true;
     return false;
   }
-  if (w.mask != w.live) {
-    fault(FaultKind::Divergence, w, inst, -1,
-          "divergent barrier: " + std::to_string(__builtin_popcountll(w.mask)) +
-              " of the warp's " + std::to_string(__builtin_popcountll(w.live)) +
-              " lanes execute it");
-    return true;
+  if ((w.mask | goneOf(w)) != w.live) {
+    // Machines forgive lanes that are to end with no other barrier.
+    bool ends = (w.mask | goneOf(w, /*alone=*/true)) == w.live;
+    std::string text =
+        "divergent barrier: " + std::to_string(__builtin_popcountll(w.mask)) +
+        " of the warp's " + std::to_string(__builtin_popcountll(w.live)) +
+        " lanes execute it";
+    if (ends)
+      warning(FaultKind::Divergence, w, inst, -1,
+              text + ", and the others end without it");
+    else
+      fault(FaultKind::Divergence, w, inst, -1, text);
+    if (!ends)
+      return true;
   }
   uint32_t which = id ? id[lane] : 0;
   uint32_t expected = count ? count[lane] : threads;

@@ -539,6 +539,9 @@ public:
   void warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                const std::string &text, const std::string &note = "",
                const Inst *other = nullptr);
+  /// Lanes of a warp that have nothing left to do but to end; `alone`: or that
+  /// come to nothing any more that lanes do together.
+  uint64_t goneOf(const Warp &w, bool alone = false) const;
   /// Reports a member mask that leaves out lanes that execute the operation.
   void leavesOut(const Warp &w, const Inst &inst);
 

@@ -156,6 +156,8 @@ struct CodeBlock {
   std::vector<uint32_t> successors;
   /// The immediate post-dominator, where diverged lanes meet again.
   uint32_t join = noBlock;
+  /// Nothing that lanes do together lies on any way from its begin to the end.
+  bool endsAlone = false;
   /// How many instructions of each class it executes.
   uint32_t classCount[numClasses] = {};
   /// Their sum of `matrixProducts`.
@@ -280,6 +282,9 @@ struct Program {
   bool usesGroups = false;
   /// Registers of a lane at the kernel's entry; 0: unknown.
   uint32_t entryRegisters = 0;
+
+  /// Whether lanes that come to a block have nothing left but to return.
+  bool onlyReturns(uint32_t block) const;
 };
 
 /// Puts AmdCountVm after vector memory operations and AmdUse before the first
@@ -294,6 +299,9 @@ double matrixProducts(const Program &p, const Inst &inst);
 
 /// Fills in `successors` and `join` of every block.
 void computeJoins(Program &p);
+/// Lets lanes that end alone do so before others come to a barrier, which waits
+/// for those alone that have not ended. Needs the joins.
+void orderSides(Program &p);
 
 } // namespace kvbuf::emu
 

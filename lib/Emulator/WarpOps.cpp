@@ -335,7 +335,13 @@ void Run::warpCall(Warp &w, const Inst &inst) {
       f(static_cast<unsigned>(std::countr_zero(rest)));
   };
   auto members = [&](uint64_t named) {
-    if ((named & w.full & w.live) != w.mask)
+    named &= w.full & w.live;
+    if (named == w.mask || (named & ~goneOf(w)) == w.mask)
+      return;
+    if ((named & ~goneOf(w, /*alone=*/true)) == w.mask)
+      warning(FaultKind::Divergence, w, inst, -1,
+              "the member mask names lanes that end without it");
+    else
       fault(FaultKind::Divergence, w, inst, -1,
             w.mask & ~named
                 ? "the member mask leaves out lanes that execute it"
