@@ -67,6 +67,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.capped = op.getSoftcapValue() > 0;
   // Functions that bound keys leave a launch few tiles: turns lost 2 % there.
   request.ownScores = op.hasOwnScores() && !boundsKeys(op);
+  request.hides = op.hasOwnScores() && op.getScore().empty();
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||

@@ -38,9 +38,12 @@ static void rescaleAtOnce(ScheduleParameters &choice) {
 
 /// What the problem does not go with.
 static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
-  // Where all warps are alike, functions of scores run one tile after the
-  // other.
-  if ((op.hasOwnScores() || op.getBlockMaskAttr()) && !choice.producers)
+  // Where all warps are alike, functions of scores, which may be of any size,
+  // run one tile after the other, and so do lists of blocks. Halves take turns
+  // where functions only hide keys.
+  bool hidesAlone = op.getScore().empty() && choice.pingPong;
+  if (!choice.producers &&
+      (op.getBlockMaskAttr() || (op.hasOwnScores() && !hidesAlone)))
     rescaleAtOnce(choice);
   // Blocks of a cluster read the same keys.
   if (op.getBlockMaskAttr() || boundsKeys(op))

@@ -1,7 +1,8 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
 # RUN: %python %s %src sm_90a documents alibi halves
-# RUN: %python %s %src gfx950 alibi
+# RUN: %python %s %src gfx950 alibi documents
+# RUN: %python %s %src gfx942 tree bias
 """Runs the examples of examples/scores against float64.
 
     scores.py SOURCE CHIP EXAMPLE...

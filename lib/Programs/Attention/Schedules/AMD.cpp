@@ -138,7 +138,8 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     bool rowsApart = (request.window && widest > 128) || (smallPage && !byWave);
     bool staged = !target.readsTransposed || widens ||
                   !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
-    int64_t addresses = kAddressRegisters * (rowsApart && staged ? 2 : 1);
+    bool more = rowsApart || request.hides;
+    int64_t addresses = kAddressRegisters * (more && staged ? 2 : 1);
     // Who waits for a look-up waits for all loads before it, so that it comes
     // an iteration before the loads that need it, which turns do not.
     return tilesFit && choice.warps == 8 &&

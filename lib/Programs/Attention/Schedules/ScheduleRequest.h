@@ -35,6 +35,9 @@ struct ScheduleRequest {
   /// Whether functions of the problem's own make scores or hide keys, by which
   /// a tile's softmax takes longer; false where they leave tiles out.
   bool ownScores = false;
+  /// Whether functions hide keys, and none makes scores: what they read holds
+  /// a lane's registers.
+  bool hides = false;
   /// Whether rows' log-sum-exps are stored, too.
   bool lse = false;
   /// Whether a window hides keys on the left of those that a row sees.
