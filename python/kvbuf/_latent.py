@@ -281,6 +281,8 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
         lengths = _whole(table)
         if counts is not None:
             lengths = counts.to(table.dtype).repeat_interleave(rows)
+        if not tokens.shape[0]:
+            lengths = torch.zeros_like(lengths)
         out, lse = _packed(ops, apart, tokens, row, table, lengths, values, scale,
                            False, sink, listed=True)
     else:

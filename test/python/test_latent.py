@@ -230,6 +230,10 @@ class Latent(unittest.TestCase):
             for b in range(2):
                 lists[b, 0] = torch.randperm(6 * PAGE)[:70]
             lists[0, 1, 3:9] = torch.tensor([5, 200, 5, 6 * PAGE, 2**31 - 1, 7])
+            # (The last row is what is read for an entry that is no key.)
+            lists[lists == 6 * PAGE - 1] = 3
+            if size == 656:
+                cache.view(torch.uint8)[-1, -1] = 0x7f
             counts = torch.tensor([70, 40], dtype=torch.int32)
             sink = torch.linspace(-2, 9, HEADS)
             o, lse = flash_mla_with_kvcache(
@@ -256,10 +260,15 @@ class Latent(unittest.TestCase):
         # with a whole tile that names nothing, and in any order.
         q, rows, _, _ = tensors(tokens=2, heads=128)
         cache, values = packed(rows, 656)
-        lists = torch.randperm(6 * PAGE)[:2 * 150].view(1, 2, 150).int()
+        cache = cache.contiguous()
+        lists = torch.randperm(6 * PAGE - 1)[:2 * 150].view(1, 2, 150).int()
         lists[0, 0, 60:130] = -1
         lists[0, 1, ::3] = torch.tensor([6 * PAGE, 2**31 - 1] * 25)
         lists = torch.cat((lists, torch.full_like(lists, -1)))
+        # What no list names is NaN, among that what is read for an entry that is none.
+        unseen = torch.ones(6 * PAGE, dtype=torch.bool)
+        unseen[lists[(lists >= 0) & (lists < 6 * PAGE)].long()] = False
+        cache.view(-1, 656)[unseen] = 0x7f
         unsorted = mock.patch.object(torch.Tensor, "sort", side_effect=AssertionError)
         for kind in torch.int32, torch.int64:
             with mock.patch.dict(os.environ, KVBUF_EMULATE="sm_90a"), unsorted:

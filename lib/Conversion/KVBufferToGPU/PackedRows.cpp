@@ -201,6 +201,9 @@ void PackedLoad::emitVector(const Segment &segment, Value number) {
   if (!matchPattern(tile.lo, m_Zero()))
     ok = arith::AndIOp::create(
         b, ok, arith::CmpIOp::create(b, arith::CmpIPredicate::sge, r, tile.lo));
+  if (tile.lastPage)
+    ok = loadIf(lower, ok, b.getI1Type(),
+                [&] { return tile.isListed(lower, r); });
   Value elements = loadIf(lower, ok, wide, [&]() -> Value {
     Value line = tile.lineOf(lower, r),
           inPart = add(col, lower.i32(segment.inPart));

@@ -191,7 +191,7 @@ TileView TileView::unpack(Lanes &lanes, TypedValue<TileType> tile,
 // Rows
 //===----------------------------------------------------------------------===//
 
-Value TileView::lookUpPage(Lanes &lanes, Value row, int64_t ahead) const {
+Value TileView::entryOf(Lanes &lanes, Value row, int64_t ahead) const {
   ImplicitLocOpBuilder &b = lanes.b;
   // Keys fit 32 bits.
   Value key = arith::AddIOp::create(b, lanes.toI32(firstKey), row);
@@ -200,12 +200,25 @@ Value TileView::lookUpPage(Lanes &lanes, Value row, int64_t ahead) const {
       b, tableBase, arith::IndexCastUIOp::create(b, b.getIndexType(), number));
   if (ahead)
     entry = arith::AddIOp::create(b, entry, lanes.index(ahead));
-  Value page = memref::LoadOp::create(b, lanes.flat(table), ValueRange{entry});
+  return memref::LoadOp::create(b, lanes.flat(table), ValueRange{entry});
+}
+
+Value TileView::lookUpPage(Lanes &lanes, Value row, int64_t ahead) const {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Value page = entryOf(lanes, row, ahead);
   // Tables may be of 64-bit integers; block numbers fit 32 bits.
   if (!page.getType().isInteger(32))
     page = arith::TruncIOp::create(b, b.getI32Type(), page);
   // -1 is the greatest number.
   return lastPage ? arith::MinUIOp::create(b, page, lastPage) : page;
+}
+
+Value TileView::isListed(Lanes &lanes, Value row) const {
+  ImplicitLocOpBuilder &b = lanes.b;
+  Value page = entryOf(lanes, row, /*ahead=*/0), last = lastPage;
+  if (page.getType() != last.getType())
+    last = arith::ExtUIOp::create(b, page.getType(), last);
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ule, page, last);
 }
 
 Value TileView::pageOfLane(Lanes &lanes, Value row) const {

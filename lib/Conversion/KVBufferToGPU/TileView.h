@@ -112,6 +112,10 @@ public:
   /// of the page `ahead` entries further on.
   mlir::Value lookUpPage(Lanes &lanes, mlir::Value row,
                          int64_t ahead = 0) const;
+  /// The same as the table has it.
+  mlir::Value entryOf(Lanes &lanes, mlir::Value row, int64_t ahead) const;
+  /// Of a table that lists keys: whether the page of row `row` (i32) exists.
+  mlir::Value isListed(Lanes &lanes, mlir::Value row) const;
   /// The number of its page that a lane has looked up.
   mlir::Value pageOfLane(Lanes &lanes, mlir::Value row) const;
   /// The row in its page of row `row`; i32.
@@ -121,8 +125,9 @@ public:
 };
 
 /// Whether a table of pages of one token may have entries that no page is:
-/// those of packed rows are lists of keys, of which the problem hides some. Any
-/// page is read for these.
+/// those of packed rows are lists of keys, of which the problem hides some.
+/// Their rows are zeros (`isListed`): weights of 0 times what may be NaN in any
+/// other row would be NaN.
 bool listsKeys(mlir::Value tile);
 
 /// Whether a load needs threads to copy: an engine's boxes may read rows that

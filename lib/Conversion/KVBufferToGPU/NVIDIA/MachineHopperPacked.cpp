@@ -36,6 +36,8 @@ namespace {
 /// Lanes of a row, each with 16 bytes of a block of 128; rows of a step, and
 /// those that the lanes of a warp know one each of.
 constexpr int64_t kRowLanes = 8, kStepRows = 4, kBatchRows = 32;
+/// The bit of an address of 16 bytes that says that a row does not exist.
+constexpr int64_t kAbsent = 1;
 
 /// Fills a slot.
 struct PackedFill {
@@ -75,9 +77,10 @@ struct PackedFill {
   }
   /// What lane `from` (i32) of the own group holds.
   Value ask(Value word, Value from);
-  /// What a lane knows of a row that begins at `line`: the address of its
-  /// bytes in two halves, and the scale of each chunk.
-  Values known(Value line);
+  /// What a lane knows of a row: the address of its bytes in two halves, and
+  /// the scale of each chunk. Of a row that a list does not have the lowest bit
+  /// of the address is set, and scales are 0.
+  Values known(Value row);
   /// The row of a step, and the byte of the lane's place in it within a block.
   Value rowOf(int64_t batch, Value step) {
     Value row =
@@ -122,8 +125,10 @@ Value PackedFill::ask(Value word, Value from) {
       NVVM::ShflKindAttr::get(b.getContext(), NVVM::ShflKind::idx), UnitAttr());
 }
 
-Values PackedFill::known(Value line) {
-  Value source = lower.flat(tile.data);
+Values PackedFill::known(Value row) {
+  Value line = tile.lineOf(lower, row), source = lower.flat(tile.data), listed;
+  if (tile.lastPage)
+    listed = tile.isListed(lower, row);
   int64_t width = part.getElement().getIntOrFloatBitWidth() / 8;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   Value begin = arith::IndexCastOp::create(
@@ -137,6 +142,10 @@ Values PackedFill::known(Value line) {
       b, at, arith::ConstantIntOp::create(b, 32, 64).getResult());
   Values words{arith::TruncIOp::create(b, i32, at),
                arith::TruncIOp::create(b, i32, high)};
+  if (listed)
+    words[0] = arith::SelectOp::create(
+        b, listed, words[0],
+        arith::OrIOp::create(b, words[0], lower.i32(kAbsent)).getResult());
   if (!isWidened())
     return words;
   Type stored = cast<MemRefType>(source.getType()).getElementType();
@@ -150,7 +159,10 @@ Values PackedFill::known(Value line) {
     if (loaded.getType() != bytes)
       loaded = arith::BitcastOp::create(b, bytes, loaded);
     loaded = vector::BitCastOp::create(b, VectorType::get({1}, i32), loaded);
-    words.push_back(vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{0}));
+    Value scale = vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{0});
+    if (listed)
+      scale = arith::SelectOp::create(b, listed, scale, lower.i32(0));
+    words.push_back(scale);
   }
   return words;
 }
@@ -186,8 +198,12 @@ void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
     Value high = arith::ShLIOp::create(
         b, wide(ask(known[1], lower.i32(step))),
         arith::ConstantIntOp::create(b, 32, 64).getResult());
-    Value from =
-        arith::OrIOp::create(b, high, wide(ask(known[0], lower.i32(step))));
+    Value low = ask(known[0], lower.i32(step)), absent;
+    if (tile.lastPage) {
+      absent = arith::AndIOp::create(b, low, lower.i32(kAbsent));
+      low = arith::XOrIOp::create(b, low, absent);
+    }
+    Value from = arith::OrIOp::create(b, high, wide(low));
     from = arith::AddIOp::create(b, from, placeBytes);
     // Rows that are not there are zeros: copies of no bytes.
     Value there =
@@ -197,6 +213,11 @@ void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
           b, there,
           arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, tile.lo)
               .getResult());
+    if (absent)
+      there = arith::AndIOp::create(
+          b, there,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, absent,
+                                lower.i32(0)));
     Value bytes = arith::SelectOp::create(b, there, lower.i32(kTensorAlignment),
                                           lower.i32(0));
     Value to =
@@ -301,7 +322,7 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
     int64_t count = 2 + (fill.isWidened() ? fill.chunks() : 0);
     known.push_back(ifAnyRow(lower, tile, count, [&]() -> Values {
       Value row = nearestRow(lower, tile, fill.rowOf(batch, fill.place));
-      return fill.known(tile.lineOf(lower, row));
+      return fill.known(row);
     }));
   }
   emitBarrierWait(lower, empty, emptyParity);
