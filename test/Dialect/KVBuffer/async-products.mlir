@@ -157,6 +157,8 @@ gpu.module @m {
     %x_ring = kvbuffer.ring %x_slot from @producers to [@consumers] : !kvbuffer.buffer<#x>
     %w1_ring = kvbuffer.ring %w1_slots from @producers to [@consumers] : !kvbuffer.buffer<#w>
     %w2_ring = kvbuffer.ring %w2_slots from @producers to [@consumers] : !kvbuffer.buffer<#w>
+    %w3_slots = kvbuffer.alloc : !kvbuffer.buffer<#w>
+    %w3_ring = kvbuffer.ring %w3_slots from @producers to [@copy] : !kvbuffer.buffer<#w>
     kvbuffer.teams {
       kvbuffer.team @consumers warps(8) {
         scf.for %i = %c0 to %skipped step %c1 {
@@ -183,6 +185,11 @@ gpu.module @m {
           scf.yield %o, %next : !sum, !a
         }
         kvbuffer.fragment_store %sum#0, %out : !sum, !out
+      }
+      // Who multiplies nothing is not told that it takes no turns.
+      kvbuffer.team @copy warps(4) {
+        %w3s = kvbuffer.ring_wait %w3_ring[%c0] : !kvbuffer.ring<#w>
+        kvbuffer.ring_release %w3_ring[%c0] : !kvbuffer.ring<#w>
       }
       kvbuffer.team @producers warps(4) {
       }

@@ -22,7 +22,7 @@
 // CHECK-DAG: #[[CAPPED:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[BLOCKS:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
 // Quantized caches have one team more; pages of 128 are whole tiles.
-// CHECK-DAG: #[[WIDENED:.*]] = #kvbuffer.schedule<BM = 128, BN = 96, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[WIDENED:.*]] = #kvbuffer.schedule<BM = 128, BN = 96, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[WIDENED128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, tiles = dynamic>
 // CHECK-DAG: #[[D24:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 16, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 

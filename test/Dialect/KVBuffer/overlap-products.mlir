@@ -124,13 +124,15 @@ gpu.module @m {
 !a = !kvbuffer.fragment<16x16xbf16, a>
 !b = !kvbuffer.fragment<16x16xbf16, b>
 gpu.module @m {
-  // What is done to the scores is done while the product is in flight, too. Where
+  // What is done to the scores is done while the product is in flight, too: a factor of
+  // each row, a cap, a mask. Where
   // any tile may be cut, no load is whole. Whether there is a mask is the program's
   // matter here: for the first scores, too.
   // CHECK-LABEL: gpu.func @capped
   // CHECK-NOT:     {whole}
   // CHECK:         %[[S0:.*]] = kvbuffer.mma {{.*}} {transpose_b}
-  // CHECK:         %[[C0:.*]] = kvbuffer.softcap %[[S0]]
+  // CHECK:         %[[F0:.*]] = kvbuffer.rescale %[[S0]], %[[FACTOR:.*]] :
+  // CHECK:         %[[C0:.*]] = kvbuffer.softcap %[[F0]]
   // CHECK:         %[[H0:.*]] = scf.if %[[USED:.*]] ->
   // CHECK-NEXT:      kvbuffer.mask %[[C0]]
   // CHECK:         } else {
@@ -139,14 +141,15 @@ gpu.module @m {
   // CHECK:         scf.for
   // CHECK-NOT:       {whole}
   // CHECK:           %[[S:.*]] = kvbuffer.mma {{.*}} {transpose_b}
-  // CHECK-NOT:       kvbuffer.softcap
+  // CHECK-NOT:       kvbuffer.{{rescale|softcap}}
   // CHECK:           kvbuffer.mma
   // CHECK-NOT:       transpose_b
-  // CHECK:           %[[C:.*]] = kvbuffer.softcap %[[S]]
+  // CHECK:           %[[FIT:.*]] = kvbuffer.rescale %[[S]], %[[FACTOR]] :
+  // CHECK:           %[[C:.*]] = kvbuffer.softcap %[[FIT]]
   // CHECK:           %[[H:.*]] = scf.if %[[USED]] ->
   // CHECK-NEXT:        kvbuffer.mask %[[C]]
   // CHECK:           kvbuffer.online_softmax %[[H]]
-  gpu.func @capped(%q: !a, %tile: !tile, %y: !b, %zero: !acc, %r0: !row, %n: index, %used: i1) kernel attributes {kvbuffer.schedule = #schedule} {
+  gpu.func @capped(%q: !a, %tile: !tile, %y: !b, %zero: !acc, %r0: !row, %n: index, %used: i1, %factor: !row) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
@@ -158,7 +161,8 @@ gpu.module @m {
       %xs = kvbuffer.lds_stage %xl : !kvbuffer.token<#buf>
       %xf = kvbuffer.fragment_load %xs[0, 0] contracted(cols) : !kvbuffer.staged<#buf> -> !b
       %s = kvbuffer.mma %q, %xf, %zero {transpose_b} : !a, !b, !acc
-      %capped = kvbuffer.softcap %s {cap = 20.0 : f32, scale = 1.0 : f32} : !acc
+      %fit = kvbuffer.rescale %s, %factor : !acc, !row
+      %capped = kvbuffer.softcap %fit {cap = 20.0 : f32, scale = 1.0 : f32} : !acc
       %h = scf.if %used -> (!acc) {
         %masked = kvbuffer.mask %capped rows(%c0, %n) keys(%i, %n) {mask = #kvbuffer.mask<causal = true>} : !acc
         scf.yield %masked : !acc

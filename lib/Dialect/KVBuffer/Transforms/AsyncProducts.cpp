@@ -252,6 +252,11 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
                      .wasInterrupted();
       if (any || !schedule.getMovingTeam() || !schedule.getMovingTeam()->turns)
         continue;
+      // Who only widens has no products to take turns with.
+      if (!team.getBody()
+               .walk([](MmaStartOp) { return WalkResult::interrupt(); })
+               .wasInterrupted())
+        continue;
       team.getBody().walk([&](scf::ForOp loop) { any |= takeTurns(loop); });
       if (any)
         team.getBody().walk([](scf::ForOp loop) { passTurns(loop); });

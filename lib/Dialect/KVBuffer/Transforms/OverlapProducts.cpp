@@ -132,6 +132,14 @@ bool matchOutputs(TileLoop &t) {
          softmax.getP().hasNUses(t.outputs.size());
 }
 
+/// Whether an op does something to each score, and so can wait until they are
+/// there: a mask, a function, a factor of each row.
+bool isDoneToScores(Operation *op) {
+  auto rescale = dyn_cast<RescaleOp>(op);
+  return op->hasTrait<OpTrait::Elementwise>() ||
+         (rescale && !rescale.getAddend());
+}
+
 /// Finds the parts around a softmax; on failure `why` says what is unexpected.
 /// `rings`: whether slots will know when they are free.
 std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
@@ -158,8 +166,7 @@ std::optional<TileLoop> matchTileLoop(OnlineSoftmaxOp softmax, bool rings,
           cast<OpResult>(t.scores).getResultNumber());
       continue;
     }
-    if (!op->hasTrait<OpTrait::Elementwise>() ||
-        !blocks.contains(op->getBlock()))
+    if (!isDoneToScores(op) || !blocks.contains(op->getBlock()))
       break;
     t.scores = op->getOperand(0);
     beside.append(op->operand_begin() + 1, op->operand_end());
