@@ -94,6 +94,8 @@ protected:
   struct Matrix {
     int64_t row, col;
   };
+  /// The reads of a fragment by ldmatrix (MachineNVIDIAMatrices.cpp).
+  struct MatrixReads;
   /// Reads of a slot of bytes by ldmatrix, an element of which is two of them
   /// (PairReads.h), with the matrices that there are of such a fragment.
   struct PairReads;
