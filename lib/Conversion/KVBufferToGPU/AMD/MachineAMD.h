@@ -28,6 +28,7 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_AMD_MACHINEAMD_H
 
 #include "RowSource.h"
+#include "kvbuffer/Target/ReadGroups.h"
 
 namespace kvbuf {
 
@@ -137,6 +138,16 @@ public:
   /// block.
   bool branchesBesideProducts() const override { return false; }
   void emitEnd(Lanes &lower) override;
+
+  /// Bytes that a lane reads at once of the `bytes` that it has of a turned
+  /// tile, whose words of 8 bytes move: as many as an instruction takes, or, of
+  /// more, such words.
+  static int64_t turnedReadBytes(int64_t bytes) {
+    return bytes > kWidestRead ? 8 : bytes;
+  }
+  /// How a fragment lies in a slot whose rows are contracted: operand a's
+  /// columns are rows there.
+  static LinearLayout layoutInSlot(Lanes &lower, FragmentType type);
 
 protected:
   /// The barrier of the block; nothing in a team, which is one wave.
