@@ -65,44 +65,171 @@ Value DecodeProgram::stageTile(Value cache, TypedValue<BufferType> buffer,
   return LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
 }
 
-DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
-                                    Value warp) {
-  if (warps > 1)
-    allocBuffers();
-  KeyRangeOp range = tiles.range;
-  Value keys = tiles.keys;
-  int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  Value zero = constant(0), one = constant(1), bn = constant(BN);
-  FragmentType scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
-  FragmentType pType = fragment(BM, BN, weights, Role::A);
-  FragmentType qType = fragment(BM, depth, element, Role::A);
-  Value qTile = rowsOf(operand(op.getQ())), q, qStaged;
-  if (qbuf) {
-    Value token = DramLoadOp::create(b, qTile, qbuf, /*slot=*/Value(),
-                                     /*pred=*/Value(), /*whole=*/false,
-                                     /*block=*/0);
+/// What the loop over keys of one block or warp has beside its tiles.
+struct DecodeProgram::KeyLoop {
+  DecodeProgram &program;
+  ImplicitLocOpBuilder &b;
+  AttentionOp op;
+  const Tiles &tiles;
+  int64_t BM, BN;
+  FragmentType scoreType, pType, qType;
+  /// The rows of queries: a fragment, or what lies in LDS.
+  Value q, qStaged;
+  /// What scores are multiplied by, all of them and those of 16 bits.
+  Value kScale, kFactor;
+  /// The type of what scores are products of.
+  Type products;
+  /// Whether a function of visibility is bounded.
+  bool bounded;
+
+  KeyLoop(DecodeProgram &program, const Tiles &tiles);
+  /// The tiles that have a mask, of those that end at `end`.
+  EdgeTiles findEdges(Value end, Value bn, Value &fullLo);
+  /// Rows of a tile in LDS as operand b.
+  Value fragmentOf(Value staged, const ScaledColumns &part, Type as,
+                   DimensionAttr contracted = {}) {
+    return FragmentLoadOp::create(b,
+                                  program.fragment(BN, part.cols, as, Role::B),
+                                  staged, 0, part.first, contracted);
+  }
+  Value queriesOf(const ScaledColumns &part);
+  /// The scores of a tile whose keys lie in LDS, as they are multiplied.
+  Value multiply(Value kStaged, ArrayRef<ScaledColumns> groups);
+  /// Goes on with tile `i`, whose first key is `key`.
+  DecodeState readTile(const DecodeState &state, Value key, Value i,
+                       const EdgeTiles &edges);
+};
+
+DecodeProgram::KeyLoop::KeyLoop(DecodeProgram &program, const Tiles &tiles)
+    : program(program), b(program.b), op(program.op), tiles(tiles),
+      BM(program.schedule.getBM()), BN(program.schedule.getBN()) {
+  scoreType = program.fragment(BM, BN, b.getF32Type(), Role::Acc);
+  pType = program.fragment(BM, BN, program.weights, Role::A);
+  qType = program.fragment(BM, program.depth, program.element, Role::A);
+  Value qTile = program.rowsOf(program.operand(op.getQ()));
+  if (program.qbuf) {
+    Value token =
+        DramLoadOp::create(b, qTile, program.qbuf, /*slot=*/Value(),
+                           /*pred=*/Value(), /*whole=*/false, /*block=*/0);
     qStaged =
         LdsStageOp::create(b, ValueRange{token}, IntegerAttr()).getStaged()[0];
   } else {
     q = TileFragmentOp::create(b, qType, qTile);
   }
-  Value kScale = scales().ofHead(operand(op.getK()));
-  Value kFactor = scales().fit(op, target, q, rowType, kScale);
-  Type products = kFactor ? b.getF16Type() : element;
+  kScale = program.scales().ofHead(program.operand(op.getK()));
+  kFactor =
+      program.scales().fit(op, program.target, q, program.rowType, kScale);
+  products = kFactor ? b.getF16Type() : program.element;
+  bounded = boundsKeys(op, program.group);
+}
 
-  Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value(),
-        fullHi = range.getFullHi();
+EdgeTiles DecodeProgram::KeyLoop::findEdges(Value end, Value bn,
+                                            Value &fullLo) {
+  KeyRangeOp range = tiles.range;
+  Value fullHi = range.getFullHi();
+  fullLo = program.mask.boundsLeft() ? range.getFullLo() : Value();
   // Tiles that a function of visibility shows to all rows have no mask, either.
-  bool bounded = boundsKeys(op, group);
   if (bounded) {
-    VisibleBounds bounds = visibleBounds(
-        b, op, args, {batch, head, firstQuery, Value(), queries, keys},
-        ownQueries);
+    VisibleBounds bounds =
+        visibleBounds(b, op, program.args,
+                      {program.batch, program.head, program.firstQuery, Value(),
+                       program.queries, tiles.keys},
+                      program.ownQueries);
     fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
     if (bounds.fullLo)
       fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
   }
-  EdgeTiles edges(b, fullLo, fullHi, end, bn);
+  return EdgeTiles(b, fullLo, fullHi, end, bn);
+}
+
+Value DecodeProgram::KeyLoop::queriesOf(const ScaledColumns &part) {
+  if (qStaged)
+    return FragmentLoadOp::create(
+        b, program.fragment(BM, part.cols, program.element, Role::A), qStaged,
+        0, part.first);
+  if (part.cols == program.depth)
+    return q;
+  return FragmentSliceOp::create(
+      b, program.fragment(BM, part.cols, products, Role::A), q, 0, part.first);
+}
+
+Value DecodeProgram::KeyLoop::multiply(Value kStaged,
+                                       ArrayRef<ScaledColumns> groups) {
+  Value s;
+  for (const ScaledColumns &part : groups) {
+    Value k = fragmentOf(kStaged, part, products);
+    Value ofPart = queriesOf(part);
+    Value product = MmaOp::create(b, ofPart, k, program.fill(scoreType, 0.0f),
+                                  /*transpose_b=*/true, /*column=*/0);
+    s = program.scales().addScaled(s, product, part.scales);
+  }
+  return kFactor ? Value(RescaleOp::create(b, s, kFactor)) : s;
+}
+
+DecodeState DecodeProgram::KeyLoop::readTile(const DecodeState &state,
+                                             Value key, Value i,
+                                             const EdgeTiles &edges) {
+  CacheScales scales = program.scales();
+  Value kCache = program.operand(op.getK()),
+        vCache = program.operand(op.getV());
+  // Both are asked for before the product of the scores, which hides their
+  // latency: a look-up of a page and one of a scale, one after the other (H200,
+  // e4m3, pages of 16, 64 sequences of 8192 keys: 323 us, and 507 where each
+  // was asked for at its use).
+  TileTokens tokens{key, KeyRangeOp(tiles.range).getLo(), tiles.keys};
+  Value kScales = scales.ofTokens(kCache, scoreType, tokens);
+  Value vScales = scales.ofTokens(vCache, scoreType, tokens);
+  auto kGroups = scales.groups(kCache, program.depth, scoreType, tokens);
+  auto vGroups = scales.groups(vCache, program.valueDepth, scoreType, tokens);
+  // A slot that is both operands has been read as the second when this tile
+  // fills it: nothing else lets all meet where it is the only one.
+  if (op.isLatent() && program.schedule.getStages() == 1)
+    MeetOp::create(b);
+  Value kStaged = program.stageTile(kCache, program.kbuf, key, tiles);
+  Value s = multiply(kStaged, kGroups);
+  s = scales.multiplyByToken(scales.multiply(s, kScale), kScales);
+  ScoreTile at{program.batch,   program.head, program.firstQuery, key,
+               program.queries, tiles.keys,   program.group};
+  at.bounded = bounded;
+  s = shapeScores(b, op, program.args, s, at, edges, i);
+  bool scalesWeights =
+      isScaledByToken(op.getV().getType()) || weightGain(program.weights) != 1;
+  bool apart = addsTilesApart(op, program.target);
+  FragmentType rowType = program.rowType;
+  auto softmax = OnlineSoftmaxOp::create(
+      b, scalesWeights ? scoreType : pType, rowType, rowType, rowType, s,
+      state.max, state.sum, program.softmaxScale,
+      /*masked=*/b.getUnitAttr(), program.unbounded);
+  Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
+  // Values that are columns of the keys are where those are: in their slot,
+  // which is not filled anew before both products have read it.
+  Value vStaged = op.isLatent()
+                      ? kStaged
+                      : program.stageTile(vCache, program.vbuf, key, tiles),
+        acc = apart ? program.fill(program.accType, 0.0f) : scaled;
+  DimensionAttr contracted;
+  if (op.isLatent())
+    contracted = DimensionAttr::get(b.getContext(), Dimension::Rows);
+  for (const ScaledColumns &part : vGroups) {
+    Value v = fragmentOf(vStaged, part, valuesOf(op), contracted);
+    for (Value p : scales.weights(softmax.getP(),
+                                  vScales ? vScales : part.scales, pType, op))
+      acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
+                          /*column=*/part.first);
+  }
+  if (apart)
+    acc = scales.add(scaled, acc);
+  return {acc, softmax.getNewMax(), softmax.getNewSum()};
+}
+
+DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
+                                    Value warp) {
+  if (warps > 1)
+    allocBuffers();
+  Value zero = constant(0), one = constant(1), bn = constant(schedule.getBN());
+  KeyLoop keys(*this, tiles);
+  Value fullLo;
+  EdgeTiles edges = keys.findEdges(end, bn, fullLo);
   Value count = arith::SubIOp::create(b, end, first), many = constant(warps);
   if (warps > 1)
     count = arith::CeilDivUIOp::create(
@@ -118,80 +245,11 @@ DecodeState DecodeProgram::readKeys(Value first, Value end, const Tiles &tiles,
   if (warps > 1)
     i = arith::AddIOp::create(
         b, arith::MulIOp::create(b, iteration, many).getResult(), warp);
-  DecodeState state = DecodeState::of(loop.getRegionIterArgs());
   Value back = arith::SubIOp::create(
       b, arith::SubIOp::create(b, end, one).getResult(), i);
   Value key = arith::MulIOp::create(b, back, bn);
-  auto fragmentOf = [&](Value staged, const ScaledColumns &part, Type as,
-                        DimensionAttr contracted = {}) -> Value {
-    return FragmentLoadOp::create(b, fragment(BN, part.cols, as, Role::B),
-                                  staged, 0, part.first, contracted);
-  };
-  auto queriesOf = [&](const ScaledColumns &part) -> Value {
-    if (qStaged)
-      return FragmentLoadOp::create(
-          b, fragment(BM, part.cols, element, Role::A), qStaged, 0, part.first);
-    if (part.cols == depth)
-      return q;
-    return FragmentSliceOp::create(
-        b, fragment(BM, part.cols, products, Role::A), q, 0, part.first);
-  };
-
-  // Both are asked for before the product of the scores, which hides their
-  // latency: a look-up of a page and one of a scale, one after the other (H200,
-  // e4m3, pages of 16, 64 sequences of 8192 keys: 323 us, and 507 where each
-  // was asked for at its use).
-  TileTokens tokens{key, range.getLo(), keys};
-  Value kScales = scales().ofTokens(operand(op.getK()), scoreType, tokens);
-  Value vScales = scales().ofTokens(operand(op.getV()), scoreType, tokens);
-  auto kGroups = scales().groups(operand(op.getK()), depth, scoreType, tokens);
-  auto vGroups =
-      scales().groups(operand(op.getV()), valueDepth, scoreType, tokens);
-  // A slot that is both operands has been read as the second when this tile
-  // fills it: nothing else lets all meet where it is the only one.
-  if (op.isLatent() && schedule.getStages() == 1)
-    MeetOp::create(b);
-  Value kStaged = stageTile(operand(op.getK()), kbuf, key, tiles), s;
-  for (const ScaledColumns &part : kGroups) {
-    Value k = fragmentOf(kStaged, part, products);
-    Value ofPart = queriesOf(part);
-    Value product = MmaOp::create(b, ofPart, k, fill(scoreType, 0.0f),
-                                  /*transpose_b=*/true, /*column=*/0);
-    s = scales().addScaled(s, product, part.scales);
-  }
-  if (kFactor)
-    s = RescaleOp::create(b, s, kFactor);
-  s = scales().multiplyByToken(scales().multiply(s, kScale), kScales);
-  ScoreTile at{batch, head, firstQuery, key, queries, keys, group};
-  at.bounded = bounded;
-  s = shapeScores(b, op, args, s, at, edges, i);
-  bool scalesWeights =
-      isScaledByToken(op.getV().getType()) || weightGain(weights) != 1;
-  bool apart = addsTilesApart(op, target);
-  auto softmax = OnlineSoftmaxOp::create(b, scalesWeights ? scoreType : pType,
-                                         rowType, rowType, rowType, s,
-                                         state.max, state.sum, softmaxScale,
-                                         /*masked=*/b.getUnitAttr(), unbounded);
-  Value scaled = RescaleOp::create(b, state.acc, softmax.getRescale());
-  // Values that are columns of the keys are where those are: in their slot,
-  // which is not filled anew before both products have read it.
-  Value vStaged = op.isLatent()
-                      ? kStaged
-                      : stageTile(operand(op.getV()), vbuf, key, tiles),
-        acc = apart ? fill(accType, 0.0f) : scaled;
-  DimensionAttr contracted;
-  if (op.isLatent())
-    contracted = DimensionAttr::get(b.getContext(), Dimension::Rows);
-  for (const ScaledColumns &part : vGroups) {
-    Value v = fragmentOf(vStaged, part, valuesOf(op), contracted);
-    for (Value p : scales().weights(softmax.getP(),
-                                    vScales ? vScales : part.scales, pType, op))
-      acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,
-                          /*column=*/part.first);
-  }
-  if (apart)
-    acc = scales().add(scaled, acc);
-  scf::YieldOp::create(
-      b, ValueRange{acc, softmax.getNewMax(), softmax.getNewSum()});
+  DecodeState next =
+      keys.readTile(DecodeState::of(loop.getRegionIterArgs()), key, i, edges);
+  scf::YieldOp::create(b, ValueRange{next.acc, next.max, next.sum});
   return DecodeState::of(loop.getResults());
 }

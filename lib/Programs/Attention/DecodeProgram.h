@@ -280,6 +280,8 @@ private:
   /// A tile of a cache at `key`, in LDS.
   mlir::Value stageTile(mlir::Value cache, mlir::TypedValue<BufferType> buffer,
                         mlir::Value key, const Tiles &tiles);
+  /// What it does with a tile of keys (DecodeKeys.cpp).
+  struct KeyLoop;
   /// The loop over the tiles [first, end) of keys: every tile of number `warp`,
   /// counted from the last one, of each `warps`.
   DecodeState readKeys(mlir::Value first, mlir::Value end, const Tiles &tiles,
