@@ -171,35 +171,8 @@ struct TargetInfo {
   /// a release at a scope wider than a block begins, where a chip has such and
   /// LLVM's backend loses the wait for it (llvm-project PR 178316).
   std::optional<uint32_t> writeBackWait;
-  /// Blocks of split keys that a multiprocessor is given at a time: as many as
-  /// have enough bytes in flight for the memory's speed.
-  int64_t splitsPerMultiprocessor = 8;
-  /// How many times as many where a tile has several pages: less of a block's
-  /// time is for copies, and more blocks have as much on its way; and where
-  /// these are pages of fewer than 16 tokens of a quantized cache, which have
-  /// half the bytes.
-  int64_t splitsOfSmallPages = 1, splitsOfSmallNarrowPages = 1;
-  /// Keys that are worth a block of one warp: fewer take less time than the
-  /// partial result of another block costs.
-  int64_t leastSplitKeys = 128;
-  /// What a block of one warp could read while it ends with one sequence and
-  /// begins with the next, bytes: its arrival, then the look-up and the first
-  /// copies of the next one's keys. Shares of unequal sequences count it from
-  /// `pauseSequences` of them on: of few, blocks have a piece each, and short
-  /// ones would come in more pieces than they are worth.
-  int64_t pauseBytes = 0, pauseSequences = 16;
-  /// Elements of a head up to which a multiprocessor holds so many blocks of
-  /// one warp that any number of them fills it; of longer heads blocks of
-  /// several warps are taken where these come in whole turns, too.
-  int64_t narrowHeadSize = 128;
   /// Dies with an L2 each, which consecutive blocks go to in turn.
   int64_t dies = 1;
-  /// Query rows, of all heads that share a head of the cache, up to which keys
-  /// are split over blocks unless somebody asks for another schedule.
-  int64_t splitKeysRows = 32;
-  /// The same where a block's warps share tiles of keys, each with some of the
-  /// rows; 0: they do not by default.
-  int64_t sharedSplitRows = 0;
   /// Matrix instructions for 16-bit operands, bf16 or f16.
   llvm::SmallVector<MatrixInstruction> matrixInstructions;
   /// The 8-bit floats that the matrix unit multiplies, by their names in MLIR;
@@ -266,30 +239,9 @@ struct TargetInfo {
     return fewestPageRows && page >= fewestPageRows &&
            (page < clusterPartRows || page % clusterPartRows == 0);
   }
-  /// Clusters of two blocks, which read keys for each other, gain by what they
-  /// do not read twice, and lose where the last tile of an odd number has no
-  /// partner, and where one of two masked tiles waits for keys that the other
-  /// alone sees. The fewest tiles of a sequence with which they gain: at all,
-  /// of an odd number, under a mask (with as many keys as rows), and there at
-  /// more than 128 columns, where a tile of keys is more bytes. Blocks on heads
-  /// that share K and V lose neither way.
-  int64_t clusterTiles = 1, clusterOddTiles = 1, clusterMaskedTiles = 1,
-          clusterMaskedWideTiles = 1;
-  /// Over pages, whose producers wait for two blocks' slots before each looks
-  /// pages up: twice the fewest tiles of keys that a row sees on average.
-  int64_t clusterPagedTiles = 1;
   /// Whether blocks of a cluster take heads that share K and V, `sharing` of
   /// them, rather than neighbouring tiles of queries (kvbuf-assign-work).
   static bool clustersOfHeads(int64_t sharing) { return sharing % 2 == 0; }
-  /// The fewest tiles with which heads of `headSize` gain.
-  int64_t fewestClusterTiles(int64_t headSize, bool masked, int64_t sharing,
-                             bool paged) const {
-    if (paged)
-      return clusterPagedTiles;
-    if (!masked || clustersOfHeads(sharing))
-      return clusterTiles;
-    return headSize > 128 ? clusterMaskedWideTiles : clusterMaskedTiles;
-  }
   /// Where accumulators are multiplied by the factors of a softmax, which are 1
   /// but where a maximum has grown: whether lanes leave out multiplications by
   /// 1, because predicates of instructions cost nothing.

@@ -10,6 +10,7 @@
 #include "CacheScales.h"
 #include "ProblemLimits.h"
 #include "ScheduleRepair.h"
+#include "Schedules/Tuning.h"
 #include "VisibleBounds.h"
 #include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
@@ -27,8 +28,8 @@ static constexpr int64_t kInvariantSplit = 1024;
 /// Whether tiles of split keys may have more rows than a warp: each of a
 /// block's warps has some.
 static bool sharesSplitTiles(AttentionOp op, const TargetInfo &target) {
-  return target.sharedSplitRows > target.splitKeysRows && !op.isQuantized() &&
-         !op.getBatchInvariant() &&
+  return Tuning(target).sharedSplitRows > Tuning(target).splitKeysRows &&
+         !op.isQuantized() && !op.getBatchInvariant() &&
          op.getElementType().getIntOrFloatBitWidth() == 16;
 }
 
@@ -40,8 +41,8 @@ static int64_t rowsOfTile(AttentionOp op, ScheduleRequest request,
   int64_t group = op.getHeads() / op.getKVHeads();
   // Where types leave the number of rows open, tiles are those of one warp.
   int64_t room = request.queries >= 0 && sharesSplitTiles(op, target)
-                     ? target.sharedSplitRows
-                     : target.splitKeysRows;
+                     ? Tuning(target).sharedSplitRows
+                     : Tuning(target).splitKeysRows;
   int64_t most = std::max<int64_t>(1, room / group);
   int64_t queries = request.queries >= 0 ? request.queries : kFewQueries;
   request.splitKeys = true;
@@ -92,7 +93,7 @@ std::optional<FewQueryRows> kvbuf::fewQueryRows(AttentionOp op,
                                                 const TargetInfo &target) {
   ScheduleRequest request = requestOf(op);
   int64_t group = op.getHeads() / op.getKVHeads();
-  if (request.queries >= 0 || group > target.splitKeysRows ||
+  if (request.queries >= 0 || group > Tuning(target).splitKeysRows ||
       op.getBatchInvariant() || op.isLatent() || op.getBlockMaskAttr())
     return std::nullopt;
   request.splitKeys = true;
@@ -126,11 +127,11 @@ bool kvbuf::splitsFewSequences(AttentionOp op, const TargetInfo &target) {
   // Only a kernel that splits keys stores new tokens before it reads them.
   if (appendOf(op) || request.queries <= kFewQueries ||
       request.queries > kMostTreeQueries ||
-      request.queries * group <= target.splitKeysRows || op.isLatent() ||
-      op.getBlockMaskAttr() || !sharesSplitTiles(op, target) ||
+      request.queries * group <= Tuning(target).splitKeysRows ||
+      op.isLatent() || op.getBlockMaskAttr() || !sharesSplitTiles(op, target) ||
       !kvbuf::chooseSchedule(target, request).producers)
     return false;
-  return rowsOfTile(op, request, target) > target.splitKeysRows;
+  return rowsOfTile(op, request, target) > Tuning(target).splitKeysRows;
 }
 
 /// The same where parameters are asked for.
@@ -180,10 +181,10 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
                                                      ScheduleRequest request,
                                                      const TargetInfo &target) {
   int64_t group = op.getHeads() / op.getKVHeads();
-  if (request.queries < 1 || group > target.splitKeysRows ||
+  if (request.queries < 1 || group > Tuning(target).splitKeysRows ||
       op.getBlockMaskAttr() ||
       (request.queries > kFewQueries &&
-       request.queries * group > target.splitKeysRows &&
+       request.queries * group > Tuning(target).splitKeysRows &&
        !(sharesSplitTiles(op, target) && request.queries <= kMostTreeQueries)))
     return std::nullopt;
   request.splitKeys = true;
@@ -192,8 +193,8 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
   request.foldedRows = rowsOfTile(op, request, target);
   // More queries in tiles of a warp's rows would read keys again and again.
   if (request.queries > kFewQueries &&
-      request.queries * group > target.splitKeysRows &&
-      request.foldedRows <= target.splitKeysRows)
+      request.queries * group > Tuning(target).splitKeysRows &&
+      request.foldedRows <= Tuning(target).splitKeysRows)
     return std::nullopt;
   ScheduleChoice choice = kvbuf::chooseSchedule(target, request);
   if (op.getBatchInvariant())

@@ -9,6 +9,7 @@
 #include "DecodeSizes.h"
 #include "Attention.h"
 #include "ProblemLimits.h"
+#include "Schedules/Tuning.h"
 #include "TileProgram.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
@@ -104,7 +105,7 @@ int64_t DecodeSizes::fewestLines() const {
 }
 
 int64_t DecodeSizes::leastSplit() const {
-  return warps > 1 ? warps * schedule.getBN() : target.leastSplitKeys;
+  return warps > 1 ? warps * schedule.getBN() : Tuning(target).leastSplitKeys;
 }
 
 Attribute DecodeSizes::splitsOf() const {
@@ -135,9 +136,9 @@ int64_t DecodeSizes::residentBlocks() const {
   int64_t page = smallPageOf(op);
   int64_t more = page == 0 ? 1
                  : op.isQuantized() && page < 16
-                     ? target.splitsOfSmallNarrowPages
-                     : target.splitsOfSmallPages;
-  int64_t blocks = target.splitsPerMultiprocessor * more /
+                     ? Tuning(target).splitsOfSmallNarrowPages
+                     : Tuning(target).splitsOfSmallPages;
+  int64_t blocks = Tuning(target).splitsPerMultiprocessor * more /
                    (warps * heads * schedule.getWarps());
   // Those for which there is no room would come in a second turn (H200, 32 rows
   // of heads of 128 over pages of one token, eight blocks where six have room:

@@ -26,6 +26,7 @@
 #include "LowerDecode.h"
 #include "Attention.h"
 #include "DecodeProgram.h"
+#include "Schedules/Tuning.h"
 #include "TileProgram.h"
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
@@ -340,16 +341,16 @@ Value DecodeProgram::pauseInTiles() {
                   : cache.getCacheDepth() *
                         cache.getElementType().getIntOrFloatBitWidth() / 8);
   int64_t tiles = llvm::bit_floor(
-      uint64_t(std::max(bytes, warps * target.pauseBytes) / bytes));
+      uint64_t(std::max(bytes, warps * Tuning(target).pauseBytes) / bytes));
   // Teams that begin a sequence have nothing to multiply for about 10 us (H200:
   // queries, the first tile, the last product and the output).
   constexpr int64_t tilesOfTeams = 4;
   if (schedule.getMovingTeam())
     tiles = tilesOfTeams;
   Attribute many =
-      expr("min",
-           {number(1), expr("floordiv",
-                            {str(kBatchSize), number(target.pauseSequences)})});
+      expr("min", {number(1),
+                   expr("floordiv", {str(kBatchSize),
+                                     number(Tuning(target).pauseSequences)})});
   return LaunchValueOp::create(b, expr("product", {number(tiles), many}));
 }
 

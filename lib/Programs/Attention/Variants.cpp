@@ -8,6 +8,7 @@
 
 #include "Attention.h"
 #include "ProblemLimits.h"
+#include "Schedules/Tuning.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -41,7 +42,8 @@ static Attribute launchIfClustersGain(MLIRContext *context,
   auto tilesOf = [&](int64_t size) {
     return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
   };
-  int64_t fewest = target.fewestClusterTiles(headSize, masked, sharing, paged);
+  int64_t fewest =
+      Tuning(target).fewestClusterTiles(headSize, masked, sharing, paged);
   Attribute tiles = tilesOf(BM);
   // What a pair waits for is a tile of keys, so that what counts under a mask
   // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
@@ -58,7 +60,7 @@ static Attribute launchIfClustersGain(MLIRContext *context,
     return enough;
   // With t tiles in p pairs, n t - (n - 1) 2 p is t if t is even, else
   // t - n + 1.
-  int64_t n = target.clusterOddTiles;
+  int64_t n = Tuning(target).clusterOddTiles;
   Attribute gain = b.expr(
       "sum", {b.expr("product", {b.number(n), tilesOf(BM)}),
               b.expr("product", {b.number(2 - 2 * n), tilesOf(2 * BM)})});
@@ -220,7 +222,7 @@ void AttentionVariants::addFewRows() {
   // Half of a large tile is faster where it is enough.
   int64_t half = few->tile / 2;
   int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
-  if (few->tile < target.splitKeysRows)
+  if (few->tile < Tuning(target).splitKeysRows)
     fewer = 0;
   addSplit("_of_few_rows", "split_keys=true", fewer, few->most);
   if (fewer > 0) {
@@ -237,7 +239,7 @@ void AttentionVariants::addSmallBlocks() {
   small.launchIf = launchIfBlocksFill(
       b.getContext(), problem.getKVHeads(),
       /*wide=*/std::max(problem.getHeadSize(), problem.getValueHeadSize()) >
-          target.narrowHeadSize);
+          Tuning(target).narrowHeadSize);
 }
 
 void AttentionVariants::addFewSequences() {

@@ -109,14 +109,6 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.waitsByOperand = true;
   target.fragmentsFromDram = true;
   target.readsTransposed = cdna4;
-  // Nothing of this was measured. A pause is five times to memory and back, of
-  // a microsecond each, as the report assumes too, at a block's share of the
-  // data sheets' 5.3 and 8 TB/s: 2.2 and 3.9 GB/s. The others are what an H200
-  // wants.
-  target.pauseBytes = cdna4 ? 20 << 10 : 11 << 10;
-  target.leastSplitKeys = 128;
-  target.splitsOfSmallPages = 2;
-  target.splitsOfSmallNarrowPages = 3;
   target.roundsToBf16 = cdna4;
   // Counted by compiling: two to three vector instructions fewer an MFMA in
   // loops of few rows. On CDNA3 masked tiles of many rows spilled for it.

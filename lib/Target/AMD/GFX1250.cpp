@@ -45,11 +45,6 @@ TargetInfo detail::describeGFX1250() {
   target.waitsByOperand = true;
   target.fragmentsFromDram = true;
   target.readsTransposed = true;
-  // Not measured: as on gfx950.
-  target.pauseBytes = 20 << 10;
-  target.leastSplitKeys = 128;
-  target.splitsOfSmallPages = 2;
-  target.splitsOfSmallNarrowPages = 3;
   target.roundsToBf16 = true;
   target.branchedRescaleAccumulators = 32;
   // A raw buffer compares offsets with the number of its bytes where all flags

@@ -44,26 +44,9 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
   target.banks = 32;
   target.ldsBytes = lds;
   target.multiprocessors = multiprocessors(chip);
-  // With 16 KiB on their way for each, the 64 KiB that an H200's
-  // multiprocessor needs; more make all wait for each other.
-  target.splitsPerMultiprocessor = 4;
-  // An H200 (docs/decode.md): pages of one token, 4278 GB/s against 3931 with
-  // as many blocks as for contiguous keys; of quantized ones, 91 % of what
-  // copies alone read against 83.5 with twice as many.
-  target.splitsOfSmallPages = 2;
-  target.splitsOfSmallNarrowPages = 3;
-  // An H200, one sequence of 8192 keys in a graph: 16.1 us, with 256 keys 17.0.
-  target.leastSplitKeys = 128;
-  // An H200, stamps in a ragged batch: 5.4 us for a piece, at 8.3 GB/s of a
-  // block.
-  target.pauseBytes = 40 << 10;
-  // An H200, 32 sequences of heads of 256: 475 us by blocks of four warps, 481
-  // by those of one.
-  target.narrowHeadSize = 128;
   // The same table as for shared memory.
   if (chip == "sm_86" || chip == "sm_87" || chip == "sm_89")
     target.residentThreads = 1536;
-  target.sharedSplitRows = 128;
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
   target.copiesUnaligned = true;
@@ -133,13 +116,6 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     // its rows, and each costs producers some six instructions: of one or two
     // rows both are more than copies take (H200, docs/tuning.md).
     target.fewestPageRows = 3;
-    target.clusterTiles = 8;
-    target.clusterOddTiles = 63;
-    target.clusterMaskedTiles = 32;
-    target.clusterMaskedWideTiles = 32;
-    // 16 tiles on average lose up to 1 % with pages of 16 and less, 66 gain 3
-    // to 4 % with all (docs/performance.md).
-    target.clusterPagedTiles = 64;
     target.predicatesRescale = true;
     // SASS: VIMNMX3, FMNMX.
     target.integerMaxima = true;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Proposals.h"
+#include "Tuning.h"
 #include "kvbuffer/Schedules/ScheduleLimits.h"
 #include <numeric>
 
@@ -48,8 +49,8 @@ static void spreadHeads(const TargetInfo &target,
     spread.swapAB = true;
   }
   bool wholeTiles = request.pageSize % choice.BN == 0;
-  int64_t warps = target.splitsPerMultiprocessor *
-                  (wholeTiles ? 1 : target.splitsOfSmallPages);
+  int64_t warps = Tuning(target).splitsPerMultiprocessor *
+                  (wholeTiles ? 1 : Tuning(target).splitsOfSmallPages);
   int64_t blocks = std::max<int64_t>(1, warps / kHeadsOfBlock);
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t slots =
@@ -71,7 +72,8 @@ static void shareSplitTiles(const TargetInfo &target,
                             ScheduleChoice &choice) {
   choice.warps = 4;
   choice.BM = choice.warps * choice.mma[0];
-  while (choice.BM < std::min(request.foldedRows, target.sharedSplitRows))
+  while (choice.BM <
+         std::min(request.foldedRows, Tuning(target).sharedSplitRows))
     choice.BM *= 2;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   choice.BN = std::max(depth, valueDepth) <= 128 ? 64 : 32;
@@ -98,7 +100,7 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   choice.BM = request.foldedRows > rows ? 2 * rows : rows;
   auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
-  if (request.foldedRows > target.splitKeysRows) {
+  if (request.foldedRows > Tuning(target).splitKeysRows) {
     shareSplitTiles(target, request, choice);
     return;
   }

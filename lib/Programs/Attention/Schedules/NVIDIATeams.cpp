@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Proposals.h"
+#include "Tuning.h"
 #include "kvbuffer/Target/PageParts.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -60,10 +61,11 @@ static bool gainsByClusters(const TargetInfo &target,
   if (request.queries < 0)
     return request.otherByLaunch;
   int64_t tiles = llvm::divideCeil(request.queries, BM);
-  return (tiles % 2 == 0 || tiles >= target.clusterOddTiles ||
+  return (tiles % 2 == 0 || tiles >= Tuning(target).clusterOddTiles ||
           TargetInfo::clustersOfHeads(request.sharing)) &&
-         tiles >= target.fewestClusterTiles(request.headSize, request.masked,
-                                            request.sharing, request.pageSize);
+         tiles >= Tuning(target).fewestClusterTiles(
+                      request.headSize, request.masked, request.sharing,
+                      request.pageSize);
 }
 
 /// The first line that serves a problem is taken. Measured on an H200, bf16, as
