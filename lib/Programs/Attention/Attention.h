@@ -44,6 +44,10 @@ struct FewQueryRows {
 std::optional<FewQueryRows> fewQueryRows(AttentionOp op,
                                          const TargetInfo &target);
 
+/// The most queries of a sequence that by default split its keys, however many
+/// heads share one of the cache.
+int64_t mostSplitQueries(AttentionOp op, const TargetInfo &target);
+
 /// Whether types fix a number of rows that is few enough for keys to be split
 /// over blocks where sequences are few, and more than a kernel of many rows,
 /// which a launch of more sequences takes.

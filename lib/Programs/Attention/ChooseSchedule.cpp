@@ -33,6 +33,10 @@ static bool sharesSplitTiles(AttentionOp op, const TargetInfo &target) {
          op.getElementType().getIntOrFloatBitWidth() == 16;
 }
 
+int64_t kvbuf::mostSplitQueries(AttentionOp op, const TargetInfo &target) {
+  return sharesSplitTiles(op, target) ? kMostTreeQueries : kFewQueries;
+}
+
 /// The rows of a tile where keys are split: as many queries, each of all heads
 /// that share a head of the cache, as there are, or may be few of, and as have
 /// room on the chip; at least one.
@@ -183,9 +187,8 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
   int64_t group = op.getHeads() / op.getKVHeads();
   if (request.queries < 1 || group > Tuning(target).splitKeysRows ||
       op.getBlockMaskAttr() ||
-      (request.queries > kFewQueries &&
-       request.queries * group > Tuning(target).splitKeysRows &&
-       !(sharesSplitTiles(op, target) && request.queries <= kMostTreeQueries)))
+      (request.queries > mostSplitQueries(op, target) &&
+       request.queries * group > Tuning(target).splitKeysRows))
     return std::nullopt;
   request.splitKeys = true;
   // A sequence's splits must not depend on the others.

@@ -518,10 +518,12 @@ LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
     return fail("expected continuous or paged caches, with lengths that do not "
                 "count the new tokens");
   if (!op.getSchedule()->getSplitKeys())
-    return fail(
-        "keys are not split over blocks; expected queries that have no "
-        "more rows than fit a tile, and say so in their type (at most 8, "
-        "times the heads that share a head of the cache at most 32)");
+    return fail("keys are not split over blocks; expected queries that have no "
+                "more rows than fit a tile, and say so in their type (on " +
+                Twine(target.chip) + " at most " +
+                Twine(mostSplitQueries(op, target)) +
+                ", or times the heads that share a head of the cache at most " +
+                Twine(Tuning(target).splitKeysRows) + ")");
   Schedule own = op.getSchedule()->getStructure();
   int64_t warps = std::exchange(own.warps, 1);
   DecodeSizes sizes(op, target, ScheduleAttr::get(op.getContext(), own), warps);

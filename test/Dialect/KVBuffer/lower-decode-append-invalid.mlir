@@ -4,7 +4,7 @@
 !new = memref<?x?x8x128xbf16>
 !kv = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 64>
 func.func @many_rows(%q: !q, %nk: !new, %nv: !new, %k: !kv, %v: !kv, %o: !q) {
-  // expected-error @below {{cannot be a part of the attention after it: keys are not split over blocks; expected queries that have no more rows than fit a tile, and say so in their type (at most 8, times the heads that share a head of the cache at most 32)}}
+  // expected-error @below {{cannot be a part of the attention after it: keys are not split over blocks; expected queries that have no more rows than fit a tile, and say so in their type (on sm_80 at most 64, or times the heads that share a head of the cache at most 32)}}
   kvbuffer.cache_append k(%nk : !new) to(%k : !kv) v(%nv : !new) to(%v : !kv)
   // expected-note @below {{the attention is here}}
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !kv, !kv, !q
