@@ -376,10 +376,6 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
       return getStructure().movingTeam();
     }
     const Work &getWork() const { return getStructure().work; }
-    /// How blocks take several tiles of queries; null where they do not.
-    const SeveralTiles *getSeveralTiles() const {
-      return getStructure().severalTiles();
-    }
     /// How blocks share the keys of a sequence; null where they do not.
     const SplitKeys *getSplitKeys() const {
       return getStructure().splitKeys();
