@@ -57,10 +57,10 @@ def described(page, records):
     said = {name: words for name, _, words in ops(records)}
     out, words = [], {}
     for line in page.split("\n"):
-        heading = re.match(r"### `([\w.]+)`", line)
+        heading = re.match(r"###+ `([\w.]+)`", line)
         if heading:
             current, words = said.get(heading.group(1), {}), {}
-        elif line.startswith("#### "):
+        elif line.startswith(("#### ", "##### ")):
             words = current.get("result" if "Results" in line else "argument", {}) if current else {}
         row = re.match(r"(\| `(\w+)` \| )(.*)", line)
         cell = re.match(r"(<tr><td><code>(\w+)</code></td><td>.*?</td><td>)(.*)", line)

@@ -72,9 +72,9 @@ BORDERS = [
     ("an engine", r"DeviceAsyncCopy|CpAsync|RangeCopyOp|BulkTensor|\bTmaTile\b",
      ["lib/Conversion/KVBufferToGPU/AMD/Machine", "lib/Conversion/KVBufferToGPU/NVIDIA",
       "lib/Conversion/KVBufferToNVVM", "lib/Conversion/KVBufferToROCDL",
-      T + "IR/KVBufferTma", "lib/Emulator", I + "Dialect/KVBuffer/IR/TmaTile.h"],
-     [I + "Dialect/KVBuffer/IR/KVBufferLaneOps.td", "lib/Conversion/Common/CheckKernel.cpp",
-      T + "IR/KVBufferDialect.cpp", T + "Transforms/ExpandArguments.cpp",
+      T + "IR/KVBufferTma", "lib/Emulator", I + "Dialect/KVBuffer/IR/TmaTile.h",
+      I + "Dialect/KVBuffer/IR/KVBufferAMDOps.td"],
+     ["lib/Conversion/Common/CheckKernel.cpp", T + "Transforms/ExpandArguments.cpp",
       T + "Transforms/ExpandCacheOps.cpp"]),
 ]
 

@@ -36,18 +36,21 @@ static bool isNameChar(char c) {
 static const llvm::StringMap<std::string> &descriptions() {
   static const llvm::StringMap<std::string> map = [] {
     llvm::StringMap<std::string> sections;
+    // Ops are a level below their groups, types and attributes are not: a
+    // section ends with the next heading, of whichever level.
     StringRef rest = kReference;
     while (!rest.empty()) {
-      size_t at = rest.find("\n### ");
+      size_t at = rest.find("\n###");
       if (at == StringRef::npos)
         break;
-      rest = rest.drop_front(at + 5);
-      size_t end = std::min(rest.find("\n### "), rest.find("\n## "));
-      StringRef section = rest.take_front(end);
+      rest = rest.drop_front(at + 4).ltrim('#').ltrim(' ');
+      StringRef section = rest.take_front(rest.find("\n##"));
       auto [title, body] = section.split('\n');
       // Tables of operands and traits repeat what stands in the text.
       body = body.take_front(body.find("\nTraits: "));
-      body = body.take_front(body.find("\n#### "));
+      // "Operands:", "Parameters:", ...
+      if (title.ends_with(":"))
+        continue;
       std::string name;
       if (title.starts_with("`")) {
         name = title.drop_front().split('`').first.str();

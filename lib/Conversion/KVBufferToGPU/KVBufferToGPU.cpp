@@ -81,7 +81,7 @@ private:
                    ShelfType>(type);
       };
       // Ops on caches by lanes are for kvbuf-expand-cache-ops.
-      if (op->hasTrait<LaneLevel>() ||
+      if (op->hasTrait<OnCaches>() ||
           (!llvm::any_of(op->getOperandTypes(), isTile) &&
            !llvm::any_of(op->getResultTypes(), isTile)))
         return WalkResult::advance();

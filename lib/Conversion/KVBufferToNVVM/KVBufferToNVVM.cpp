@@ -370,12 +370,12 @@ struct ConvertKVBufferToNVVMPass
 
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);
-    target.addIllegalDialect<nvgpu::NVGPUDialect, KVBufferDialect>();
+    target.addIllegalDialect<nvgpu::NVGPUDialect>();
     target.addLegalDialect<NVVM::NVVMDialect>();
     addOwnMath(patterns, converter, target);
-    // These stay until the translation: LLVM 22 has no op for all their forms.
-    target.addLegalOp<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
-                      LaneTransposeOp>();
+    // LLVM 22 has no op for all forms of these.
+    target.addDynamicallyLegalDialect<KVBufferDialect>(
+        [](Operation *op) { return op->hasTrait<UntilTranslation>(); });
     if (failed(applyPartialConversion(module, target, std::move(patterns))))
       return signalPassFailure();
     keepLoopAnnotations(module);

@@ -11,7 +11,7 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-def KVBuffer_GemmOp : KVBuffer_Op<"gemm", [
+def KVBuffer_GemmOp : KVBuffer_OpOf<KVBuffer_Problems, "gemm", [
     DestinationStyleOpInterface, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
     DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface, ["reifyResultShapes"]>]> {
   let summary = "Product of two matrices";

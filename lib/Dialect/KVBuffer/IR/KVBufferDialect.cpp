@@ -58,29 +58,20 @@ void KVBufferDialect::initialize() {
           >();
 }
 
-/// Whether an op of this dialect acts on the values of one lane.
-static bool isLaneOp(Operation *op) {
-  return isa<LaneMmaOp, WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
-             DramRangeOp, RangeLoadOp, RangeCopyOp, BoxCopyOp, TurnedReadOp,
-             WaveBarrierOp, LaneAnyOp, LaneCountOp, BarrierAnyOp,
-             LaneTransposeOp, LaneArriveOp>(op) ||
-         op->hasTrait<LaneLevel>();
-}
-
 /// Whether an op belongs to the lane level: it must not appear where values are
 /// tiles. What makes a cache of memrefs belongs to either.
 static bool isLaneLevel(Operation *op) {
   if (isa<gpu::ThreadIdOp, gpu::LaneIdOp, gpu::SubgroupIdOp, gpu::ShuffleOp,
           gpu::BarrierOp, gpu::SubgroupBroadcastOp>(op) ||
-      (isLaneOp(op) && !isa<MakeCacheOp>(op)))
+      (op->hasTrait<LaneLevel>() && !isa<MakeCacheOp>(op)))
     return true;
   return isa_and_nonnull<vector::VectorDialect, LLVM::LLVMDialect>(
       op->getDialect());
 }
 
-/// Whether an op of this dialect acts on blocks, tiles or fragments.
+/// Whether an op of this dialect acts on tensors, tiles or fragments.
 static bool isBlockLevel(Operation *op) {
-  return isa_and_nonnull<KVBufferDialect>(op->getDialect()) && !isLaneOp(op);
+  return op->hasTrait<TileLevel>() || op->hasTrait<ProblemLevel>();
 }
 
 /// Whether an op is of a dialect that the target stage consists of.
@@ -116,7 +107,7 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
     case Phase::Scheduled:
       if (isLaneLevel(op))
         return fail("values are tiles, not lanes");
-      if (isa<DestinationStyleOpInterface>(op) && isBlockLevel(op))
+      if (op->hasTrait<ProblemLevel>())
         return fail("a problem stands in a func.func");
       if (op->getNumSuccessors())
         return fail("its control flow is scf.for, scf.while and scf.if");
@@ -141,8 +132,7 @@ static LogicalResult verifyPhase(Operation *kernel, Phase phase) {
         return fail("llvm comes later");
       break;
     case Phase::Target:
-      if (isa<WgmmaOp, WgmmaWaitOp, ClusterArriveOp, ClusterStoreOp,
-              LaneTransposeOp>(op))
+      if (op->hasTrait<UntilTranslation>())
         break;
       if (!isTargetDialect(op))
         return fail("only llvm and one vendor's dialect remain");

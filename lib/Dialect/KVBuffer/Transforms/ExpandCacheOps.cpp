@@ -382,9 +382,7 @@ struct ExpandCacheOpsPass
                << "is of a cache that this function makes, but tensor maps are "
                   "made by the host; expected an argument of a kernel that "
                   "kvbuf-expand-arguments has not expanded";
-      // Counters are words of LDS, and of no cache.
-      if (make || !op->hasTrait<LaneLevel>() ||
-          isa<CounterAddOp, CounterReadOp>(op))
+      if (make || !op->hasTrait<OnCaches>())
         return WalkResult::advance();
       if (auto prompt = dyn_cast<MaxPromptLengthOp>(op);
           prompt && prompt.getCache().getDefiningOp<MakeCacheOp>() &&

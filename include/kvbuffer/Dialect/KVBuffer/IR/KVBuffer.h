@@ -16,7 +16,7 @@
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/CacheLayout.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/LaneLevel.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Levels.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/OwnAttributes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TeamTraits.h"

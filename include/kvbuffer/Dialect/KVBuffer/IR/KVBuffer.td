@@ -14,6 +14,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_TD
 #define KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFER_TD
 
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferAMDOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferFragmentOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLaneOps.td"
@@ -21,9 +22,9 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferLayoutOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferMapOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferNVIDIAOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOps.td"
-include "kvbuffer/Dialect/KVBuffer/IR/KVBufferPipelineOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferProblemOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferRingOps.td"
+include "kvbuffer/Dialect/KVBuffer/IR/KVBufferSoftmaxOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTeamOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferTmaOps.td"
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferWorkOps.td"

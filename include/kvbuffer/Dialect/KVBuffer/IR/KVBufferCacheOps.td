@@ -16,15 +16,11 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-def KVBuffer_LaneLevel : NativeOpTrait<"LaneLevel"> {
-  let cppNamespace = "::kvbuf";
-}
-
 /// What a cache is made of: a memref, or a tensor before bufferization.
 def KVBuffer_CachePart : AnyTypeOf<[AnyMemRef, AnyRankedTensor]>;
 
-def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
-    KVBuffer_LaneLevel, KVBuffer_NamedResults, AttrSizedOperandSegments,
+def KVBuffer_MakeCacheOp : KVBuffer_OpOf<KVBuffer_Caches, "make_cache", [
+    KVBuffer_NamedResults, AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<ConditionallySpeculatable>,
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Makes a cache of memrefs or tensors";
@@ -73,7 +69,7 @@ def KVBuffer_MakeCacheOp : KVBuffer_Op<"make_cache", [
   }];
 }
 
-def KVBuffer_CacheTensorOp : KVBuffer_Op<"cache_tensor", [
+def KVBuffer_CacheTensorOp : KVBuffer_OpOf<KVBuffer_Caches, "cache_tensor", [
     AllTypesMatch<["into", "result"]>, MemoryEffects<[MemRead]>]> {
   let summary = "A tensor that a cache was made of, as it is now";
   let description = [{
@@ -109,8 +105,8 @@ def KVBuffer_CacheTensorOp : KVBuffer_Op<"cache_tensor", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_CacheLengthOp : KVBuffer_Op<"cache.cache_length", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_CacheLengthOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.cache_length", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "The number of tokens of a sequence";
   let description = [{
     Dense: the rows of a sequence. Ragged: the difference of offsets. Continuous and
@@ -134,8 +130,8 @@ def KVBuffer_CacheLengthOp : KVBuffer_Op<"cache.cache_length", [
   }];
 }
 
-def KVBuffer_EmptyCacheOp : KVBuffer_Op<"cache.empty_cache", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_EmptyCacheOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.empty_cache", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "Whether no sequence has a token";
   let description = [{
     Whether `kvbuffer.cache.max_context_length` is 0.
@@ -153,8 +149,8 @@ def KVBuffer_EmptyCacheOp : KVBuffer_Op<"cache.empty_cache", [
   }];
 }
 
-def KVBuffer_MaxPromptLengthOp : KVBuffer_Op<"cache.max_prompt_length", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_MaxPromptLengthOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.max_prompt_length", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "The most new tokens of a sequence";
   let description = [{
     What the cache was made with: no tensor of it tells. The argument of a kernel
@@ -173,8 +169,8 @@ def KVBuffer_MaxPromptLengthOp : KVBuffer_Op<"cache.max_prompt_length", [
   }];
 }
 
-def KVBuffer_MaxContextLengthOp : KVBuffer_Op<"cache.max_context_length", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_MaxContextLengthOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.max_context_length", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "The most tokens of a sequence";
   let description = [{
     What the cache was made with, else the largest `kvbuffer.cache.cache_length`,
@@ -193,8 +189,8 @@ def KVBuffer_MaxContextLengthOp : KVBuffer_Op<"cache.max_context_length", [
   }];
 }
 
-def KVBuffer_RowIdxOp : KVBuffer_Op<"cache.row_idx", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_RowIdxOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.row_idx", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "The row of a token in the memory seen as a matrix";
   let description = [{
     A row of that matrix is a token's heads; blocks lie `stride` rows apart, the
@@ -219,8 +215,8 @@ def KVBuffer_RowIdxOp : KVBuffer_Op<"cache.row_idx", [
   }];
 }
 
-def KVBuffer_NumKVRowsOp : KVBuffer_Op<"cache.num_kv_rows", [
-    KVBuffer_LaneLevel, Pure]> {
+def KVBuffer_NumKVRowsOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.num_kv_rows", [
+    Pure]> {
   let summary = "The number of rows of that matrix";
   let description = [{
     Of a cache of blocks (blocks - 1) * stride + rows of a block, the rows between
@@ -239,8 +235,8 @@ def KVBuffer_NumKVRowsOp : KVBuffer_Op<"cache.num_kv_rows", [
   }];
 }
 
-def KVBuffer_GetTmaRowOp : KVBuffer_Op<"cache.get_tma_row", [
-    KVBuffer_LaneLevel, Pure]> {
+def KVBuffer_GetTmaRowOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.get_tma_row", [
+    Pure]> {
   let summary = "The row of an encoded index";
   let description = [{
     Of a paged cache block * stride + offset for the index block * page_size +
@@ -261,8 +257,8 @@ def KVBuffer_GetTmaRowOp : KVBuffer_Op<"cache.get_tma_row", [
   }];
 }
 
-def KVBuffer_MaxTileSizeOp : KVBuffer_Op<"cache.max_tile_size", [
-    KVBuffer_LaneLevel, Pure]> {
+def KVBuffer_MaxTileSizeOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.max_tile_size", [
+    Pure]> {
   let summary = "The most tokens whose rows lie together";
   let description = [{
     Of a paged cache its page size, of others the rows of a sequence's block. A
@@ -281,8 +277,8 @@ def KVBuffer_MaxTileSizeOp : KVBuffer_Op<"cache.max_tile_size", [
   }];
 }
 
-def KVBuffer_BlockPagedPtrOp : KVBuffer_Op<"cache.block_paged_ptr", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_BlockPagedPtrOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.block_paged_ptr", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "The memory of a tile of a head";
   let description = [{
     A view of the rows from token `start_tok` on at one head, and of the columns
@@ -312,8 +308,8 @@ def KVBuffer_BlockPagedPtrOp : KVBuffer_Op<"cache.block_paged_ptr", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_CacheLoadOp : KVBuffer_Op<"cache.load", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_CacheLoadOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "Loads elements of a token";
   let description = [{
     The vector's elements from `head_dim` on, converted to the type of its elements;
@@ -346,8 +342,8 @@ def KVBuffer_CacheLoadOp : KVBuffer_Op<"cache.load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_CacheStoreOp : KVBuffer_Op<"cache.store", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead, MemWrite]>]> {
+def KVBuffer_CacheStoreOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.store", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Stores elements of a token";
   let description = [{
     Stores the vector at the elements from `head_dim` on; its type is the cache's.
@@ -378,8 +374,8 @@ def KVBuffer_CacheStoreOp : KVBuffer_Op<"cache.store", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_LoadQuantizedOp : KVBuffer_Op<"cache.load_quantized", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_LoadQuantizedOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load_quantized", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "Loads elements of a token as they are stored";
   let description = [{
     As `kvbuffer.cache.load`, without scales and conversions.
@@ -407,8 +403,8 @@ def KVBuffer_LoadQuantizedOp : KVBuffer_Op<"cache.load_quantized", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_LoadScaleOp : KVBuffer_Op<"cache.load_scale", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_LoadScaleOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load_scale", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "Loads scales of a token";
   let description = [{
     The scale of the element `head_dim`, and those of the groups after it. One a
@@ -436,8 +432,8 @@ def KVBuffer_LoadScaleOp : KVBuffer_Op<"cache.load_scale", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_StoreScaleOp : KVBuffer_Op<"cache.store_scale", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead, MemWrite]>]> {
+def KVBuffer_StoreScaleOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.store_scale", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Stores scales of a token";
   let description = [{
     At the group of the element `head_dim`, and those after it; nothing where the
@@ -464,8 +460,8 @@ def KVBuffer_StoreScaleOp : KVBuffer_Op<"cache.store_scale", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_ScalesBlockPagedPtrOp : KVBuffer_Op<"cache.scales_block_paged_ptr", [
-    KVBuffer_LaneLevel, MemoryEffects<[MemRead]>]> {
+def KVBuffer_ScalesBlockPagedPtrOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.scales_block_paged_ptr", [
+    MemoryEffects<[MemRead]>]> {
   let summary = "The scales of a tile of a head";
   let description = [{
     As `kvbuffer.cache.block_paged_ptr`, of a cache with scales by tokens: columns
@@ -494,8 +490,8 @@ def KVBuffer_ScalesBlockPagedPtrOp : KVBuffer_Op<"cache.scales_block_paged_ptr",
   let hasVerifier = 1;
 }
 
-def KVBuffer_ScalesRawPtrOp : KVBuffer_Op<"cache.scales_raw_ptr", [
-    KVBuffer_LaneLevel, Pure]> {
+def KVBuffer_ScalesRawPtrOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.scales_raw_ptr", [
+    Pure]> {
   let summary = "Where the scales begin";
   let description = [{
     The first scale, as a memref of rank 0.
@@ -513,98 +509,6 @@ def KVBuffer_ScalesRawPtrOp : KVBuffer_Op<"cache.scales_raw_ptr", [
     $cache attr-dict `:` type($cache) `->` type($scales)
   }];
   let hasVerifier = 1;
-}
-
-def KVBuffer_CacheAppendOp : KVBuffer_Op<"cache_append", [KVBuffer_Problem]> {
-  let summary = "Stores the keys and values of new tokens into caches";
-  let description = [{
-    A problem, as `kvbuffer.attention` is: what to store, and nothing about how.
-    `k` and `v` are [batch, rows, heads, head_size], or, with `offsets` (prefix sums
-    of the numbers of new tokens, [batch + 1]), [rows, heads, head_size]. Token i of
-    sequence b goes to position at[b] + i of that sequence; without `at` to
-    `kvbuffer.cache.cache_length` + i of the keys' cache, a continuous or paged one,
-    whose lengths exclude the new tokens. What has no row there (see `kvbuffer.cache.store`) is
-    left out, and so are rows of `k` that no sequence of `offsets` has.
-
-    `rope` rotates keys on their way: row p of `cos` and `sin`, [positions, n], are
-    for position p, of which the first 2n elements of a head are rotated: element i
-    with i + n, or, with `interleaved`, 2i with 2i + 1. Positions past the tables
-    take their last row.
-
-    A quantized cache takes x times 1 / scale, rounded to the nearest element that there
-    is, the largest for what exceeds it. Scales of a tensor or of heads are given;
-    those of groups are made, the largest magnitude of a group over the largest
-    finite element (1 where all are zero), and stored.
-
-    On tensors the caches may be tensors [batch, rows, heads, head_size], which
-    are dense caches and destinations: there is a result for each, which differs
-    from it in the rows that are stored. Caches are memory and have no result.
-
-    Examples:
-
-    ```mlir
-    func.func @append(%k: memref<?x8x128xbf16>, %v: memref<?x8x128xbf16>,
-                      %kc: !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>,
-                      %vc: !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>,
-                      %offsets: memref<?xi32>, %cos: memref<?x64xf32>, %sin: memref<?x64xf32>) {
-      kvbuffer.cache_append
-        k(%k : memref<?x8x128xbf16>) to(%kc : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
-        v(%v : memref<?x8x128xbf16>) to(%vc : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
-        offsets(%offsets : memref<?xi32>) rope(%cos, %sin : memref<?x64xf32>, memref<?x64xf32>)
-      return
-    }
-    func.func @on_tensors(%k: tensor<2x1x8x128xbf16>, %kc: tensor<2x?x8x128xbf16>,
-                          %at: tensor<2xi32>) -> tensor<2x?x8x128xbf16> {
-      %new = kvbuffer.cache_append k(%k : tensor<2x1x8x128xbf16>) to(%kc : tensor<2x?x8x128xbf16>)
-        at(%at : tensor<2xi32>) -> tensor<2x?x8x128xbf16>
-      return %new : tensor<2x?x8x128xbf16>
-    }
-    ```
-  }];
-  let arguments = (ins
-      Arg<KVBuffer_Shaped, "new keys">:$k,
-      Arg<Optional<KVBuffer_Shaped>, "new values">:$v,
-      Arg<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>,
-          "where keys go">:$k_cache,
-      Arg<Optional<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>>,
-          "where values go">:$v_cache,
-      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>, "prefix sums">:$offsets,
-      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>,
-          "positions of first tokens">:$at,
-      Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "cosines">:$cos,
-      Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "sines">:$sin,
-      Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
-  let results = (outs
-      Res<Variadic<AnyRankedTensor>, "the caches that are tensors, with the new rows">:$results);
-  let assemblyFormat = [{
-    `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
-    (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
-    (`offsets` `(` $offsets^ `:` type($offsets) `)`)? (`at` `(` $at^ `:` type($at) `)`)?
-    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
-    (`->` type($results)^)?
-  }];
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// Whether the caches are tensors, which are results, too.
-    bool isIntoTensors() {
-      return ::llvm::isa<::mlir::TensorType>(getKCache().getType());
-    }
-    /// New keys are tensors, and so are the other operands but caches.
-    bool isOnTensors() {
-      return ::llvm::isa<::mlir::TensorType>(getK().getType());
-    }
-    /// The layouts of the caches, tensors or not; null for tensors that are none.
-    CacheLayout getKLayout() { return cacheLayoutOf(getKCache().getType()); }
-    CacheLayout getVLayout() {
-      return getVCache() ? cacheLayoutOf(getVCache().getType()) : CacheLayout();
-    }
-    /// The caches that are tensors.
-    ::mlir::MutableOperandRange getDpsInitsMutable() {
-      auto [index, count] = getODSOperandIndexAndLength(2);
-      return {getOperation(), index,
-              isIntoTensors() ? count + (getVCache() ? 1 : 0) : 0};
-    }
-  }];
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERCACHEOPS_TD

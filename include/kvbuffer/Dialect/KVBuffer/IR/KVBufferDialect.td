@@ -24,9 +24,13 @@ def KVBuffer_Dialect : Dialect {
     tiles in DRAM, buffers in LDS, fragments in registers, and the operations
     between them. None of these names a vendor; only target descriptions know
     chips. What a lane or one vendor's unit does, and upstream's dialects have no
-    op for, is here as well, from the thread stage on, in descriptions of their own:
-    `KVBufferLaneOps.td` (`lane_mma`, `lane_any`, `range_copy`, ...),
-    `KVBufferNVIDIAOps.td` (`wgmma`, `cluster_store`, ...) and `KVBufferTmaOps.td`.
+    op for, is here as well, from the thread stage on.
+
+    **Groups.** Each op is of one group, which its description names
+    (`KVBufferOpBase.td`): a chapter of this reference, and a level by which phases
+    know what may stand in a kernel. Problems have a level of their own; tiles,
+    fragments, softmax, teams, rings and work are of tiles; caches lane by lane,
+    lanes, and the lanes of either vendor's chips are of lanes.
 
     **Design guidelines.** Block-level values: an op acts on a whole tile and
     all the threads of a block take part, or of a team of its warps

@@ -15,7 +15,7 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-def KVBuffer_ExchangeOp : KVBuffer_Op<"exchange", [KVBuffer_NamedResults, Pure]> {
+def KVBuffer_ExchangeOp : KVBuffer_OpOf<KVBuffer_Fragments, "exchange", [KVBuffer_NamedResults, Pure]> {
   let summary = "A fragment in another layout";
   let description = [{
     The same elements; lanes give each other what the result's layout wants where.
@@ -38,7 +38,7 @@ def KVBuffer_ExchangeOp : KVBuffer_Op<"exchange", [KVBuffer_NamedResults, Pure]>
 }
 
 def KVBuffer_RowReduceOp
-    : KVBuffer_Op<"row_reduce", [KVBuffer_NamedResults, Pure]> {
+    : KVBuffer_OpOf<KVBuffer_Fragments, "row_reduce", [KVBuffer_NamedResults, Pure]> {
   let summary = "The sum or the maximum of each row";
   let description = [{
     One f32 for each row of the accumulators, of all its columns: also of those
@@ -63,7 +63,7 @@ def KVBuffer_RowReduceOp
 }
 
 def KVBuffer_WarpReduceOp
-    : KVBuffer_Op<"warp_reduce", [KVBuffer_NamedResults, Pure,
+    : KVBuffer_OpOf<KVBuffer_Fragments, "warp_reduce", [KVBuffer_NamedResults, Pure,
                                   AllTypesMatch<["source", "row"]>]> {
   let summary = "Adds up a running sum's parts in the warps that share columns";
   let description = [{

@@ -15,7 +15,7 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
+def KVBuffer_MapOp : KVBuffer_OpOf<KVBuffer_Fragments, "map", [KVBuffer_NamedResults,
     Elementwise, AttrSizedOperandSegments, RecursiveMemoryEffects,
     SingleBlock]> {
   let summary = "Computes each element of a fragment by a region";
@@ -62,7 +62,7 @@ def KVBuffer_MapOp : KVBuffer_Op<"map", [KVBuffer_NamedResults,
   let hasRegionVerifier = 1;
 }
 
-def KVBuffer_YieldOp : KVBuffer_Op<"yield", [
+def KVBuffer_YieldOp : KVBuffer_OpOf<KVBuffer_Fragments, "yield", [
     Pure, Terminator, ParentOneOf<["MapOp", "AttentionOp", "ShareWorkOp"]>]> {
   let summary = "Ends a region that computes an element or a number";
   let description = [{
@@ -74,7 +74,7 @@ def KVBuffer_YieldOp : KVBuffer_Op<"yield", [
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-def KVBuffer_FragmentFitOp : KVBuffer_Op<"fragment_fit", [KVBuffer_NamedResults, Pure]> {
+def KVBuffer_FragmentFitOp : KVBuffer_OpOf<KVBuffer_Fragments, "fragment_fit", [KVBuffer_NamedResults, Pure]> {
   let summary = "Converts a fragment to f16, by powers of two that make it fit";
   let description = [{
     bf16 has the range of f32; f16 has three bits more and a range of 2^40. Each

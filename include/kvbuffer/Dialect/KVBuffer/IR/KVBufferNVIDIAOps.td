@@ -17,7 +17,7 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
+def KVBuffer_WgmmaOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "wgmma", [AttrSizedOperandSegments]> {
   let summary = "A lane's part of one group of asynchronous matrix instructions";
   let description = [{
     m64 x n x k instructions, one for each entry of `b_steps`, as one committed
@@ -73,7 +73,7 @@ def KVBuffer_WgmmaOp : KVBuffer_Op<"wgmma", [AttrSizedOperandSegments]> {
   }];
 }
 
-def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
+def KVBuffer_WgmmaWaitOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "wgmma_wait", [
     AllTypesMatch<["values", "results"]>]> {
   let summary = "Waits until at most `pending` groups of wgmma are in flight";
   let description = [{
@@ -96,7 +96,7 @@ def KVBuffer_WgmmaWaitOp : KVBuffer_Op<"wgmma_wait", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {
+def KVBuffer_ClusterArriveOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "cluster_arrive"> {
   let summary = "Arrives at the mbarrier at the same place in another block";
   let description = [{
     Where `predicate` holds, one arrival at the mbarrier that lies in block
@@ -121,7 +121,7 @@ def KVBuffer_ClusterArriveOp : KVBuffer_Op<"cluster_arrive"> {
   }];
 }
 
-def KVBuffer_ClusterStoreOp : KVBuffer_Op<"cluster_store", [
+def KVBuffer_ClusterStoreOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "cluster_store", [
     AllTypesMatch<["address", "barrier"]>]> {
   let summary = "Sends one or four words to the same place in another block";
   let description = [{
@@ -145,6 +145,25 @@ def KVBuffer_ClusterStoreOp : KVBuffer_Op<"cluster_store", [
     $value `to` $address `completes` $barrier `in` $rank attr-dict
     `:` type($value) `,` type($address)
   }];
+}
+
+def KVBuffer_LaneTransposeOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "lane_transpose"> {
+  let summary = "Transposes an 8x8 matrix that a warp's lanes hold";
+  let description = [{
+    The 32 lanes of a warp hold an 8x8 matrix of 16-bit elements, two in a word:
+    lane 4 g + t has the elements 2 t (the low half) and 2 t + 1 of row g. Each
+    lane gets the word of the transposed matrix in its place: the elements 2 t and
+    2 t + 1 of column g. All lanes of the warp take part (PTX ISA, "movmatrix").
+
+    Example:
+
+    ```mlir
+    %turned = kvbuffer.lane_transpose %word
+    ```
+  }];
+  let arguments = (ins Arg<I32, "the lane's word of the matrix">:$word);
+  let results = (outs Res<I32, "the lane's word of the transposed one">:$turned);
+  let assemblyFormat = "$word attr-dict";
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERNVIDIAOPS_TD

@@ -15,7 +15,7 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 // Caches and tiles in DRAM
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResults,
+def KVBuffer_CacheNumKeysOp : KVBuffer_OpOf<KVBuffer_Tiles, "cache.num_keys", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead]>]> {
   let summary = "The number of keys of a sequence";
   let description = [{
@@ -44,7 +44,7 @@ def KVBuffer_CacheNumKeysOp : KVBuffer_Op<"cache.num_keys", [KVBuffer_NamedResul
   }];
 }
 
-def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>]> {
+def KVBuffer_CacheScaleOp : KVBuffer_OpOf<KVBuffer_Tiles, "cache_scale", [MemoryEffects<[MemRead]>]> {
   let summary = "The scale of an element of a quantized cache";
   let description = [{
     What the element `head_dim` of a token's head stands for itself times, as an
@@ -77,7 +77,7 @@ def KVBuffer_CacheScaleOp : KVBuffer_Op<"cache_scale", [MemoryEffects<[MemRead]>
   }];
 }
 
-def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
+def KVBuffer_CacheTileOp : KVBuffer_OpOf<KVBuffer_Tiles, "cache_tile", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead]>]> {
   let summary = "The tile of a cache that starts at a key";
   let description = [{
@@ -118,7 +118,7 @@ def KVBuffer_CacheTileOp : KVBuffer_Op<"cache_tile", [KVBuffer_NamedResults,
   }];
 }
 
-def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
+def KVBuffer_DramTileOp : KVBuffer_OpOf<KVBuffer_Tiles, "dram_tile", [KVBuffer_NamedResults, Pure,
     AttrSizedOperandSegments]> {
   let summary = "A tile of a tensor";
   let description = [{
@@ -192,7 +192,7 @@ def KVBuffer_DramTileOp : KVBuffer_Op<"dram_tile", [KVBuffer_NamedResults, Pure,
   }];
 }
 
-def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
+def KVBuffer_KeyRangeOp : KVBuffer_OpOf<KVBuffer_Tiles, "key_range", [Pure]> {
   let summary = "The keys that a tile of queries can see";
   let description = [{
     For query rows [`row`, min(`row` + BM, `queries`)) and a mask: the keys
@@ -248,7 +248,7 @@ def KVBuffer_KeyRangeOp : KVBuffer_Op<"key_range", [Pure]> {
 // Movement
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
+def KVBuffer_AllocOp : KVBuffer_OpOf<KVBuffer_Tiles, "alloc", [KVBuffer_NamedResults,
     MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "Allocates a buffer in LDS";
   let description = [{
@@ -274,7 +274,7 @@ def KVBuffer_AllocOp : KVBuffer_Op<"alloc", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
+def KVBuffer_DramLoadOp : KVBuffer_OpOf<KVBuffer_Tiles, "dram_load", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>,
     AttrSizedOperandSegments, InferTypeOpAdaptor]> {
   let summary = "Starts loading a tile into a buffer's slot";
@@ -320,7 +320,7 @@ def KVBuffer_DramLoadOp : KVBuffer_Op<"dram_load", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [KVBuffer_NamedResults,
+def KVBuffer_LdsStageOp : KVBuffer_OpOf<KVBuffer_Tiles, "lds_stage", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>,
     InferTypeOpAdaptor]> {
@@ -348,7 +348,7 @@ def KVBuffer_LdsStageOp : KVBuffer_Op<"lds_stage", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResults,
+def KVBuffer_FragmentLoadOp : KVBuffer_OpOf<KVBuffer_Tiles, "fragment_load", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Lds>]>]> {
   let summary = "Loads a fragment from a staged slot";
   let description = [{
@@ -411,7 +411,7 @@ def KVBuffer_FragmentLoadOp : KVBuffer_Op<"fragment_load", [KVBuffer_NamedResult
   let hasVerifier = 1;
 }
 
-def KVBuffer_StagedViewOp : KVBuffer_Op<"staged_view", [KVBuffer_NamedResults, Pure]> {
+def KVBuffer_StagedViewOp : KVBuffer_OpOf<KVBuffer_Tiles, "staged_view", [KVBuffer_NamedResults, Pure]> {
   let summary = "A part of a staged slot (seed smem_block_tile)";
   let description = [{
     The part of the result's size at (`row`, `col`) of a slot or view. No data
@@ -437,7 +437,7 @@ def KVBuffer_StagedViewOp : KVBuffer_Op<"staged_view", [KVBuffer_NamedResults, P
   let hasFolder = 1;
 }
 
-def KVBuffer_TileFragmentOp : KVBuffer_Op<"tile_fragment", [KVBuffer_NamedResults,
+def KVBuffer_TileFragmentOp : KVBuffer_OpOf<KVBuffer_Tiles, "tile_fragment", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead]>]> {
   let summary = "Loads a fragment straight from a tile in DRAM";
   let description = [{
@@ -458,7 +458,7 @@ def KVBuffer_TileFragmentOp : KVBuffer_Op<"tile_fragment", [KVBuffer_NamedResult
   let hasVerifier = 1;
 }
 
-def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
+def KVBuffer_FragmentStoreOp : KVBuffer_OpOf<KVBuffer_Tiles, "fragment_store", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Stores a fragment into a tile in DRAM";
   let description = [{
@@ -484,7 +484,7 @@ def KVBuffer_FragmentStoreOp : KVBuffer_Op<"fragment_store", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
+def KVBuffer_RowStoreOp : KVBuffer_OpOf<KVBuffer_Tiles, "row_store", [
     MemoryEffects<[MemWrite]>]> {
   let summary = "Stores one value a row";
   let description = [{
@@ -508,6 +508,55 @@ def KVBuffer_RowStoreOp : KVBuffer_Op<"row_store", [
   let assemblyFormat = [{
     $fragment `,` $tensor `[` $indices `]` `valid` `(` $valid `)` attr-dict
     `:` type($fragment) `,` type($tensor)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_AppendTokensOp
+    : KVBuffer_OpOf<KVBuffer_Tiles, "append_tokens", [KVBuffer_NeedsBlock,
+                                    AttrSizedOperandSegments,
+                                    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary =
+      "Stores new tokens of a sequence that the block reads afterwards";
+  let description = [{
+    `kvbuffer.cache_append` for one sequence and one head of the cache, by one
+    block: of the new tokens, those whose positions are in [`from`, `upto`). Token
+    i of sequence `batch`, `k`[`batch`, i, `head`], goes to position length + i of
+    the sequence, where length is that of `kvbuffer.cache.cache_length` and does not
+    count the new tokens. `rope` rotates keys, a quantized cache takes quantized
+    elements, and what has no row is left out, all as there.
+
+    What the block stores here its own loads after the op see. No order with other
+    blocks is made: no other block may store these tokens, nor read them in the same
+    launch. Where blocks share a sequence's keys in pieces, the piece that a token
+    lies in says whose it is.
+
+    All threads of a block have to reach the op.
+
+    Example:
+
+    ```mlir
+    kvbuffer.append_tokens[%batch, %head] from %first upto %end k(%new : memref<?x1x8x128xbf16>)
+      to(%k : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+    ```
+  }];
+  let arguments = (ins
+      Arg<Index, "the sequence">:$batch,
+      Arg<Index, "the head of the cache">:$head,
+      Arg<Index, "the first position">:$from,
+      Arg<Index, "one past the last position">:$upto,
+      Arg<AnyMemRef, "new keys, [batch, tokens, heads, head_size]">:$k,
+      Arg<KVBuffer_CacheType, "where keys go">:$k_cache,
+      Arg<Optional<AnyMemRef>, "new values">:$v,
+      Arg<Optional<KVBuffer_CacheType>, "where values go">:$v_cache,
+      Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "cosines">:$cos,
+      Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "sines">:$sin,
+      Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
+  let assemblyFormat = [{
+    `[` $batch `,` $head `]` `from` $from `upto` $upto
+    `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
+    (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
+    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
   }];
   let hasVerifier = 1;
 }

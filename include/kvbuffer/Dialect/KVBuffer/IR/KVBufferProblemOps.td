@@ -17,7 +17,7 @@
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 // Its functions read what they are given alone: constants stay inside of them.
-def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem,
+def KVBuffer_AttentionOp : KVBuffer_OpOf<KVBuffer_Problems, "attention", [KVBuffer_Problem,
     IsolatedFromAbove]> {
   let summary = "Attention of queries over key and value caches";
   let description = [{
@@ -233,6 +233,98 @@ def KVBuffer_AttentionOp : KVBuffer_Op<"attention", [KVBuffer_Problem,
     double getScaleValue();
     /// The soft cap; 0 for none.
     double getSoftcapValue();
+  }];
+}
+
+def KVBuffer_CacheAppendOp : KVBuffer_OpOf<KVBuffer_Problems, "cache_append", [KVBuffer_Problem]> {
+  let summary = "Stores the keys and values of new tokens into caches";
+  let description = [{
+    A problem, as `kvbuffer.attention` is: what to store, and nothing about how.
+    `k` and `v` are [batch, rows, heads, head_size], or, with `offsets` (prefix sums
+    of the numbers of new tokens, [batch + 1]), [rows, heads, head_size]. Token i of
+    sequence b goes to position at[b] + i of that sequence; without `at` to
+    `kvbuffer.cache.cache_length` + i of the keys' cache, a continuous or paged one,
+    whose lengths exclude the new tokens. What has no row there (see `kvbuffer.cache.store`) is
+    left out, and so are rows of `k` that no sequence of `offsets` has.
+
+    `rope` rotates keys on their way: row p of `cos` and `sin`, [positions, n], are
+    for position p, of which the first 2n elements of a head are rotated: element i
+    with i + n, or, with `interleaved`, 2i with 2i + 1. Positions past the tables
+    take their last row.
+
+    A quantized cache takes x times 1 / scale, rounded to the nearest element that there
+    is, the largest for what exceeds it. Scales of a tensor or of heads are given;
+    those of groups are made, the largest magnitude of a group over the largest
+    finite element (1 where all are zero), and stored.
+
+    On tensors the caches may be tensors [batch, rows, heads, head_size], which
+    are dense caches and destinations: there is a result for each, which differs
+    from it in the rows that are stored. Caches are memory and have no result.
+
+    Examples:
+
+    ```mlir
+    func.func @append(%k: memref<?x8x128xbf16>, %v: memref<?x8x128xbf16>,
+                      %kc: !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>,
+                      %vc: !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>,
+                      %offsets: memref<?xi32>, %cos: memref<?x64xf32>, %sin: memref<?x64xf32>) {
+      kvbuffer.cache_append
+        k(%k : memref<?x8x128xbf16>) to(%kc : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+        v(%v : memref<?x8x128xbf16>) to(%vc : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+        offsets(%offsets : memref<?xi32>) rope(%cos, %sin : memref<?x64xf32>, memref<?x64xf32>)
+      return
+    }
+    func.func @on_tensors(%k: tensor<2x1x8x128xbf16>, %kc: tensor<2x?x8x128xbf16>,
+                          %at: tensor<2xi32>) -> tensor<2x?x8x128xbf16> {
+      %new = kvbuffer.cache_append k(%k : tensor<2x1x8x128xbf16>) to(%kc : tensor<2x?x8x128xbf16>)
+        at(%at : tensor<2xi32>) -> tensor<2x?x8x128xbf16>
+      return %new : tensor<2x?x8x128xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins
+      Arg<KVBuffer_Shaped, "new keys">:$k,
+      Arg<Optional<KVBuffer_Shaped>, "new values">:$v,
+      Arg<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>,
+          "where keys go">:$k_cache,
+      Arg<Optional<AnyTypeOf<[KVBuffer_AnyCache, AnyRankedTensor]>>,
+          "where values go">:$v_cache,
+      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>, "prefix sums">:$offsets,
+      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>,
+          "positions of first tokens">:$at,
+      Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "cosines">:$cos,
+      Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "sines">:$sin,
+      Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
+  let results = (outs
+      Res<Variadic<AnyRankedTensor>, "the caches that are tensors, with the new rows">:$results);
+  let assemblyFormat = [{
+    `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
+    (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
+    (`offsets` `(` $offsets^ `:` type($offsets) `)`)? (`at` `(` $at^ `:` type($at) `)`)?
+    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
+    (`->` type($results)^)?
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether the caches are tensors, which are results, too.
+    bool isIntoTensors() {
+      return ::llvm::isa<::mlir::TensorType>(getKCache().getType());
+    }
+    /// New keys are tensors, and so are the other operands but caches.
+    bool isOnTensors() {
+      return ::llvm::isa<::mlir::TensorType>(getK().getType());
+    }
+    /// The layouts of the caches, tensors or not; null for tensors that are none.
+    CacheLayout getKLayout() { return cacheLayoutOf(getKCache().getType()); }
+    CacheLayout getVLayout() {
+      return getVCache() ? cacheLayoutOf(getVCache().getType()) : CacheLayout();
+    }
+    /// The caches that are tensors.
+    ::mlir::MutableOperandRange getDpsInitsMutable() {
+      auto [index, count] = getODSOperandIndexAndLength(2);
+      return {getOperation(), index,
+              isIntoTensors() ? count + (getVCache() ? 1 : 0) : 0};
+    }
   }];
 }
 

@@ -20,7 +20,7 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 // Rings
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
+def KVBuffer_RingOp : KVBuffer_OpOf<KVBuffer_Rings, "ring", [KVBuffer_NeedsBlock, KVBuffer_NamedResults,
     KVBuffer_TeamChannelInterface, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>,
     InferTypeOpAdaptor]> {
   let summary = "A buffer's slots as a ring between the team that fills it and those that read it";
@@ -61,7 +61,7 @@ def KVBuffer_RingOp : KVBuffer_Op<"ring", [KVBuffer_NeedsBlock, KVBuffer_NamedRe
   let hasVerifier = 1;
 }
 
-def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
+def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
     KVBuffer_FillsChannel, KVBuffer_Moves, MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Fills the next slot of a ring";
@@ -96,7 +96,7 @@ def KVBuffer_RingLoadOp : KVBuffer_Op<"ring_load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_RingPutOp : KVBuffer_Op<"ring_put", [
+def KVBuffer_RingPutOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_put", [
     KVBuffer_FillsChannel, KVBuffer_Together,
     MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
@@ -129,7 +129,7 @@ def KVBuffer_RingPutOp : KVBuffer_Op<"ring_put", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_TakesFromChannel, KVBuffer_NamedResults,
+def KVBuffer_RingWaitOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_wait", [KVBuffer_TakesFromChannel, KVBuffer_NamedResults,
     MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
                    MemRead<KVBuffer_Lds>]>, InferTypeOpAdaptor]> {
   let summary = "Waits for a filling of a ring";
@@ -150,7 +150,7 @@ def KVBuffer_RingWaitOp : KVBuffer_Op<"ring_wait", [KVBuffer_TakesFromChannel, K
   let assemblyFormat = "$ring `[` $fill `]` attr-dict `:` type($ring)";
 }
 
-def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
+def KVBuffer_RingReleaseOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_release", [
     KVBuffer_TakesFromChannel, KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Gives a slot back to the team that fills it";
   let description = [{
@@ -174,7 +174,7 @@ def KVBuffer_RingReleaseOp : KVBuffer_Op<"ring_release", [
 // Mailboxes: one number, from a team that moves to others
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
+def KVBuffer_MailboxOp : KVBuffer_OpOf<KVBuffer_Rings, "mailbox", [
     KVBuffer_NeedsBlock,
     DeclareOpInterfaceMethods<KVBuffer_TeamChannelInterface, ["doesFillerTake"]>,
     MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
@@ -204,7 +204,7 @@ def KVBuffer_MailboxOp : KVBuffer_Op<"mailbox", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
+def KVBuffer_MailboxPostOp : KVBuffer_OpOf<KVBuffer_Rings, "mailbox_post", [
     KVBuffer_FillsChannel, KVBuffer_Moves, MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Posts a number once its slot is empty";
@@ -222,7 +222,7 @@ def KVBuffer_MailboxPostOp : KVBuffer_Op<"mailbox_post", [
   let assemblyFormat = "$value `to` $box `[` $number `]` attr-dict";
 }
 
-def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
+def KVBuffer_MailboxTakeOp : KVBuffer_OpOf<KVBuffer_Rings, "mailbox_take", [
     KVBuffer_TakesFromChannel, MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Waits for a number, reads it and releases its slot";
@@ -240,152 +240,11 @@ def KVBuffer_MailboxTakeOp : KVBuffer_Op<"mailbox_take", [
   let assemblyFormat = "$box `[` $number `]` attr-dict";
 }
 
-def KVBuffer_LaunchSizeOp : KVBuffer_Op<"launch_size", [Pure]> {
-  let summary = "A size of the launch";
-  let description = [{
-    One of the sizes that the manifest's expressions are made of: any that the
-    shape of an argument names (`kvbuffer.shape`), and of attention `batch`
-    sequences, `seq_q` query rows of each of them, or `total_q` of all of a
-    ragged batch, `seq_k` keys of a dense cache, `max_seq` keys that a sequence of
-    a continuous cache has room for, `pages_per_seq` entries that its row of a
-    page table has room for. A kernel whose blocks do not stand for one tile each
-    cannot tell the first four from its grid.
-
-    Example:
-
-    ```mlir
-    %batch = kvbuffer.launch_size "batch"
-    ```
-  }];
-  let arguments = (ins Arg<StrAttr, "what the size is called">:$name);
-  let results = (outs Res<Index, "the size">:$size);
-  let assemblyFormat = "$name attr-dict";
-  let hasVerifier = 1;
-}
-
-def KVBuffer_FindTileOp : KVBuffer_Op<"find_tile", [
-    AttrSizedOperandSegments, MemoryEffects<[MemRead]>]> {
-  let summary = "Finds a tile of a ragged batch by its number";
-  let description = [{
-    Sequence i of `sequences` has the rows from `offsets`[i] to `offsets`[i + 1],
-    and a tile for each `BM` of them, the last one perhaps shorter; none if it
-    has no more than `over` rows. The tiles
-    are numbered in the order of the sequences, the first one of sequence i by
-    `offsets`[i] / BM + i, rounded down: as many numbers as a sequence has tiles
-    and at most one more, so that the numbers below rows / BM + `sequences`
-    cover the batch whatever the lengths are, and the sequence of a number is
-    found in the offsets, without knowing those before it. Offsets below 0 or
-    above `rows`, the rows of the tensor, count as 0 or `rows`.
-
-    With `numbers`, which a `kvbuffer.number_tiles` of the same offsets has
-    written, the first tile of sequence i has the number `numbers`[`block`, i]:
-    each number stands for a tile.
-
-    The results are the last sequence whose first number is not above `number`,
-    and the tile in it, counted from the sequence's end with `from_end`. Of a
-    number that stands for no tile, the latter is one past the last or more.
-
-    Example:
-
-    ```mlir
-    %sequence, %tile = kvbuffer.find_tile %n in %offsets of %batch upto %rows by 128
-      : memref<?xi32>
-    ```
-  }];
-  let arguments = (ins
-      Arg<Index, "which tile">:$number,
-      Arg<MemRefRankOf<[I32, I64], [1]>, "prefix sums of the sequences' rows">:$offsets,
-      Arg<Index, "how many there are">:$sequences,
-      Arg<Index, "rows of the tensor">:$rows,
-      Arg<Optional<MemRefRankOf<[I32], [2]>>,
-          "each sequence's first number, of `kvbuffer.number_tiles`">:$numbers,
-      Arg<Optional<Index>, "the row of `numbers`">:$block,
-      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of a tile">:$BM,
-      Arg<DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">,
-          "sequences of no more rows have no tile">:$over,
-      Arg<UnitAttr, "tiles count from the sequence's end">:$from_end);
-  let results = (outs
-      Res<Index, "the sequence">:$sequence,
-      Res<Index, "the tile in it">:$tile);
-  let assemblyFormat = [{
-    $number `in` $offsets `of` $sequences `upto` $rows `by` $BM
-    (`numbered` $numbers^ `[` $block `]`)? attr-dict
-    `:` type($offsets) (`,` type($numbers)^)?
-  }];
-  let builders = [
-    OpBuilder<(ins "::mlir::Value":$number, "::mlir::Value":$offsets,
-                   "::mlir::Value":$sequences, "::mlir::Value":$rows,
-                   "int64_t":$BM, "int64_t":$over, "bool":$fromEnd), [{
-      build($_builder, $_state, number, offsets, sequences, rows,
-            /*numbers=*/::mlir::Value(), /*block=*/::mlir::Value(), BM, over,
-            fromEnd);
-    }]>];
-}
-
-def KVBuffer_NumberTilesOp : KVBuffer_Op<"number_tiles", [
-    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Numbers the tiles of a ragged batch";
-  let description = [{
-    Writes for each of `sequences` sequences the tiles of those before it to
-    `numbers`[`block`, i], and gives the tiles of all. Which tiles a sequence has,
-    `kvbuffer.find_tile` says. The block executes it together, before its warps do
-    different things; each block writes a row of its own, so that none waits for
-    another.
-
-    `kvbuffer.find_tile` can number tiles by itself, without a look at the
-    sequences before: then some numbers stand for no tile, one for each sequence
-    or fewer, and a block asks for each of them in vain.
-
-    Example:
-
-    ```mlir
-    %tiles = kvbuffer.number_tiles %offsets of %batch upto %rows by 128 into %numbers[%block]
-      : memref<?xi32>, memref<?x?xi32>
-    ```
-  }];
-  let arguments = (ins
-      Arg<MemRefRankOf<[I32, I64], [1]>, "prefix sums of the sequences' rows">:$offsets,
-      Arg<Index, "how many there are">:$sequences,
-      Arg<Index, "rows of the tensor">:$rows,
-      Arg<MemRefRankOf<[I32], [2]>, "where the numbers go">:$numbers,
-      Arg<Index, "the row of `numbers`">:$block,
-      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of a tile">:$BM,
-      Arg<DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">,
-          "sequences of no more rows have no tile">:$over);
-  let results = (outs Res<Index, "tiles of all sequences">:$tiles);
-  let assemblyFormat = [{
-    $offsets `of` $sequences `upto` $rows `by` $BM `into` $numbers `[` $block `]`
-    attr-dict `:` type($offsets) `,` type($numbers)
-  }];
-}
-
-def KVBuffer_NextTileOp : KVBuffer_Op<"next_tile", [
-    KVBuffer_Moves, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Takes the next number of a counter that all blocks share";
-  let description = [{
-    0, 1, 2, ... in the order of the calls; every block calls until the result is
-    `total` or more and then no more. The counter belongs to the launch, which
-    starts with 0 there. Only a team that moves may call. In
-    a kernel of clusters the first block of each takes numbers for all of its
-    blocks; the result says nothing in the others, which learn it from a
-    `shared` mailbox.
-
-    Example:
-
-    ```mlir
-    %tile = kvbuffer.next_tile of %total
-    ```
-  }];
-  let arguments = (ins Arg<Index, "numbers that stand for work">:$total);
-  let results = (outs Res<Index, "the next number">:$tile);
-  let assemblyFormat = "`of` $total attr-dict";
-}
-
 //===----------------------------------------------------------------------===//
 // Products in flight
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_Together, KVBuffer_NamedResults]> {
+def KVBuffer_MmaStartOp : KVBuffer_OpOf<KVBuffer_Rings, "mma_start", [KVBuffer_Together, KVBuffer_NamedResults]> {
   let summary = "Starts a product that reads its operands from LDS";
   let description = [{
     Like `kvbuffer.mma`, but asynchronous and with b (and a, where it is a staged
@@ -419,7 +278,7 @@ def KVBuffer_MmaStartOp : KVBuffer_Op<"mma_start", [KVBuffer_Together, KVBuffer_
   let hasVerifier = 1;
 }
 
-def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_Together, KVBuffer_NamedResults,
+def KVBuffer_MmaWaitOp : KVBuffer_OpOf<KVBuffer_Rings, "mma_wait", [KVBuffer_Together, KVBuffer_NamedResults,
     InferTypeOpAdaptor]> {
   let summary = "Waits for a product in flight";
   let description = [{
@@ -441,7 +300,7 @@ def KVBuffer_MmaWaitOp : KVBuffer_Op<"mma_wait", [KVBuffer_Together, KVBuffer_Na
   let hasVerifier = 1;
 }
 
-def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
+def KVBuffer_TurnWaitOp : KVBuffer_OpOf<KVBuffer_Rings, "turn_wait", [
     KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Waits for this matrix-unit group's turn";
   let description = [{
@@ -457,7 +316,7 @@ def KVBuffer_TurnWaitOp : KVBuffer_Op<"turn_wait", [
   let assemblyFormat = "attr-dict";
 }
 
-def KVBuffer_TurnPassOp : KVBuffer_Op<"turn_pass", [
+def KVBuffer_TurnPassOp : KVBuffer_OpOf<KVBuffer_Rings, "turn_pass", [
     KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Passes the turn to the next matrix-unit group";
   let description = [{

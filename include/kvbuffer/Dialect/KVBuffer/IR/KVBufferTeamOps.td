@@ -17,7 +17,7 @@ include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
 // Effects of their own, whatever is in them: warps that have nothing to do are
 // warps of the block all the same, and all of them meet.
-def KVBuffer_TeamsOp : KVBuffer_Op<"teams", [
+def KVBuffer_TeamsOp : KVBuffer_OpOf<KVBuffer_Teams, "teams", [
     NoTerminator, SingleBlock, NoRegionArguments, KVBuffer_NeedsBlock,
     MemoryEffects<[MemRead, MemWrite, MemRead<KVBuffer_Lds>,
                    MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
@@ -58,7 +58,7 @@ def KVBuffer_TeamsOp : KVBuffer_Op<"teams", [
   }];
 }
 
-def KVBuffer_TeamOp : KVBuffer_Op<"team", [
+def KVBuffer_TeamOp : KVBuffer_OpOf<KVBuffer_Teams, "team", [
     NoTerminator, SingleBlock, HasParent<"TeamsOp">,
     MemoryEffects<[MemRead, MemWrite, MemRead<KVBuffer_Lds>,
                    MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
@@ -147,7 +147,7 @@ def KVBuffer_TeamOp : KVBuffer_Op<"team", [
 // Queues between teams
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_QueueOp : KVBuffer_Op<"queue", [KVBuffer_NamedResults,
+def KVBuffer_QueueOp : KVBuffer_OpOf<KVBuffer_Teams, "queue", [KVBuffer_NamedResults,
     KVBuffer_NeedsBlock, KVBuffer_TeamChannelInterface, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "Slots in LDS through which one team hands fragments to others";
   let description = [{
@@ -181,7 +181,7 @@ def KVBuffer_QueueOp : KVBuffer_Op<"queue", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_QueuePutOp : KVBuffer_Op<"queue_put", [
+def KVBuffer_QueuePutOp : KVBuffer_OpOf<KVBuffer_Teams, "queue_put", [
     KVBuffer_FillsChannel, MemoryEffects<[MemWrite<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
   let summary = "Puts an entry into a queue once its slot is free";
@@ -217,7 +217,7 @@ def KVBuffer_QueuePutOp : KVBuffer_Op<"queue_put", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_QueueTakeOp : KVBuffer_Op<"queue_take", [
+def KVBuffer_QueueTakeOp : KVBuffer_OpOf<KVBuffer_Teams, "queue_take", [
     KVBuffer_TakesFromChannel, KVBuffer_NamedResults, InferTypeOpAdaptor,
     MemoryEffects<[MemRead<KVBuffer_Lds>, MemRead<KVBuffer_Async>,
                    MemWrite<KVBuffer_Async>]>]> {
@@ -256,7 +256,7 @@ def KVBuffer_QueueTakeOp : KVBuffer_Op<"queue_take", [
 // What teams leave for later
 //===----------------------------------------------------------------------===//
 
-def KVBuffer_ShelfOp : KVBuffer_Op<"shelf", [KVBuffer_NamedResults,
+def KVBuffer_ShelfOp : KVBuffer_OpOf<KVBuffer_Teams, "shelf", [KVBuffer_NamedResults,
     KVBuffer_NeedsBlock, MemoryEffects<[MemAlloc<KVBuffer_Lds>]>]> {
   let summary = "Slots in LDS in which teams leave fragments for the teams after them";
   let description = [{
@@ -278,7 +278,7 @@ def KVBuffer_ShelfOp : KVBuffer_Op<"shelf", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_ShelfPutOp : KVBuffer_Op<"shelf_put", [
+def KVBuffer_ShelfPutOp : KVBuffer_OpOf<KVBuffer_Teams, "shelf_put", [
     MemoryEffects<[MemWrite<KVBuffer_Lds>]>]> {
   let summary = "Leaves fragments in a slot";
   let description = [{
@@ -317,7 +317,7 @@ def KVBuffer_ShelfPutOp : KVBuffer_Op<"shelf_put", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_ShelfGetOp : KVBuffer_Op<"shelf_get", [
+def KVBuffer_ShelfGetOp : KVBuffer_OpOf<KVBuffer_Teams, "shelf_get", [
     KVBuffer_NamedResults, InferTypeOpAdaptor,
     MemoryEffects<[MemRead<KVBuffer_Lds>]>]> {
   let summary = "Gets what an earlier team has left in a slot";
@@ -342,6 +342,47 @@ def KVBuffer_ShelfGetOp : KVBuffer_Op<"shelf_get", [
   let results = (outs Res<Variadic<KVBuffer_FragmentType>, "the fragments of the slot">:$values);
   let assemblyFormat = "$shelf `[` $slot `]` attr-dict `:` type($shelf)";
   let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Where a team's warps meet, and take turns
+//===----------------------------------------------------------------------===//
+
+def KVBuffer_MeetOp : KVBuffer_OpOf<KVBuffer_Teams, "meet", [
+    KVBuffer_Together, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+                   MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
+  let summary = "Meets the block's other warps and waits for nothing else";
+  let description = [{
+    Ends a part of a loop in which one half of the warps multiplies while the
+    other half moves data. Loads stay in flight.
+
+    Example:
+
+    ```mlir
+    kvbuffer.meet
+    ```
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def KVBuffer_StaggerOp : KVBuffer_OpOf<KVBuffer_Teams, "stagger", [
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead<KVBuffer_Async>, MemWrite<KVBuffer_Async>,
+                   MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
+  let summary = "Lets one half of the warps pass a meeting that the other skips";
+  let description = [{
+    The upper half meets the next time that the lower half does, and is from then
+    on one meeting later. With `end` it is the lower half that passes one
+    meeting more, so that both are level again.
+
+    Example:
+
+    ```mlir
+    kvbuffer.stagger
+    kvbuffer.stagger {end}
+    ```
+  }];
+  let arguments = (ins Arg<UnitAttr, "the halves become level again">:$end);
+  let assemblyFormat = "attr-dict";
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERTEAMOPS_TD

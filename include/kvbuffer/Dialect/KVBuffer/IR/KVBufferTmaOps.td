@@ -18,7 +18,7 @@
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferCacheOps.td"
 
 class KVBuffer_TmaTileMaker<string name>
-    : KVBuffer_Op<name, [KVBuffer_LaneLevel, Pure]> {
+    : KVBuffer_OpOf<KVBuffer_Caches, name, [Pure]> {
   let results = (outs Res<AnyType, "the map's address, an `!llvm.ptr`">:$map);
   let assemblyFormat = "$cache attr-dict `:` type($cache) `->` type($map)";
   let hasVerifier = 1;

@@ -16,7 +16,7 @@
 
 include "kvbuffer/Dialect/KVBuffer/IR/KVBufferOpBase.td"
 
-def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
+def KVBuffer_WorkItemOp : KVBuffer_OpOf<KVBuffer_Work, "work_item", [KVBuffer_NamedResults,
                                                    InferTypeOpAdaptor]> {
   let summary = "The item of work that a block is at";
   let description = [{
@@ -75,7 +75,7 @@ def KVBuffer_WorkItemOp : KVBuffer_Op<"work_item", [KVBuffer_NamedResults,
   }];
 }
 
-def KVBuffer_ItemRowsOp : KVBuffer_Op<"item_rows", [Pure, KVBuffer_NamedResults]> {
+def KVBuffer_ItemRowsOp : KVBuffer_OpOf<KVBuffer_Work, "item_rows", [Pure, KVBuffer_NamedResults]> {
   let summary = "The first row of an item, and of those taken together with it";
   let description = [{
     Item i along a coordinate counted in rows has the rows from i * `rows` on:
@@ -103,7 +103,7 @@ def KVBuffer_ItemRowsOp : KVBuffer_Op<"item_rows", [Pure, KVBuffer_NamedResults]
   let assemblyFormat = "$item `by` $rows attr-dict";
 }
 
-def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
+def KVBuffer_LaunchValueOp : KVBuffer_OpOf<KVBuffer_Work, "launch_value", [Pure]> {
   let summary = "A number that the launch computes from its sizes";
   let description = [{
     The value of an expression over the launch's sizes, as grids are made of
@@ -124,7 +124,7 @@ def KVBuffer_LaunchValueOp : KVBuffer_Op<"launch_value", [Pure]> {
   let hasVerifier = 1;
 }
 
-def KVBuffer_ArriveLastOp : KVBuffer_Op<"arrive_last", [KVBuffer_NamedResults,
+def KVBuffer_ArriveLastOp : KVBuffer_OpOf<KVBuffer_Work, "arrive_last", [KVBuffer_NamedResults,
     KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Counts a block in; true in the block that is last";
   let description = [{
@@ -155,7 +155,7 @@ def KVBuffer_ArriveLastOp : KVBuffer_Op<"arrive_last", [KVBuffer_NamedResults,
   let hasVerifier = 1;
 }
 
-def KVBuffer_AfterAllOp : KVBuffer_Op<"after_all", [KVBuffer_NeedsBlock, NoTerminator,
+def KVBuffer_AfterAllOp : KVBuffer_OpOf<KVBuffer_Work, "after_all", [KVBuffer_NeedsBlock, NoTerminator,
     SingleBlock, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Counts a block in; those that are there divide what is left to do";
   let description = [{
@@ -202,7 +202,7 @@ def KVBuffer_AfterAllOp : KVBuffer_Op<"after_all", [KVBuffer_NeedsBlock, NoTermi
   }];
 }
 
-def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
+def KVBuffer_PartialStoreOp : KVBuffer_OpOf<KVBuffer_Work, "partial_store", [
     MemoryEffects<[MemWrite]>, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Stores what a softmax over some of the keys has come to";
   let description = [{
@@ -244,7 +244,7 @@ def KVBuffer_PartialStoreOp : KVBuffer_Op<"partial_store", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_PartialLoadOp : KVBuffer_Op<"partial_load", [
+def KVBuffer_PartialLoadOp : KVBuffer_OpOf<KVBuffer_Work, "partial_load", [
     MemoryEffects<[MemRead]>, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Loads what `kvbuffer.partial_store` has stored";
   let description = [{
@@ -275,7 +275,7 @@ def KVBuffer_PartialLoadOp : KVBuffer_Op<"partial_load", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
+def KVBuffer_PartialJoinOp : KVBuffer_OpOf<KVBuffer_Work, "partial_join", [
     AttrSizedOperandSegments, MemoryEffects<[MemRead]>, AllTypesMatch<["max", "sum"]>]> {
   let summary = "Loads partial results and joins them, in their order";
   let description = [{
@@ -319,84 +319,7 @@ def KVBuffer_PartialJoinOp : KVBuffer_Op<"partial_join", [
   let hasVerifier = 1;
 }
 
-def KVBuffer_SoftmaxMergeOp : KVBuffer_Op<"softmax_merge", [Pure,
-    AllTypesMatch<["acc", "otherAcc", "newAcc"]>,
-    AllTypesMatch<["max", "sum", "otherMax", "otherSum", "newMax", "newSum"]>]> {
-  let summary = "Joins the softmaxes over two sets of keys";
-  let description = [{
-    m' = max(m, n); acc' = acc * exp(scale * (m - m')) + other * exp(scale * (n -
-    m')), and the sums alike. What a partial result without a key contributes
-    (maximum -inf, sum 0) is exactly nothing. The order of two partial results
-    does not matter, that of three does, by rounding. Merges of merges that nothing
-    else uses are one by lanes, as far as registers hold all that is merged: each
-    partial result is scaled once, by the largest maximum. `unbounded` is that of
-    `kvbuffer.online_softmax`.
-
-    Example:
-
-    ```mlir
-    %a, %m, %l = kvbuffer.softmax_merge %a0, %m0, %l0 with %a1, %m1, %l1 {scale = 0.125 : f32}
-      : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
-    ```
-  }];
-  let arguments = (ins
-      Arg<KVBuffer_FragmentType, "the weighted sum of values over the first keys">:$acc,
-      Arg<KVBuffer_FragmentType, "each row's maximum over these">:$max,
-      Arg<KVBuffer_FragmentType, "each row's sum over these">:$sum,
-      Arg<KVBuffer_FragmentType, "the weighted sum of values over the other keys">:$otherAcc,
-      Arg<KVBuffer_FragmentType, "each row's maximum over those">:$otherMax,
-      Arg<KVBuffer_FragmentType, "each row's sum over those">:$otherSum,
-      Arg<F32Attr, "what scores are multiplied by">:$scale,
-      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
-  let results = (outs
-      Res<KVBuffer_FragmentType, "the weighted sum of values over both">:$newAcc,
-      Res<KVBuffer_FragmentType, "each row's maximum over both">:$newMax,
-      Res<KVBuffer_FragmentType, "each row's sum over both">:$newSum);
-  let assemblyFormat = [{
-    $acc `,` $max `,` $sum `with` $otherAcc `,` $otherMax `,` $otherSum attr-dict
-    `:` type($acc) `,` type($max)
-  }];
-  let hasVerifier = 1;
-}
-
-def KVBuffer_SoftmaxSinkOp : KVBuffer_Op<"softmax_sink", [
-    MemoryEffects<[MemRead]>, AllTypesMatch<["acc", "newAcc"]>,
-    AllTypesMatch<["max", "sum", "newMax", "newSum"]>]> {
-  let summary = "Joins a key whose score each row reads and whose value is 0";
-  let description = [{
-    The score of row r, scaled already, is the element of `sinks` at `indices`
-    with r % `group` added to the last of them; so it adds exp(score) to the
-    row's sum. -inf adds nothing. `unbounded` is that of
-    `kvbuffer.online_softmax`.
-
-    Example:
-
-    ```mlir
-    %a, %m, %l = kvbuffer.softmax_sink %a0, %m0, %l0 scores(%sink[%head]) {scale = 0.125 : f32, group = 4 : i64}
-      : !kvbuffer.fragment<16x128xf32, acc>, !kvbuffer.fragment<16x1xf32, row>, memref<32xf32>
-    ```
-  }];
-  let arguments = (ins
-      Arg<KVBuffer_FragmentType, "the weighted sum of values">:$acc,
-      Arg<KVBuffer_FragmentType, "each row's largest score so far">:$max,
-      Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum,
-      Arg<MemRefOf<[F32]>, "scores, scaled">:$sinks,
-      Arg<Variadic<Index>, "that of row 0">:$indices,
-      Arg<F32Attr, "what scores are multiplied by">:$scale,
-      Arg<DefaultValuedAttr<I64Attr, "1">, "rows whose scores lie side by side">:$group,
-      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
-  let results = (outs
-      Res<KVBuffer_FragmentType, "the same, relative to the new maxima">:$newAcc,
-      Res<KVBuffer_FragmentType, "each row's maximum, the sink included">:$newMax,
-      Res<KVBuffer_FragmentType, "each row's sum, the sink included">:$newSum);
-  let assemblyFormat = [{
-    $acc `,` $max `,` $sum `scores` `(` $sinks `[` $indices `]` `)` attr-dict
-    `:` type($acc) `,` type($max) `,` type($sinks)
-  }];
-  let hasVerifier = 1;
-}
-
-def KVBuffer_ShareWorkOp : KVBuffer_Op<"share_work", [RecursiveMemoryEffects,
+def KVBuffer_ShareWorkOp : KVBuffer_OpOf<KVBuffer_Work, "share_work", [RecursiveMemoryEffects,
     SingleBlock, KVBuffer_NamedResults]> {
   let summary = "A worker's equal share of items of unequal size";
   let description = [{
@@ -448,80 +371,145 @@ def KVBuffer_ShareWorkOp : KVBuffer_Op<"share_work", [RecursiveMemoryEffects,
   let hasRegionVerifier = 1;
 }
 
-def KVBuffer_AppendTokensOp
-    : KVBuffer_Op<"append_tokens", [KVBuffer_NeedsBlock,
-                                    AttrSizedOperandSegments,
-                                    MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary =
-      "Stores new tokens of a sequence that the block reads afterwards";
+def KVBuffer_LaunchSizeOp : KVBuffer_OpOf<KVBuffer_Work, "launch_size", [Pure]> {
+  let summary = "A size of the launch";
   let description = [{
-    `kvbuffer.cache_append` for one sequence and one head of the cache, by one
-    block: of the new tokens, those whose positions are in [`from`, `upto`). Token
-    i of sequence `batch`, `k`[`batch`, i, `head`], goes to position length + i of
-    the sequence, where length is that of `kvbuffer.cache.cache_length` and does not
-    count the new tokens. `rope` rotates keys, a quantized cache takes quantized
-    elements, and what has no row is left out, all as there.
-
-    What the block stores here its own loads after the op see. No order with other
-    blocks is made: no other block may store these tokens, nor read them in the same
-    launch. Where blocks share a sequence's keys in pieces, the piece that a token
-    lies in says whose it is.
-
-    All threads of a block have to reach the op.
+    One of the sizes that the manifest's expressions are made of: any that the
+    shape of an argument names (`kvbuffer.shape`), and of attention `batch`
+    sequences, `seq_q` query rows of each of them, or `total_q` of all of a
+    ragged batch, `seq_k` keys of a dense cache, `max_seq` keys that a sequence of
+    a continuous cache has room for, `pages_per_seq` entries that its row of a
+    page table has room for. A kernel whose blocks do not stand for one tile each
+    cannot tell the first four from its grid.
 
     Example:
 
     ```mlir
-    kvbuffer.append_tokens[%batch, %head] from %first upto %end k(%new : memref<?x1x8x128xbf16>)
-      to(%k : !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>)
+    %batch = kvbuffer.launch_size "batch"
     ```
   }];
-  let arguments = (ins
-      Arg<Index, "the sequence">:$batch,
-      Arg<Index, "the head of the cache">:$head,
-      Arg<Index, "the first position">:$from,
-      Arg<Index, "one past the last position">:$upto,
-      Arg<AnyMemRef, "new keys, [batch, tokens, heads, head_size]">:$k,
-      Arg<KVBuffer_CacheType, "where keys go">:$k_cache,
-      Arg<Optional<AnyMemRef>, "new values">:$v,
-      Arg<Optional<KVBuffer_CacheType>, "where values go">:$v_cache,
-      Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "cosines">:$cos,
-      Arg<Optional<MemRefRankOf<[F32, F16, BF16], [2]>>, "sines">:$sin,
-      Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
-  let assemblyFormat = [{
-    `[` $batch `,` $head `]` `from` $from `upto` $upto
-    `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
-    (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
-    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
-  }];
+  let arguments = (ins Arg<StrAttr, "what the size is called">:$name);
+  let results = (outs Res<Index, "the size">:$size);
+  let assemblyFormat = "$name attr-dict";
   let hasVerifier = 1;
 }
 
-def KVBuffer_LaneArriveOp : KVBuffer_Op<"lane_arrive", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Adds 1 to a counter that all blocks see";
+def KVBuffer_FindTileOp : KVBuffer_OpOf<KVBuffer_Work, "find_tile", [
+    AttrSizedOperandSegments, MemoryEffects<[MemRead]>]> {
+  let summary = "Finds a tile of a ragged batch by its number";
   let description = [{
-    Atomically; the result is the number before. At the scope of the device it
-    releases what the thread knows to be written, and acquires what earlier
-    arrivals have released; `relaxed`, it orders nothing: the number alone is
-    what is wanted. The vendor-neutral form of the thread stage:
-    `memref.atomic_rmw` can name neither a scope nor an order.
+    Sequence i of `sequences` has the rows from `offsets`[i] to `offsets`[i + 1],
+    and a tile for each `BM` of them, the last one perhaps shorter; none if it
+    has no more than `over` rows. The tiles
+    are numbered in the order of the sequences, the first one of sequence i by
+    `offsets`[i] / BM + i, rounded down: as many numbers as a sequence has tiles
+    and at most one more, so that the numbers below rows / BM + `sequences`
+    cover the batch whatever the lengths are, and the sequence of a number is
+    found in the offsets, without knowing those before it. Offsets below 0 or
+    above `rows`, the rows of the tensor, count as 0 or `rows`.
+
+    With `numbers`, which a `kvbuffer.number_tiles` of the same offsets has
+    written, the first tile of sequence i has the number `numbers`[`block`, i]:
+    each number stands for a tile.
+
+    The results are the last sequence whose first number is not above `number`,
+    and the tile in it, counted from the sequence's end with `from_end`. Of a
+    number that stands for no tile, the latter is one past the last or more.
 
     Example:
 
     ```mlir
-    %before = kvbuffer.lane_arrive %counters[%i] : memref<?xi32>
+    %sequence, %tile = kvbuffer.find_tile %n in %offsets of %batch upto %rows by 128
+      : memref<?xi32>
     ```
   }];
   let arguments = (ins
-      Arg<MemRefOf<[I32]>, "the counters">:$counters,
-      Arg<Variadic<Index>, "which of them">:$indices,
-      Arg<UnitAttr, "the addition orders nothing">:$relaxed);
-  let results = (outs Res<I32, "the number before">:$before);
+      Arg<Index, "which tile">:$number,
+      Arg<MemRefRankOf<[I32, I64], [1]>, "prefix sums of the sequences' rows">:$offsets,
+      Arg<Index, "how many there are">:$sequences,
+      Arg<Index, "rows of the tensor">:$rows,
+      Arg<Optional<MemRefRankOf<[I32], [2]>>,
+          "each sequence's first number, of `kvbuffer.number_tiles`">:$numbers,
+      Arg<Optional<Index>, "the row of `numbers`">:$block,
+      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of a tile">:$BM,
+      Arg<DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">,
+          "sequences of no more rows have no tile">:$over,
+      Arg<UnitAttr, "tiles count from the sequence's end">:$from_end);
+  let results = (outs
+      Res<Index, "the sequence">:$sequence,
+      Res<Index, "the tile in it">:$tile);
   let assemblyFormat = [{
-    $counters `[` $indices `]` (`relaxed` $relaxed^)? attr-dict `:`
-    type($counters)
+    $number `in` $offsets `of` $sequences `upto` $rows `by` $BM
+    (`numbered` $numbers^ `[` $block `]`)? attr-dict
+    `:` type($offsets) (`,` type($numbers)^)?
   }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$number, "::mlir::Value":$offsets,
+                   "::mlir::Value":$sequences, "::mlir::Value":$rows,
+                   "int64_t":$BM, "int64_t":$over, "bool":$fromEnd), [{
+      build($_builder, $_state, number, offsets, sequences, rows,
+            /*numbers=*/::mlir::Value(), /*block=*/::mlir::Value(), BM, over,
+            fromEnd);
+    }]>];
+}
+
+def KVBuffer_NumberTilesOp : KVBuffer_OpOf<KVBuffer_Work, "number_tiles", [
+    KVBuffer_NeedsBlock, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Numbers the tiles of a ragged batch";
+  let description = [{
+    Writes for each of `sequences` sequences the tiles of those before it to
+    `numbers`[`block`, i], and gives the tiles of all. Which tiles a sequence has,
+    `kvbuffer.find_tile` says. The block executes it together, before its warps do
+    different things; each block writes a row of its own, so that none waits for
+    another.
+
+    `kvbuffer.find_tile` can number tiles by itself, without a look at the
+    sequences before: then some numbers stand for no tile, one for each sequence
+    or fewer, and a block asks for each of them in vain.
+
+    Example:
+
+    ```mlir
+    %tiles = kvbuffer.number_tiles %offsets of %batch upto %rows by 128 into %numbers[%block]
+      : memref<?xi32>, memref<?x?xi32>
+    ```
+  }];
+  let arguments = (ins
+      Arg<MemRefRankOf<[I32, I64], [1]>, "prefix sums of the sequences' rows">:$offsets,
+      Arg<Index, "how many there are">:$sequences,
+      Arg<Index, "rows of the tensor">:$rows,
+      Arg<MemRefRankOf<[I32], [2]>, "where the numbers go">:$numbers,
+      Arg<Index, "the row of `numbers`">:$block,
+      Arg<ConfinedAttr<I64Attr, [IntPositive]>, "rows of a tile">:$BM,
+      Arg<DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">,
+          "sequences of no more rows have no tile">:$over);
+  let results = (outs Res<Index, "tiles of all sequences">:$tiles);
+  let assemblyFormat = [{
+    $offsets `of` $sequences `upto` $rows `by` $BM `into` $numbers `[` $block `]`
+    attr-dict `:` type($offsets) `,` type($numbers)
+  }];
+}
+
+def KVBuffer_NextTileOp : KVBuffer_OpOf<KVBuffer_Work, "next_tile", [
+    KVBuffer_Moves, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Takes the next number of a counter that all blocks share";
+  let description = [{
+    0, 1, 2, ... in the order of the calls; every block calls until the result is
+    `total` or more and then no more. The counter belongs to the launch, which
+    starts with 0 there. Only a team that moves may call. In
+    a kernel of clusters the first block of each takes numbers for all of its
+    blocks; the result says nothing in the others, which learn it from a
+    `shared` mailbox.
+
+    Example:
+
+    ```mlir
+    %tile = kvbuffer.next_tile of %total
+    ```
+  }];
+  let arguments = (ins Arg<Index, "numbers that stand for work">:$total);
+  let results = (outs Res<Index, "the next number">:$tile);
+  let assemblyFormat = "`of` $total attr-dict";
 }
 
 #endif // KVBUFFER_DIALECT_KVBUFFER_IR_KVBUFFERWORKOPS_TD

@@ -1,4 +1,4 @@
-//===- KVBufferPipelineOps.cpp - The online softmax in two parts ----------===//
+//===- KVBufferSoftmaxOps.cpp - The online softmax in two parts -----------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
