@@ -1014,14 +1014,17 @@ LogicalResult Distribution::run() {
   splitLoads();
   if (failed(collect()))
     return failure();
-  // Whose operands come from accumulators says in which order.
-  llvm::stable_sort(products, [](const Product &x, const Product &y) {
-    auto isOrdered = [](const Product &product) {
-      return (product.a && comesFromAccumulators(product.a)) ||
-             (product.b && comesFromAccumulators(product.b));
-    };
-    return isOrdered(x) && !isOrdered(y);
-  });
+  // Products whose operands come from accumulators say in which order these
+  // are: they come first, each kind in the program's order. (libstdc++ 12's
+  // stable algorithms use what C++20 has removed, and warn.)
+  decltype(products) ordered, others;
+  for (const Product &product : products) {
+    bool isOrdered = (product.a && comesFromAccumulators(product.a)) ||
+                     (product.b && comesFromAccumulators(product.b));
+    (isOrdered ? ordered : others).push_back(product);
+  }
+  llvm::append_range(ordered, others);
+  products = std::move(ordered);
   groupProducts();
   for (const Product &product : products)
     if (failed(assignAccumulators(product)))
