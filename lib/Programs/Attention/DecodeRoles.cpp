@@ -11,8 +11,8 @@
 // and one moves tiles. A row of keys has three parts, each with slots:
 // the values of the one and of the other team, which read them as the second
 // operand of their products out of the slot that scores were computed from, and
-// the rest. Where tiles come in boxes, the first two take turns in the slots of
-// one ring. A slot is filled anew when all teams of its ring have given it
+// the rest. Unless rows are packed the first two take turns in the slots of one
+// ring. A slot is filled anew when all teams of its ring have given it
 // back. Weights go through slots, too; by what rows are rescaled, through
 // queues.
 //
@@ -63,12 +63,13 @@ struct DecodeProgram::Roles {
   /// of the parts: copies of small pages, two warps each, and of queries, one
   /// warp each, cannot go through the same ones.
   bool queriesBySlots;
+  /// Whether the halves of a row take turns in the slots of one ring; whoever
+  /// widens packed rows fills rings by themselves.
+  bool sharesSlots;
   SmallVector<RolePart, 3> parts;
   TypedValue<RingType> queries, weights;
   /// By what each half's rows are rescaled.
   Value factors[2];
-  /// Whether the halves of a row take turns in the slots of one ring.
-  bool sharesSlots() const { return queriesBySlots; }
   /// Whether a half's factor of a tile comes with the next tile's scores.
   bool isLate(unsigned half) const { return half == 1 && !sizes.scoresAhead; }
   /// How the block's work is divided, where it has shares of all sequences.
@@ -167,27 +168,25 @@ void DecodeProgram::makeChannels(Roles &roles) {
   roles.queries =
       makeRing(schedule.getBM(), depth - sizes.queries, op.getHeadSize(),
                sizes.queries, /*slots=*/1, kLoad, {kScores});
-  // Pairs of warps that copy rows take turns by slots, and are better balanced
-  // with the third slot on the right (H200, 64 x 4096 rows in pages of one
-  // token, 128 heads: 142 us, 173 with it on the left).
-  int64_t left = sizes.leftSlots, right = sizes.rightSlots;
-  if (!roles.queriesBySlots)
-    std::swap(left, right);
-  if (roles.sharesSlots()) {
-    // The halves take turns: a slot that one has given back early is the
-    // other's.
-    partOf(0, sizes.half, left + right, {kScores, kLeft, kRight});
+  if (roles.sharesSlots) {
+    // A slot that one half has given back early is the other's.
+    partOf(0, sizes.half, sizes.leftSlots + sizes.rightSlots,
+           {kScores, kLeft, kRight});
     roles.parts.push_back(roles.parts.front());
     for (int64_t place : {0, 1}) {
       RolePart &part = roles.parts[place];
       part.first = place * sizes.half;
       part.place = place;
       part.turns = 2;
-      part.before = llvm::divideCeil(sizes.queries, sizes.half);
+      part.before = roles.queriesBySlots
+                        ? llvm::divideCeil(sizes.queries, sizes.half)
+                        : 0;
     }
   } else {
-    partOf(0, sizes.half, left, {kScores, kLeft});
-    partOf(sizes.half, sizes.half, right, {kScores, kRight});
+    // Warps that fill slots take turns by slots, and are better balanced with
+    // the third one on the right.
+    partOf(0, sizes.half, sizes.rightSlots, {kScores, kLeft});
+    partOf(sizes.half, sizes.half, sizes.leftSlots, {kScores, kRight});
   }
   partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
   roles.weights = makeRing(schedule.getBM(), schedule.getBN(), schedule.getBN(),
@@ -256,7 +255,7 @@ DecodeProgram::columnsOfScores(const Roles &roles, const RolePiece &own) {
   // Slots that are given back late come last.
   SmallVector<const RolePart *, 3> parts(
       llvm::make_pointer_range(ArrayRef(roles.parts)));
-  if (roles.sharesSlots())
+  if (roles.sharesSlots)
     std::swap(parts[1], parts[2]);
   for (const RolePart *some : parts) {
     const RolePart &part = *some;
@@ -457,7 +456,7 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     RingReleaseOp::create(b, other.ring, number);
   };
   const RolePart &other = roles.parts[1 - half];
-  bool shares = roles.sharesSlots();
+  bool shares = roles.sharesSlots;
   for (unsigned some : {0, 1})
     if (const RolePart &of = roles.parts[some];
         of.hasQueries() && (shares || some == half))
@@ -647,6 +646,7 @@ void DecodeProgram::buildRoles() {
   roles.queriesBySlots =
       LatentRoles::copiesBoxes(op.getK().getType().getPageSize()) &&
       !op.getK().getType().getRow();
+  roles.sharesSlots = !op.getK().getType().getRow();
   bool equalShares = schedule.getSplitKeys()->equalShares;
   RolePiece split;
   if (equalShares)

@@ -5,6 +5,7 @@
 // Where lengths may differ, each team walks over the pieces of the block's share, and
 // counts fillings and entries on.
 // RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a | FileCheck %s --check-prefix=SHARES
+// RUN: sed '/^.. CHECK-LABEL: gpu.func @few/,$d' %s | kvbuf-opt - --kvbuf-to-tile="chip=sm_90a schedule=equal_shares=false,overlap=true" | FileCheck %s --check-prefix=AHEAD
 // Who asks for no producers gets the program of alike warps.
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a schedule=producers=0" | FileCheck %s --check-prefix=ALIKE
 
@@ -18,12 +19,8 @@
 // CHECK-DAG: #[[REST:.*]] = #kvbuffer.kv_buffer<64x64xbf16, {{.*}}stages = 2, {{.*}}head_dim_offset = 512>
 
 // Of @ahead: 256 columns are in registers, 320 in LDS; the rest of rows has one slot.
-// CHECK-DAG: #[[QA:.*]] = #kvbuffer.kv_buffer<64x320xbf16, {{.*}}cache_depth = 576, head_dim_offset = 256>
-// CHECK-DAG: #[[RESTA:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = {{.*}}head_dim_offset = 512>
-
-// Of @listed.
-// CHECK-DAG: #[[TWO:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 2, {{.*}}cache_depth = 576>
-// CHECK-DAG: #[[THREE:.*]] = #kvbuffer.kv_buffer<64x256xbf16, {{.*}}stages = 3, {{.*}}head_dim_offset = 256>
+// AHEAD-DAG: #[[QA:.*]] = #kvbuffer.kv_buffer<64x320xbf16, {{.*}}cache_depth = 576, head_dim_offset = 256>
+// AHEAD-DAG: #[[RESTA:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = {{.*}}head_dim_offset = 512>
 
 // SHARES-LABEL: gpu.func @latent
 // SHARES: kvbuffer.share_work
@@ -112,42 +109,43 @@ func.func @latent(%q: !q, %rows: !rows, %o: !o) {
 
 // Where scores run ahead, a part of the next tile's begins before the softmax of one.
 // CHECK-LABEL: gpu.func @ahead
-// CHECK: kvbuffer.ring {{.*}} from @load to [@scores] : <#[[QA]]>
-// CHECK: %[[H:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left, @right] : <#[[HALF]]>
-// CHECK: %[[T:.*]] = kvbuffer.ring {{.*}} from @load to [@scores] : <#[[RESTA]]>
-// CHECK: %[[P:.*]] = kvbuffer.ring {{.*}} from @scores to [@left, @right]
-// CHECK: kvbuffer.team @scores warps(4) registers(168)
-// CHECK: %[[QUERIES:.*]] = kvbuffer.ring_wait %[[OWN:.*]][%c0]
+// AHEAD-LABEL: gpu.func @ahead
+// AHEAD: kvbuffer.ring {{.*}} from @load to [@scores] : <#[[QA]]>
+// AHEAD: %[[H:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left, @right] : <#[[HALFA:.*]]>
+// AHEAD: %[[T:.*]] = kvbuffer.ring {{.*}} from @load to [@scores] : <#[[RESTA]]>
+// AHEAD: %[[P:.*]] = kvbuffer.ring {{.*}} from @scores to [@left, @right]
+// AHEAD: kvbuffer.team @scores warps(4) registers(168)
+// AHEAD: %[[QUERIES:.*]] = kvbuffer.ring_wait %[[OWN:.*]][%c0]
 // The first tile's scores, if there is one.
-// CHECK: %[[FIRST:.*]] = scf.if
-// CHECK-COUNT-3: kvbuffer.mma_start
-// CHECK: kvbuffer.mma_wait
-// CHECK-COUNT-3: kvbuffer.ring_release
-// CHECK: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}} = %[[FIRST]])
-// CHECK: kvbuffer.ring_wait %[[H]]
-// CHECK: %[[S0:.*]] = kvbuffer.mma_start
-// CHECK: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max
-// CHECK: kvbuffer.softmax_tail
-// CHECK-COUNT-2: kvbuffer.queue_put %[[F]]
-// CHECK: kvbuffer.ring_put %{{.*}} into %[[P]]
+// AHEAD: %[[FIRST:.*]] = scf.if
+// AHEAD-COUNT-3: kvbuffer.mma_start
+// AHEAD: kvbuffer.mma_wait
+// AHEAD-COUNT-3: kvbuffer.ring_release
+// AHEAD: scf.for {{.*}} iter_args(%{{.*}}, %{{.*}}, %{{.*}} = %[[FIRST]])
+// AHEAD: kvbuffer.ring_wait %[[H]]
+// AHEAD: %[[S0:.*]] = kvbuffer.mma_start
+// AHEAD: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max
+// AHEAD: kvbuffer.softmax_tail
+// AHEAD-COUNT-2: kvbuffer.queue_put %[[F]]
+// AHEAD: kvbuffer.ring_put %{{.*}} into %[[P]]
 // Parts with fewer slots come behind it.
-// CHECK: kvbuffer.ring_wait %[[T]]
-// CHECK: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
-// CHECK: kvbuffer.ring_wait %[[H]]
-// CHECK: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
-// CHECK: kvbuffer.mma_wait %[[S2]] {younger = 0 : i64}
-// CHECK-COUNT-3: kvbuffer.ring_release
-// CHECK: scf.yield
+// AHEAD: kvbuffer.ring_wait %[[T]]
+// AHEAD: %[[S1:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S0]] :
+// AHEAD: kvbuffer.ring_wait %[[H]]
+// AHEAD: %[[S2:.*]] = kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[S1]] :
+// AHEAD: kvbuffer.mma_wait %[[S2]] {younger = 0 : i64}
+// AHEAD-COUNT-3: kvbuffer.ring_release
+// AHEAD: scf.yield
 // Queries are given back before the last tile's weights.
-// CHECK: kvbuffer.ring_release %[[OWN]][%c0]
-// CHECK: scf.if
-// CHECK: kvbuffer.raise_max
-// CHECK: kvbuffer.ring_put %{{.*}} into %[[P]]
-// CHECK-COUNT-4: kvbuffer.queue_put
+// AHEAD: kvbuffer.ring_release %[[OWN]][%c0]
+// AHEAD: scf.if
+// AHEAD: kvbuffer.raise_max
+// AHEAD: kvbuffer.ring_put %{{.*}} into %[[P]]
+// AHEAD-COUNT-4: kvbuffer.queue_put
 // No half waits for the next tile's scores.
-// CHECK: kvbuffer.team @right
-// CHECK-NOT: kvbuffer.queue_take
-// CHECK: scf.for
+// AHEAD: kvbuffer.team @right
+// AHEAD-NOT: kvbuffer.queue_take
+// AHEAD: scf.for
 func.func @ahead(%q: memref<?x1x64x576xbf16>, %rows: !rows, %o: memref<?x1x64x512xbf16>) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x1x64x576xbf16>, !rows, !rows, memref<?x1x64x512xbf16>
   return
@@ -171,11 +169,10 @@ func.func @few(%q: memref<?x2x16x576xbf16>, %rows: !rows, %o: memref<?x2x16x512x
 }
 
 // Rows of small pages are copied by pairs of warps, and queries by none: lanes read what
-// goes into registers from memory, and no queries pass by. The third slot is on the right.
+// goes into registers from memory, and no queries pass by.
 !listed = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 1>
 // CHECK-LABEL: gpu.func @listed
-// CHECK: %[[L:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left] : <#[[TWO]]>
-// CHECK: kvbuffer.ring {{.*}} from @load to [@scores, @right] : <#[[THREE]]>
+// CHECK: %[[H:.*]] = kvbuffer.ring {{.*}} from @load to [@scores, @left, @right] : <#[[HALF]]>
 // CHECK: kvbuffer.team @scores warps(4) registers(168)
 // CHECK: kvbuffer.tile_fragment %{{.*}} : <64x256xbf16> -> <64x256xbf16, a>
 // CHECK: kvbuffer.tile_fragment %{{.*}} : <64x128xbf16> -> <64x128xbf16, a>

@@ -63,22 +63,12 @@ static bool chooseLatentRoles(const TargetInfo &target,
   TileOperands operands{request.headSize,   request.valueHeadSize,
                         request.queryBytes, request.cacheBytes,
                         request.cacheBytes, /*latent=*/true};
-  // Scores that run ahead keep slots of keys for longer, and give the next
-  // piece's queries back sooner. The former costs nothing where one team has
-  // all heads of a row and tiles come in boxes (H200, 64 sequences of 4096: 64
-  // heads 98 us, 103 without; but 128 heads, of which two blocks read the same
-  // rows, 146 for 142, pages of one token 649 for 548). Values of 256 columns
-  // have all queries in registers without (65 us for 74).
-  bool ahead = parts == 1 && request.queries == 1 && !request.packed &&
-               request.valueHeadSize > LatentRoles::kQueryColsBesideTwo &&
-               LatentRoles::copiesBoxes(request.pageSize);
+  // Scores that run ahead keep slots of keys for longer (H200, 64 sequences of
+  // 4096: 151 us for 136, 64 heads 99 for 95, lengths that differ 173 for 156).
   for (choice.stages = 3; choice.stages > 1; --choice.stages)
-    for (bool overlap : {true, false}) {
-      choice.overlap = overlap && ahead;
-      if (!ScheduleLimits(Schedule::of(choice), target)
-               .whyNotFor(operands, /*spills=*/false))
-        return true;
-    }
+    if (!ScheduleLimits(Schedule::of(choice), target)
+             .whyNotFor(operands, /*spills=*/false))
+      return true;
   return false;
 }
 
