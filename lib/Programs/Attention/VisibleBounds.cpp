@@ -264,11 +264,11 @@ static Value ifKeys(ImplicitLocOpBuilder &b, Value keys,
 
 /// The first of the keys from `lo` to `hi` whose number, which `ofKey` reads,
 /// is not below `least`, or (`beyond`) is above it; `hi` if there is none.
-/// Numbers rise. A step asks for seven numbers at once: each takes the time of
-/// one.
+/// Numbers rise. A step asks for fifteen numbers at once: each takes the time
+/// of one.
 static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
                      bool beyond, Value lo, Value hi, IRMapping &known) {
-  constexpr int64_t parts = 8;
+  constexpr int64_t parts = 16;
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
@@ -318,18 +318,46 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
   return loop.getResult(0);
 }
 
+namespace {
+/// What is known of a tile's first row where bounds of its last one are asked
+/// for: where the keys begin that conditions show to it.
+struct FirstRow {
+  IRMapping known;
+  llvm::DenseMap<Value, Value> starts;
+};
+} // namespace
+
 /// Where the keys begin, or (`isEnd`) end, whose number is that of the row that
-/// `known` has.
+/// `known` has: on this side of the place where the row's own is read. `first`:
+/// the tile's first row, if that is another one. Where both have one number,
+/// the start is known; else it lies between them.
 static Value boundOfEqual(ImplicitLocOpBuilder &b, Value condition, bool isEnd,
-                          Value keys, const IRMapping &known) {
+                          Value keys, const IRMapping &known,
+                          const FirstRow *first = nullptr) {
   memref::LoadOp ofRow, ofKey;
   std::tie(ofRow, ofKey) = equalsOf(condition);
   return ifKeys(b, keys, [&]() -> Value {
     // What is copied here is not there behind.
+    auto readOf = [&](IRMapping &row) {
+      Value own = copyValue(b, ofRow.getResult(), row);
+      Value at = copyValue(b, ofRow.getIndices().back(), row);
+      return std::pair<Value, Value>(own, arith::MinSIOp::create(b, at, keys));
+    };
     IRMapping inside(known);
-    Value own = copyValue(b, ofRow.getResult(), inside);
+    auto [own, at] = readOf(inside);
     Value zero = arith::ConstantIndexOp::create(b, 0);
-    return findKey(b, ofKey, own, /*beyond=*/isEnd, zero, keys, inside);
+    if (isEnd)
+      return findKey(b, ofKey, own, /*beyond=*/true, at, keys, inside);
+    if (!first)
+      return findKey(b, ofKey, own, /*beyond=*/false, zero, at, inside);
+    IRMapping insideFirst(first->known);
+    auto [ownFirst, atFirst] = readOf(insideFirst);
+    Value same =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own, ownFirst);
+    Value start = first->starts.lookup(condition);
+    return findKey(b, ofKey, own, /*beyond=*/false,
+                   arith::SelectOp::create(b, same, start, atFirst),
+                   arith::SelectOp::create(b, same, start, at), inside);
   });
 }
 
@@ -368,36 +396,54 @@ static Value boundOf(ImplicitLocOpBuilder &b, const KeyBound &bound, Value keys,
   return value;
 }
 
+/// Whether an index is a row's position, or a later one.
+static bool isFromPosition(Value index) {
+  index = stripCasts(index);
+  if (auto argument = dyn_cast<BlockArgument>(index))
+    return argument.getArgNumber() == kPosition;
+  auto max = index.getDefiningOp<arith::MaxSIOp>();
+  return max && (isFromPosition(max.getLhs()) || isFromPosition(max.getRhs()));
+}
+
 /// Where the keys end that a condition shows to the row that `known` has;
-/// `open` for conditions that do not say.
+/// `open` for conditions that do not say. `causal`: a mask hides those behind
+/// the row's position, as which those of a later number lie where numbers rise.
 static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                       Value open, IRMapping &known) {
+                       Value open, bool causal, IRMapping &known) {
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return bound->isEnd ? boundOf(b, *bound, keys, known) : keys;
   if (!isBounded(condition))
     return open;
-  if (equalsOf(condition).first)
-    return boundOfEqual(b, condition, /*isEnd=*/true, keys, known);
+  if (memref::LoadOp ofRow = equalsOf(condition).first)
+    return causal && isFromPosition(ofRow.getIndices().back())
+               ? keys
+               : boundOfEqual(b, condition, /*isEnd=*/true, keys, known);
   Operation *op = condition.getDefiningOp();
-  Value lhs = endOfKeys(b, op->getOperand(0), keys, open, known),
-        rhs = endOfKeys(b, op->getOperand(1), keys, open, known);
+  Value lhs = endOfKeys(b, op->getOperand(0), keys, open, causal, known),
+        rhs = endOfKeys(b, op->getOperand(1), keys, open, causal, known);
   if (isa<arith::AndIOp>(op))
     return arith::MinSIOp::create(b, lhs, rhs);
   return arith::MaxSIOp::create(b, lhs, rhs);
 }
 
-/// Where they begin; null: nothing says so.
+/// Where they begin; null: nothing says so. Notes what is found for the tile's
+/// first row, or (`isFirst` is not set) goes on from there.
 static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                         IRMapping &known) {
+                         IRMapping &known, FirstRow &first, bool isFirst) {
   if (!isBounded(condition) || !hasStart(condition))
     return {};
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return arith::MinSIOp::create(b, boundOf(b, *bound, keys, known), keys);
-  if (equalsOf(condition).first)
-    return boundOfEqual(b, condition, /*isEnd=*/false, keys, known);
+  if (equalsOf(condition).first) {
+    Value start = boundOfEqual(b, condition, /*isEnd=*/false, keys, known,
+                               isFirst ? nullptr : &first);
+    if (isFirst)
+      first.starts[condition] = start;
+    return start;
+  }
   Operation *op = condition.getDefiningOp();
-  Value lhs = startOfKeys(b, op->getOperand(0), keys, known),
-        rhs = startOfKeys(b, op->getOperand(1), keys, known);
+  Value lhs = startOfKeys(b, op->getOperand(0), keys, known, first, isFirst),
+        rhs = startOfKeys(b, op->getOperand(1), keys, known, first, isFirst);
   return lhs && rhs ? arith::MaxSIOp::create(b, lhs, rhs) : lhs ? lhs : rhs;
 }
 
@@ -427,11 +473,18 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
       b, at.queries, arith::ConstantIndexOp::create(b, 1).getResult());
   IRMapping ofLast = mapOf(arith::MinSIOp::create(b, last, final));
   VisibleBounds bounds;
-  bounds.hi = endOfKeys(b, condition, at.keys, /*open=*/at.keys, ofLast);
-  bounds.fullLo = startOfKeys(b, condition, at.keys, ofLast);
+  MaskAttr mask = op.getMaskValue();
+  bool causal = mask.boundsRight() && mask.rightReach() <= 0;
+  bounds.hi =
+      endOfKeys(b, condition, at.keys, /*open=*/at.keys, causal, ofLast);
   IRMapping ofFirst = mapOf(at.query);
+  FirstRow first{ofFirst, llvm::DenseMap<Value, Value>()};
   Value none = arith::ConstantIndexOp::create(b, 0);
-  bounds.fullHi = endOfKeys(b, condition, at.keys, /*open=*/none, ofFirst);
-  bounds.lo = startOfKeys(b, condition, at.keys, ofFirst);
+  bounds.fullHi =
+      endOfKeys(b, condition, at.keys, /*open=*/none, causal, ofFirst);
+  bounds.lo = startOfKeys(b, condition, at.keys, ofFirst, first,
+                          /*isFirst=*/true);
+  bounds.fullLo = startOfKeys(b, condition, at.keys, ofLast, first,
+                              /*isFirst=*/false);
   return bounds;
 }

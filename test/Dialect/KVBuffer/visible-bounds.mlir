@@ -47,9 +47,9 @@ func.func @prefix(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %prefix: memref<?xi64>) {
 // CHECK-SAME:    %arg4: memref<?xi32>
 // CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
 // CHECK:         memref.load %arg4
-// CHECK:         memref.load %arg4
 // CHECK:         %[[START:.*]] = arith.maxsi %{{.*}}, %c-1
 // CHECK-NEXT:    %[[KEY:.*]] = arith.minsi %[[START]], %keys
+// CHECK:         memref.load %arg4
 // CHECK:         %[[LO:.*]] = arith.maxsi %lo, %[[KEY]] : index
 // CHECK-NEXT:    arith.maxsi %fullLo,
 // CHECK:         %[[BEGIN:.*]] = arith.maxsi %[[LO]],
@@ -117,17 +117,31 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 }
 
 // Numbers that rise along the keys: those of a row's number are looked for, from where
-// the first row's begin to where the last row's end. Tensors of no keys are not read.
+// the first row's begin to where the last row's end, on their side of the row's own.
+// Tensors of no keys are not read. The last row's begin where the first row's do, which
+// is known by then, or behind the first row.
 // CHECK-LABEL: gpu.func @documents(
 // CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
 // CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %keys, %
 // CHECK:         %[[END:.*]] = scf.if %[[SOME]] -> (index) {
-// CHECK:           %[[OWN:.*]] = memref.load %arg4
-// CHECK:           scf.while
-// CHECK-COUNT-7:     memref.load %arg4
+// CHECK:           memref.load %arg4[%{{.*}}, %[[LAST:.*]]] :
+// CHECK:           %[[AT:.*]] = arith.minsi %[[LAST]], %keys
+// CHECK:           scf.while (%{{.*}} = %[[AT]], %{{.*}} = %keys)
+// CHECK-COUNT-15:    memref.load %arg4
 // CHECK:         scf.if
-// CHECK:           memref.load %arg4
 // CHECK:           scf.while
+// CHECK:         %[[START:.*]] = scf.if
+// CHECK:           memref.load %arg4[%{{.*}}, %[[FIRST:.*]]] :
+// CHECK:           %[[AT:.*]] = arith.minsi %[[FIRST]], %keys
+// CHECK:           scf.while (%{{.*}} = %c0, %{{.*}} = %[[AT]])
+// CHECK:         scf.if
+// CHECK:           %[[OWN:.*]] = memref.load %arg4[%{{.*}}, %[[LAST]]] :
+// CHECK:           %[[AT:.*]] = arith.minsi %[[LAST]], %keys
+// CHECK:           %[[OTHER:.*]] = memref.load %arg4[%{{.*}}, %[[FIRST]]] :
+// CHECK:           %[[SAME:.*]] = arith.cmpi eq, %[[OWN]], %[[OTHER]]
+// CHECK:           %[[FROM:.*]] = arith.select %[[SAME]], %[[START]], %
+// CHECK:           %[[UPTO:.*]] = arith.select %[[SAME]], %[[START]], %[[AT]]
+// CHECK:           scf.while (%{{.*}} = %[[FROM]], %{{.*}} = %[[UPTO]])
 // CHECK:         arith.minsi %hi, %[[END]]
 // CHECK:         scf.for
 func.func @documents(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {kvbuffer.rising}) {
@@ -136,6 +150,27 @@ func.func @documents(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {
     visible {
     ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %t: memref<?x?xi32>):
       %own = memref.load %t[%batch, %at] : memref<?x?xi32>
+      %other = memref.load %t[%batch, %key] : memref<?x?xi32>
+      %same = arith.cmpi eq, %own, %other : i32
+      kvbuffer.yield %same : i1
+    }
+  return
+}
+
+// Under a causal mask nobody looks for ends, which lie behind the rows.
+// CHECK-LABEL: gpu.func @causal(
+// CHECK:         kvbuffer.key_range
+// CHECK-COUNT-2:   scf.while
+// CHECK-NOT:     scf.while
+// CHECK:         scf.for
+func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {kvbuffer.rising}) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+    captures(%ids : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %t: memref<?x?xi32>):
+      %zero = arith.constant 0 : index
+      %place = arith.maxsi %at, %zero : index
+      %own = memref.load %t[%batch, %place] : memref<?x?xi32>
       %other = memref.load %t[%batch, %key] : memref<?x?xi32>
       %same = arith.cmpi eq, %own, %other : i32
       kvbuffer.yield %same : i1
