@@ -32,6 +32,8 @@ class AppendProblem:
     rope: int
     angles: str
     interleaved: bool
+    #: The type of rows of the tables, one a sequence, which positions are else.
+    turns: str = ""
 
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are k_new, v_new, k, v,
@@ -46,19 +48,23 @@ class AppendProblem:
             new = _module_text.rows_type("?x?", self.heads, size, self.dtype)
             arguments += [(n, new, ""), (n + "c", cache, wide)]
             parts[n] = n, new, n + "c", cache
-        angles = ""
+        angles, turns = "", ""
         if self.rope:
             angles = f"memref<?x{self.rope}x{self.angles}, strided<[?, 1]>>"
             arguments += [("cos", angles, ""), ("sin", angles, "")]
+        if self.turns:
+            turns = f"memref<?x{self.turns}>"
+            arguments.append(("rope_at", turns, ""))
         return _module_text.function(
-            "append", arguments, _module_text.append_op(parts, angles,
-                                                        self.interleaved))
+            "append", arguments, _module_text.append_op(
+                parts, angles, self.interleaved, turns))
 
 
 def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
-           k_descale, v_descale, kv_dtype=None, device=None):
+           k_descale, v_descale, kv_dtype=None, device=None, turns=None):
     """Stores k and v (batch, tokens, heads, head size) after the tokens of each
-    sequence; ``angles`` is None or cosines and sines, by which k is rotated. A
+    sequence; ``angles`` is None or cosines and sines, by which k is rotated: by the
+    rows of its positions, or of ``turns`` (batch), those of first tokens. A
     ``device`` is that of the tensors, with options of its own. ``kv_dtype``: what
     caches of bytes hold."""
     for name, x in ("k", k), ("v", v):
@@ -81,12 +87,15 @@ def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
         k_dtype=kinds[0], v_dtype=kinds[1], k_scale=k_of, v_scale=v_of,
         rope=angles[0].shape[1] if angles else 0,
         angles=ops.dtype(angles[0]) if angles else "f32",
-        interleaved=interleaved)
+        interleaved=interleaved,
+        turns=ops.dtype(turns) if turns is not None else "")
     tensors = {"k_new": ops.rows_contiguous(k), "v_new": ops.rows_contiguous(v),
                "k": ops.as_bytes(k_cache) if kinds[0] else k_cache,
                "v": ops.as_bytes(v_cache) if kinds[1] else v_cache}
     if angles:
         tensors["cos"], tensors["sin"] = angles
+    if turns is not None:
+        tensors["rope_at"] = ops.contiguous(turns)
     for n, scales in ("k", k_scales), ("v", v_scales):
         tensors[n + "_table"] = ops.contiguous(table)
         tensors[n + "_lengths"] = ops.contiguous(lengths)

@@ -75,13 +75,16 @@ def tree_region(words, word):
 """
 
 
-def append_op(parts, angles="", interleaved=False):
+def append_op(parts, angles="", interleaved=False, turns=""):
     """New tokens into caches. ``parts``: "k" or "v" with the names and types of
-    the tokens and of the cache; ``angles``: the type of %cos and %sin."""
+    the tokens and of the cache; ``angles``: the type of %cos and %sin; ``turns``: that
+    of %rope_at, "" without."""
     text = [f"{part}(%{new} : {type}) to(%{cache} : {cache_type_})"
             for part, (new, type, cache, cache_type_) in parts.items()]
     if angles:
         text.append(f"rope(%cos, %sin : {angles}, {angles})")
+    if turns:
+        text.append(f"rope_at(%rope_at : {turns})")
     if angles and interleaved:
         text.append("{interleaved}")
     return f"  kvbuffer.cache_append {' '.join(text)}\n"

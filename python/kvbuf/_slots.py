@@ -39,9 +39,36 @@ def _as_slots(ops, x):
     return x.reshape(blocks * rows, 1, *shape_of(x)[2:])
 
 
+def _angles(ops, k, cos, sin, positions, interleaved, count):
+    """Checked cosines and sines by which tokens are rotated, or None."""
+    given = {"rotary_cos": cos, "rotary_sin": sin, "positions": positions}
+    missing = [name for name, x in given.items() if x is None]
+    if len(missing) == 3:
+        return None
+    if missing:
+        raise ValueError(f"{missing[0]} is None; expected rotary_cos, rotary_sin and "
+                         "positions, or none of them")
+    require_rank("rotary_cos", cos, 2, "(positions, rotary size / 2)")
+    require_shape("rotary_sin", sin, shape_of(cos), "that of rotary_cos")
+    if not 0 < 2 * cos.shape[1] <= k.shape[-1]:
+        raise ValueError(f"rotary_cos has {cos.shape[1]} columns; expected 1 to half the "
+                         f"head size, {k.shape[-1] // 2}")
+    if interleaved and k.shape[-1] % 2:
+        raise NotImplementedError(f"rotary_interleaved is true, and k has a head size of "
+                                  f"{k.shape[-1]}; expected an even one")
+    require_rank("positions", positions, 1, "(tokens)")
+    require_type(ops, "positions", positions, "i32", "i64")
+    if positions.shape[0] < count:
+        raise ValueError(f"positions has {positions.shape[0]} tokens, and slot_mapping "
+                         f"{count}; expected as many or more")
+    return cos, sin
+
+
 def append_slots(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor,
                  slot_mapping: Tensor, *, k_descale: Tensor | None = None,
-                 v_descale: Tensor | None = None, kv_dtype: str | None = None
+                 v_descale: Tensor | None = None, kv_dtype: str | None = None,
+                 rotary_cos: Tensor | None = None, rotary_sin: Tensor | None = None,
+                 positions: Tensor | None = None, rotary_interleaved: bool = False
                  ) -> None:
     """Stores k and v [tokens, G, head size] in caches [blocks, block size, G, head
     size], of any strides but the last: token t in slot slot_mapping[t] (int32 or
@@ -52,6 +79,11 @@ def append_slots(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor,
     which), with ``k_descale`` and ``v_descale`` as `kvbuf.attention` takes them:
     scales of the tensor or of heads are read, those of tokens are made and written.
 
+    ``rotary_cos`` and ``rotary_sin`` (positions, rotary size / 2; float32, float16 or
+    bfloat16) rotate k on its way, token t by the row ``positions``[t] (int32 or int64;
+    past the tables by their last, before them by their first): element i with
+    i + rotary size / 2, or, ``rotary_interleaved``, 2i with 2i + 1.
+
     One kernel of kvbuf's; pages whose blocks do not follow each other in memory, and
     scales of tokens, take two operators of the framework before it. No call waits for
     a device. A slot that there is not is an error where the host reads it, and
@@ -59,14 +91,17 @@ def append_slots(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor,
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(k, torch.Tensor):
         from . import _torch_state
-        floats = k, v, k_cache, v_cache, k_descale, v_descale
+        floats = (k, v, k_cache, v_cache, k_descale, v_descale, rotary_cos,
+                  rotary_sin)
         lost = _torch_state.wants_derivatives(*floats)
         if lost:
             raise NotImplementedError(f"kvbuf.append_slots {lost}")
-        if _torch_state.is_operator("kvbuf.append_slots", *floats, slot_mapping):
+        if _torch_state.is_operator("kvbuf.append_slots", *floats, slot_mapping,
+                                    positions):
             from . import _slots_operator
             _slots_operator.call(k, v, k_cache, v_cache, slot_mapping, k_descale,
-                                 v_descale, kv_dtype)
+                                 v_descale, kv_dtype, rotary_cos, rotary_sin, positions,
+                                 rotary_interleaved)
             return
     ops = _ops.of(k)
     for name, x in ("k", k), ("v", v):
@@ -98,6 +133,8 @@ def append_slots(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor,
             raise ValueError(f"{name} has type {x.dtype}; expected that of "
                              f"{'k' if kinds[0] else 'its cache'}, "
                              f"{(k if kinds[0] else cache).dtype}")
+    angles = _angles(ops, k, rotary_cos, rotary_sin, positions, rotary_interleaved,
+                     count)
     blocks, rows = shape_of(k_cache)[:2]
     if 0 in (count, blocks, rows, *shape_of(k)[1:]):
         return
@@ -114,5 +151,6 @@ def append_slots(k: Tensor, v: Tensor, k_cache: Tensor, v_cache: Tensor,
         table, lengths = (slot_mapping // rows)[:, None], slot_mapping % rows
     else:
         table, lengths = slot_mapping, ops.full((count,), 0, index, k)
-    _append.append(ops, k, *caches, k[:count, None], v[:count, None], None, False,
-                   table, lengths, k_descale, v_descale, kinds[0] or None, device)
+    _append.append(ops, k, *caches, k[:count, None], v[:count, None], angles,
+                   bool(rotary_interleaved), table, lengths, k_descale, v_descale,
+                   kinds[0] or None, device, positions[:count] if angles else None)

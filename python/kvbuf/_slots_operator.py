@@ -15,11 +15,16 @@ from ._operators import _plain
     "kvbuf::append_slots",
     mutates_args=("k_cache", "v_cache", "k_descale", "v_descale"),
     schema="(Tensor k, Tensor v, Tensor(a!) k_cache, Tensor(b!) v_cache, Tensor "
-    "slot_mapping, Tensor(c!)? k_descale, Tensor(d!)? v_descale, str? kv_dtype) -> ()")
-def _operator(k, v, k_cache, v_cache, slot_mapping, k_descale, v_descale, kv_dtype):
+    "slot_mapping, Tensor(c!)? k_descale, Tensor(d!)? v_descale, str? kv_dtype, Tensor? "
+    "rotary_cos, Tensor? rotary_sin, Tensor? positions, bool rotary_interleaved) -> ()")
+def _operator(k, v, k_cache, v_cache, slot_mapping, k_descale, v_descale, kv_dtype,
+              rotary_cos, rotary_sin, positions, rotary_interleaved):
     tensors = map(_plain, (k, v, k_cache, v_cache, slot_mapping))
     _slots.append_slots(*tensors, k_descale=_plain(k_descale),
-                        v_descale=_plain(v_descale), kv_dtype=kv_dtype)
+                        v_descale=_plain(v_descale), kv_dtype=kv_dtype,
+                        rotary_cos=_plain(rotary_cos), rotary_sin=_plain(rotary_sin),
+                        positions=_plain(positions),
+                        rotary_interleaved=rotary_interleaved)
 
 
 @_operator.register_fake

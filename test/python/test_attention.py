@@ -1,4 +1,6 @@
 # RUN: env KVBUF_LIB_DIR=%lib %python %s
+# RUN: env KVBUF_LIB_DIR=%lib KVBUF_EMULATE=sm_90a %python %s -k prefix
+# RUN: env KVBUF_LIB_DIR=%lib KVBUF_EMULATE=gfx942 %python %s -k prefix
 """kvbuf.attention and the functions that other libraries have named, on numpy
 arrays and the emulator, against float64: random calls, every argument, and what
 is refused."""

@@ -324,6 +324,16 @@ class Slots(unittest.TestCase):
             k, v, *caches, where)
         for x, exact in zip((out, *caches), (want[0], *want)):
             self.assertTrue(torch.equal(x, exact))
+        # Rotated by a half turn: the first 16 columns change their sign.
+        half = torch.full((9, 8), -1.0), torch.zeros(9, 8)
+        turned = torch.compile(
+            lambda *given: kvbuf.append_slots(
+                *given, rotary_cos=half[0], rotary_sin=half[1],
+                positions=torch.tensor([8, 3, 0])), fullgraph=True, backend="aot_eager")
+        turned(k, v, *caches, where)
+        want[0][1, 1, :, :16], want[0][0, 2, :, :16] = -k[0, :, :16], -k[2, :, :16]
+        for x, exact in zip(caches, want):
+            self.assertTrue(torch.equal(x, exact))
 
 
 if __name__ == "__main__":

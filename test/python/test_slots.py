@@ -63,6 +63,43 @@ class Slots(unittest.TestCase):
         self.check("BHNC", more=SIZE)        # K and V side by side
         self.check("BNHC", more=3)           # not aligned
 
+    def test_rotated(self):
+        """Keys by angles of positions that no slot tells, halves and neighbours, into
+        16 bits and 8; past the tables by their last row."""
+        for interleaved, pairs, kind in ((False, 16, None), (True, 8, None),
+                                         (False, 12, "e4m3")):
+            with self.subTest(interleaved=interleaved, kind=kind):
+                where, count = slots(9, np.int64), 9
+                k, v = normal(count, HEADS, SIZE), normal(count, HEADS, SIZE)
+                angle = RNG.random((40, pairs), np.float32) * 6
+                cos, sin = np.cos(angle), np.sin(angle)
+                positions = RNG.integers(0, 40, count).astype(np.int32)
+                positions[0] = 1000
+                caches = [cache("BNHC", dtype=np.uint8 if kind else np.float16)
+                          for _ in "kv"]
+                before = [np.copy(c) for c in caches]
+                scale = np.array([0.5], np.float32)
+                more = {} if not kind else {"k_descale": scale, "v_descale": scale,
+                                            "kv_dtype": kind}
+                kvbuf.append_slots(k, v, *caches, where, rotary_cos=cos,
+                                   rotary_sin=sin, positions=positions,
+                                   rotary_interleaved=interleaved, **more)
+                row = np.minimum(positions, 39)
+                c, s = (x.astype(np.float64)[row][:, None] for x in (cos, sin))
+                x = k.astype(np.float64)
+                parts = ((slice(0, 2 * pairs, 2), slice(1, 2 * pairs, 2)) if interleaved
+                         else (slice(0, pairs), slice(pairs, 2 * pairs)))
+                a, b = x[..., parts[0]].copy(), x[..., parts[1]].copy()
+                x[..., parts[0]], x[..., parts[1]] = a * c - b * s, b * c + a * s
+                for got, old, exact in zip(caches, before, (x, v.astype(np.float64))):
+                    if kind:
+                        got, old = (kvbuf.from_fp8(y, kind) * 0.5 for y in (got, old))
+                    np.testing.assert_allclose(
+                        got.astype(np.float64), expected(old.astype(np.float64), exact,
+                                                         where),
+                        # Half a step of 11 bits, of four; e4m3's least steps.
+                        rtol=2 ** -4 if kind else 2 ** -11, atol=2 ** -10)
+
     def test_float8(self):
         for order, of in (("BNHC", "tensor"), ("BHNC", "head")):
             with self.subTest(order):
@@ -115,6 +152,16 @@ class Slots(unittest.TestCase):
     def test_refused(self):
         k = normal(3, HEADS, SIZE)
         caches = cache("BNHC"), cache("BNHC")
+        angles = np.ones((4, 16), np.float32)
+        for more, words in (
+                ({"rotary_cos": angles}, "rotary_sin is None; expected rotary_cos, "
+                 "rotary_sin and positions, or none of them"),
+                ({"rotary_cos": angles, "rotary_sin": angles,
+                  "positions": np.zeros(2, np.int32)},
+                 "positions has 2 tokens, and slot_mapping 3; expected as many or more")):
+            with self.assertRaises(ValueError) as caught:
+                kvbuf.append_slots(k, k, *caches, np.arange(3), **more)
+            self.assertEqual(str(caught.exception), words)
         before = [np.copy(c) for c in caches]
         for where, error, words in (
                 (np.array([0, 20, 1]), kvbuf.Error, "slot_mapping holds 20 at 1; "

@@ -389,7 +389,7 @@ struct AttentionProblem : ProblemSpec {
 };
 
 /// The append to caches that an artifact does (`kvbuffer.cache_append`). Its
-/// parts: k, v, k_new, v_new, offsets, at, cos and sin.
+/// parts: k, v, k_new, v_new, offsets, at, cos, sin and rope_at.
 struct AppendSpec : ProblemSpec {
   enum class Rope { None, Half, Interleaved };
   /// How the new tokens lie, and the caches.
@@ -397,8 +397,9 @@ struct AppendSpec : ProblemSpec {
   /// Tokens of a page; 0 where the cache has none. Heads, and their elements,
   /// of K and of V.
   int64_t pageSize = 0, heads = 1, headSize = 64, valueHeadSize = 64;
-  /// Whether there are values besides keys, and positions besides lengths.
-  bool values = true, at = false;
+  /// Whether there are values besides keys, positions besides lengths, and rows
+  /// of angles besides positions.
+  bool values = true, at = false, ropeAt = false;
   Rope rope = Rope::None;
   CacheRow k, v;
   /// Elements that have a scale together: 0 those of a tensor, -1 those of a

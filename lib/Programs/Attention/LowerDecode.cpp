@@ -511,7 +511,7 @@ LogicalResult kvbuf::checkAppend(AttentionOp op, CacheAppendOp append,
   if (append.getKCache() != op.getK() || !append.getV() ||
       append.getVCache() != op.getV())
     return fail("expected new keys and values for the caches that it reads");
-  if (append.getOffsets() || append.getAt())
+  if (append.getOffsets() || append.getAt() || append.getRopeAt())
     return fail("expected tokens that follow those of each sequence, without "
                 "offsets and positions");
   if (!op.getK().getType().hasTable() || lengthsCountNew(op))

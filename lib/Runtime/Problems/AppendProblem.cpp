@@ -328,6 +328,10 @@ void AppendProblem::fill() {
   if (HostTensor *at = part("at"))
     for (int64_t b = 0; b < batch; ++b)
       at->setInteger(b, begin[b]);
+  // Rows of angles in an order that no position has.
+  if (HostTensor *at = part("rope_at"))
+    for (int64_t b = 0; b < batch; ++b)
+      at->setInteger(b, 3 * (batch - b));
   if (p.rope != AppendSpec::Rope::None) {
     HostTensor &cos = *part("cos"), &sin = *part("sin");
     Random random(options.seed, kAngles);
@@ -415,7 +419,8 @@ struct AppendProblem::Checker {
     std::vector<double> x(headSize), size(headSize);
     for (int64_t d = 0; d < headSize; ++d)
       x[d] = decode(tokens, from + d);
-    rotate(x, size, position);
+    const HostTensor *turns = w.part("rope_at");
+    rotate(x, size, turns ? turns->integer(b) + i : position);
     int64_t scaleAt = -1;
     if (group && *group > 0) {
       scaleAt = w.place(name, b, position, h, /*scales=*/true);

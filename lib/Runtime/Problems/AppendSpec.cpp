@@ -18,7 +18,9 @@ namespace {
 
 AppendSpec parseFields(const Reader &r) {
   AppendSpec p;
-  parseRoles(r, {"k", "v", "k_new", "v_new", "offsets", "at", "cos", "sin"}, p);
+  parseRoles(
+      r, {"k", "v", "k_new", "v_new", "offsets", "at", "cos", "sin", "rope_at"},
+      p);
   p.heads = r.natural("heads");
   p.headSize = r.natural("head_size");
   p.valueHeadSize =
@@ -34,6 +36,7 @@ AppendSpec parseFields(const Reader &r) {
     p.pageSize = parsePageSize(r);
   p.values = r.boolean("values", true);
   p.at = r.boolean("at", false);
+  p.ropeAt = r.boolean("rope_at", false);
   if (r.has("rope")) {
     std::string rope = r.string("rope");
     if (rope != "half" && rope != "interleaved")
@@ -92,6 +95,8 @@ void checkTensors(const AppendSpec &p, const Manifest &m) {
   if (p.rope != AppendSpec::Rope::None)
     for (const char *name : {"cos", "sin"})
       need(name, 2, floats);
+  if (p.ropeAt)
+    need("rope_at", 1, indices);
   for (std::string name : {"k", "v"}) {
     if (name == "v" && !p.values)
       continue;

@@ -232,6 +232,15 @@ func.func @interleaved(%k: memref<?x?x8x128xbf16>, %kc: !paged) {
 
 // -----
 
+!paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
+func.func @no_tables(%k: memref<?x?x8x128xbf16>, %kc: !paged, %rows: memref<?xi32>) {
+  // expected-error @below {{has rope_at(...), which belongs to rope(cos, sin)}}
+  kvbuffer.cache_append k(%k : memref<?x?x8x128xbf16>) to(%kc : !paged) rope_at(%rows : memref<?xi32>)
+  return
+}
+
+// -----
+
 !new = memref<?x8x64xbf16, strided<[?, ?, 1]>>
 !newv = memref<?x4x64xbf16, strided<[?, ?, 1]>>
 !kc = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 64, page_size = 16>

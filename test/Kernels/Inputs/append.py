@@ -1,14 +1,14 @@
 """Writes a kvbuffer.cache_append problem: append.py [kind=paged] [type=bf16] ...
 
 Options: kind, type (of the cache's elements), page_size, heads, head_size, ragged,
-values, at, rope (columns of the tables), interleaved, granularity, new (type of the
-new tokens), cache_depth, head_dim_offset, v_head_size (V's, if it is another one).
+values, at, rope (columns of the tables), rope_at (their rows by a tensor), interleaved,
+granularity, new (type of the new tokens), cache_depth, head_dim_offset, v_head_size (V's, if it is another one).
 """
 
 import sys
 
 o = dict(kind="paged", type="bf16", page_size=16, heads=4, head_size=64, ragged=True,
-         values=True, at=False, rope=0, interleaved=False, granularity="", new="bf16",
+         values=True, at=False, rope=0, rope_at=False, interleaved=False, granularity="", new="bf16",
          cache_depth=0, head_dim_offset=0, v_head_size=0)
 for text in sys.argv[1:]:
     key, value = text.split("=")
@@ -49,6 +49,9 @@ if o["at"]:
 if o["rope"]:
     arguments += [("cos", angles), ("sin", angles)]
     text += f" rope(%cos, %sin : {angles}, {angles})"
+if o["rope_at"]:
+    arguments.append(("rope_at", "memref<?xi64>"))
+    text += " rope_at(%rope_at : memref<?xi64>)"
 if o["interleaved"]:
     text += " {interleaved}"
 names = ", ".join(f"%{name}: {type_}" for name, type_ in arguments)

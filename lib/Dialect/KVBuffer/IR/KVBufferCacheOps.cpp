@@ -431,6 +431,8 @@ LogicalResult CacheAppendOp::verify() {
   if (!getAt() && !hasLengths)
     return emitOpError() << "expected at(...), the positions of first tokens: "
                          << getKCache().getType() << " has no lengths";
+  if (getRopeAt() && !getCos())
+    return emitOpError("has rope_at(...), which belongs to rope(cos, sin)");
   return verifyRope(*this, getCos(), getSin(), layout.getHeadSize(),
                     getInterleaved());
 }

@@ -102,7 +102,10 @@ Value AppendEmitter::loadNew(Value tokens, Value from) {
 Value AppendEmitter::loadAngles(Value table, Value col, int64_t count) {
   auto type = cast<MemRefType>(table.getType());
   Value last = sub(memref::DimOp::create(b, table, 0), constant(1));
-  Value row = arith::MinSIOp::create(b, position, last);
+  Value row = position;
+  if (angles)
+    row = arith::MaxSIOp::create(b, angles, constant(0));
+  row = arith::MinSIOp::create(b, row, last);
   auto load =
       vector::LoadOp::create(b, VectorType::get({count}, type.getElementType()),
                              table, ValueRange{row, col});

@@ -178,6 +178,8 @@ void AppendProgram::findPlace() {
                     : CacheLengthOp::create(b, operand(op.getKCache()), batch)
                           .getLength();
   position = select(isNew, add(begin, number), constant(-1));
+  if (op.getRopeAt())
+    angles = add(entry(operand(op.getRopeAt()), batch), number);
 }
 
 //===----------------------------------------------------------------------===//
@@ -232,6 +234,8 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
       roles.push_back({op.getCos(), "cos", "read", angles});
       roles.push_back({op.getSin(), "sin", "read", angles});
     }
+    if (op.getRopeAt())
+      roles.push_back({op.getRopeAt(), "rope_at", "read", {str(kBatchSize)}});
     roles.push_back({op.getKCache(), "k", "read_write", {}});
     if (op.getV())
       roles.push_back({op.getVCache(), "v", "read_write", {}});
@@ -262,6 +266,8 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
     if (op.getCos())
       list.append("rope", b.getStringAttr(op.getInterleaved() ? "interleaved"
                                                               : "half"));
+    if (op.getRopeAt())
+      list.append("rope_at", b.getBoolAttr(true));
     for (auto [name, value] : {std::pair<StringRef, Value>{"k", op.getKCache()},
                                {"v", op.getVCache()}}) {
       if (!value)

@@ -250,7 +250,8 @@ def KVBuffer_CacheAppendOp : KVBuffer_OpOf<KVBuffer_Problems, "cache_append", [K
     `rope` rotates keys on their way: row p of `cos` and `sin`, [positions, n], are
     for position p, of which the first 2n elements of a head are rotated: element i
     with i + n, or, with `interleaved`, 2i with 2i + 1. Positions past the tables
-    take their last row.
+    take their last row. With `rope_at` token i of sequence b has row rope_at[b] + i in
+    place of its position's, as where slots of a cache are named one by one.
 
     A quantized cache takes x times 1 / scale, rounded to the nearest element that there
     is, the largest for what exceeds it. Scales of a tensor or of heads are given;
@@ -294,6 +295,8 @@ def KVBuffer_CacheAppendOp : KVBuffer_OpOf<KVBuffer_Problems, "cache_append", [K
           "positions of first tokens">:$at,
       Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "cosines">:$cos,
       Arg<Optional<KVBuffer_ShapedOf<[F32, F16, BF16], 2>>, "sines">:$sin,
+      Arg<Optional<KVBuffer_ShapedOf<[I32, I64], 1>>,
+          "rows of cosines and sines for first tokens">:$rope_at,
       Arg<UnitAttr, "neighbouring elements are rotated with each other">:$interleaved);
   let results = (outs
       Res<Variadic<AnyRankedTensor>, "the caches that are tensors, with the new rows">:$results);
@@ -301,7 +304,8 @@ def KVBuffer_CacheAppendOp : KVBuffer_OpOf<KVBuffer_Problems, "cache_append", [K
     `k` `(` $k `:` type($k) `)` `to` `(` $k_cache `:` type($k_cache) `)`
     (`v` `(` $v^ `:` type($v) `)` `to` `(` $v_cache `:` type($v_cache) `)`)?
     (`offsets` `(` $offsets^ `:` type($offsets) `)`)? (`at` `(` $at^ `:` type($at) `)`)?
-    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)? attr-dict
+    (`rope` `(` $cos^ `,` $sin `:` type($cos) `,` type($sin) `)`)?
+    (`rope_at` `(` $rope_at^ `:` type($rope_at) `)`)? attr-dict
     (`->` type($results)^)?
   }];
   let hasVerifier = 1;

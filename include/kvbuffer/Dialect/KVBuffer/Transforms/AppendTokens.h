@@ -118,6 +118,8 @@ public:
   /// Its place: sequence, position (-1: none), head, and the first element of
   /// the lane.
   mlir::Value batch, position, head, dim;
+  /// The row of cosines and sines, where that is not its position's; else null.
+  mlir::Value angles;
 
 private:
   /// What emits V's part, where its heads have another size; else null.
