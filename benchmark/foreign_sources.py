@@ -6,6 +6,7 @@ Nothing of them is here; KIND says what CHECKOUT has:
 
   mlir   https://github.com/llvm/llvm-project, of the version that the build uses: MLIR's
          integration tests for GPUs are run as their RUN lines say, on our runtime library
+         (those with HIP's printf want ROCM_PATH to name a toolkit's folder)
   cuda   files that end in .cu, as https://github.com/NVIDIA/cuda-samples and
          https://github.com/karpathy/llm.c have them: each is compiled by clang, and its
          kernels are decoded

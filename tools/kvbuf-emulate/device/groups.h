@@ -204,8 +204,10 @@ __device__ inline coalesced_group binary_partition(const Group &group,
   details::Lanes members = details::membersOf(group), yes;
 #if defined(__HIP__)
   yes = __ballot(answer) & members;
+  members &= __activemask();
 #else
   yes = __ballot_sync(members, answer);
+  members = __ballot_sync(members, true); // some may have ended
 #endif
   return coalesced_group(answer ? yes : members & ~yes);
 }
