@@ -1,0 +1,69 @@
+# What a function does, a reader sees at once: none of a pass, an op or a program is
+# longer than 120 lines. What still is stands in a list, which may only become
+# shorter.
+#
+# RUN: %python %s %src
+# It notices who is new, a member of a class too, and who is in the list for nothing.
+# RUN: rm -rf %t && mkdir -p %t/lib/Transforms/AMD
+# RUN: %python -c "for name, body in (('static int f(int x,\n             int y) {', 119), ('int g() {', 118), ('class C {\n  int h() {', 119)): print(name + '\n' + '    g();\n' * body + ('  }\n};' if 'class' in name else '}'))" > %t/lib/Transforms/AMD/New.cpp
+# RUN: not %python %s %t | FileCheck %s
+# CHECK-NOT: g()
+# CHECK: lib/Transforms/AMD/New.cpp:1: 'static int f(int x,' has 122 lines; expected at most 120
+# CHECK-NEXT: lib/Transforms/AMD/New.cpp:244: 'int h() {' has 121 lines; expected at most 120
+# CHECK-DAG: 'ScheduleChoice detail::scheduleAMD(' is in the list for nothing
+"""Checks how long functions are.
+
+    lengths.py SOURCE
+
+The sources are formatted: a function ends with a brace in its first line's column.
+"""
+
+import pathlib
+import re
+import sys
+
+MOST = 120
+ROOT = pathlib.Path(sys.argv[1])
+#: Beginnings of functions that are longer.
+KNOWN = {
+    "ScheduleChoice detail::scheduleAMD(",
+    "void BoxMachine::emitPageBoxes(",
+    "void BoxMachine::emitSmallPages(",
+}
+
+
+def functions(lines):
+    """First lines and lengths of what braces end in the column of a function or of
+    a class's member."""
+    for last, line in enumerate(lines):
+        brace = re.fullmatch(r"( {0,2})\}", line)
+        if not brace:
+            continue
+        first = last - 1
+        while first and not re.match(brace[1] + r"[^\s}#/]", lines[first]):
+            first -= 1
+        # A result's type may have a line of its own.
+        yield first, last - first + 1
+
+
+found, seen, files = False, set(), 0
+for folder in "Conversion", "Dialect", "Programs", "Transforms":
+    for path in sorted((ROOT / "lib" / folder).rglob("*")):
+        if path.suffix not in (".cpp", ".h"):
+            continue
+        files += 1
+        lines = path.read_text().splitlines()
+        for first, length in functions(lines):
+            name = lines[first].strip()
+            known = [known for known in KNOWN if name.startswith(known)]
+            seen.update(known)
+            if length > MOST and not known:
+                print(f"{path.relative_to(ROOT)}:{first + 1}: '{name}' has "
+                      f"{length} lines; expected at most {MOST}")
+                found = True
+            elif length <= MOST:
+                seen.difference_update(known)
+for known in sorted(KNOWN - seen):
+    print(f"'{known}' is in the list for nothing")
+    found = True
+sys.exit(found or not files)
