@@ -27,6 +27,7 @@ ROOT = pathlib.Path(sys.argv[1])
 #: Beginnings of functions that are longer.
 KNOWN = {
     "ScheduleChoice detail::scheduleAMD(",
+    "Values AMDMachine::emitStagedLoads(",
     "void BoxMachine::emitPageBoxes(",
     "void BoxMachine::emitSmallPages(",
 }
