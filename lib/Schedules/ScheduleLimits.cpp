@@ -30,8 +30,17 @@ static std::string shapeText(const MatrixInstruction &mma) {
   return shapeText(mma.shape());
 }
 
-const MatrixInstruction *ScheduleLimits::instruction() const {
-  return target.findMatrix(schedule.mma, element);
+/// "mma_shape = 16x8x16" or "values = mfma 32x32x16".
+static std::string namedText(const Schedule &schedule, ProductKind product) {
+  const ProductInstruction &own = schedule.own(product);
+  std::string unit = own.isNamed() ? matrixUnitName(own.unit).str() + " " : "";
+  return schedule.instructionName(product).str() + " = " + unit +
+         shapeText(schedule.shapeOf(product));
+}
+
+const MatrixInstruction *
+ScheduleLimits::instruction(ProductKind product) const {
+  return target.findMatrix(schedule.shapeOf(product), elementOf(product));
 }
 
 std::pair<int64_t, int64_t>
@@ -157,20 +166,67 @@ Reason ScheduleLimits::whyNotRegistersOf(const MovingTeam &mover,
   return text;
 }
 
+Reason ScheduleLimits::whyNoInstruction(ProductKind product) const {
+  const MatrixInstruction *mma = instruction(product);
+  const ProductInstruction &own = schedule.own(product);
+  if (mma && (!own.isNamed() || own.unit == mma->unit))
+    return std::nullopt;
+  llvm::StringRef element = elementOf(product);
+  std::string text = target.chip + " has no matrix instruction";
+  if (own.isNamed())
+    text += " " + matrixUnitName(own.unit).str();
+  text += " of shape " + shapeText(schedule.shapeOf(product)) +
+          (element == "bf16" ? "" : " for " + element.str()) + "; it has ";
+  llvm::ListSeparator comma;
+  for (const MatrixInstruction &other : target.matrixInstructionsFor(element))
+    text += llvm::StringRef(comma).str() +
+            (own.isNamed() ? matrixUnitName(other.unit).str() + " " : "") +
+            shapeText(other);
+  return text;
+}
+
+/// The rows of an instruction's results that lanes and registers hold, by bits
+/// of their numbers.
+static llvm::SmallVector<int64_t> rowsOfResults(const TargetInfo &target,
+                                                const MatrixInstruction &mma,
+                                                bool swapped) {
+  LinearLayout result = target.layouts(mma).c;
+  llvm::SmallVector<int64_t> rows;
+  for (llvm::StringRef in : {"lane", "register"})
+    for (unsigned bit = 0; bit < result.inLog2(in); ++bit)
+      rows.push_back(result.basis(in, bit, swapped ? "col" : "row"));
+  return rows;
+}
+
+Reason ScheduleLimits::whyNotTogether() const {
+  const MatrixInstruction &scores = *instruction(ProductKind::Scores),
+                          &values = *instruction(ProductKind::Values);
+  if (&scores == &values)
+    return std::nullopt;
+  std::string both = namedText(schedule, ProductKind::Scores) + " and " +
+                     namedText(schedule, ProductKind::Values);
+  if (rowsOfResults(target, scores, schedule.swapAB) !=
+      rowsOfResults(target, values, schedule.swapAB))
+    return both + " do not go together on " + target.chip +
+           ": the rows of their results, which share maxima and sums, lie in "
+           "other lanes or registers; expected instructions whose results lie "
+           "alike";
+  if (target.feeds(scores, values, schedule.swapAB))
+    return std::nullopt;
+  return both + " do not go together on " + target.chip +
+         " with swap_a_b = " + (schedule.swapAB ? "true" : "false") +
+         ": results of the one lie across other lanes than operands of the "
+         "other";
+}
+
 Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
-  const MatrixInstruction *mma = instruction();
-  if (!mma) {
-    std::string text = target.chip + " has no matrix instruction of shape " +
-                       shapeText(schedule.mma) +
-                       (element == "bf16" ? "" : " for " + element) +
-                       "; it has ";
-    llvm::ArrayRef<MatrixInstruction> known =
-        target.matrixInstructionsFor(element);
-    for (const MatrixInstruction &other : known)
-      text += (&other == known.begin() ? "" : ", ") + shapeText(other);
-    return text;
-  }
-  if (!target.feedsItself(*mma, schedule.swapAB)) {
+  for (ProductKind product : kProducts)
+    if (Reason why = whyNoInstruction(product))
+      return why;
+  const MatrixInstruction *mma = instruction(ProductKind::Scores),
+                          *values = instruction(ProductKind::Values);
+  // What two instructions are to each other depends on what a kernel computes.
+  if (mma == values && !target.feedsItself(*mma, schedule.swapAB)) {
     const char *is = schedule.swapAB ? "true" : "false";
     const char *expected = schedule.swapAB ? "false" : "true";
     return (Twine("swap_a_b = ") + is + " does not fit " + target.chip +
@@ -181,12 +237,14 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
   }
   const MovingTeam *mover = schedule.movingTeam();
   // Of the other warps' team each multiplies by what a group of them reads.
-  if (const MatrixInstruction *ofGroups = target.groupInstruction(element);
-      mover && ofGroups && !mma->isOfGroups())
-    return "mma_shape = " + shapeText(*mma) +
-           ", by which each warp multiplies for itself, does not go with "
-           "producers on " +
-           target.chip + "; expected mma_shape = " + shapeText(*ofGroups);
+  for (ProductKind product : kProducts)
+    if (const MatrixInstruction *ofGroups =
+            target.groupInstruction(elementOf(product));
+        mover && ofGroups && !instruction(product)->isOfGroups())
+      return namedText(schedule, product) +
+             ", by which each warp multiplies for itself, does not go with "
+             "producers on " +
+             target.chip + "; expected mma_shape = " + shapeText(*ofGroups);
   if (mover)
     if (Reason why = whyNotTeams(*mover))
       return why;
@@ -196,13 +254,15 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
     return "ping_pong needs warps with roles; expected producers > 0";
   int64_t rows =
       schedule.warpsByThemselves() ? schedule.BM : schedule.rowsOfWarp();
-  int64_t rowUnit = schedule.swapAB ? mma->n : mma->rowsOfWarp();
-  if (rows % rowUnit)
-    return ("no " + shapeText(*mma) +
-            " instruction divides the rows of a warp, BM / warps" +
-            (schedule.warpCols == 1 ? "" : " * warp_cols") + " = " +
-            Twine(rows) + "; expected a multiple of " + Twine(rowUnit))
-        .str();
+  for (const MatrixInstruction *one : {mma, values}) {
+    int64_t rowUnit = schedule.swapAB ? one->n : one->rowsOfWarp();
+    if (rows % rowUnit)
+      return ("no " + shapeText(*one) +
+              " instruction divides the rows of a warp, BM / warps" +
+              (schedule.warpCols == 1 ? "" : " * warp_cols") + " = " +
+              Twine(rows) + "; expected a multiple of " + Twine(rowUnit))
+          .str();
+  }
   if (threads() > int64_t(target.maxThreads)) {
     std::string text =
         ("a schedule of " + Twine(threads()) + " threads does not fit " +
@@ -292,13 +352,15 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
   Schedule own = schedule;
   int64_t warps = std::exchange(own.warps, 1);
   int64_t others = warps == 1 ? 0 : 4 * (valueDepth + 2) * schedule.BM;
-  if (ScheduleLimits(own, target, element).readsQueriesFromLds(operands))
+  if (ScheduleLimits(own, target, element, elementOfValues)
+          .readsQueriesFromLds(operands))
     others = std::max(others, 2 * depth * schedule.BM);
   return warps * (tiles + others);
 }
 
 int64_t ScheduleLimits::rowValueBytes() const {
-  const MatrixInstruction &mma = *instruction();
+  // Rows of values lie as those of scores do.
+  const MatrixInstruction &mma = *instruction(ProductKind::Scores);
   MmaLayouts layouts = target.layouts(mma);
   int64_t rowUnit = schedule.swapAB ? mma.n : mma.rowsOfWarp();
   int64_t bytes = 4 * threads() * schedule.rowsOfWarp() / rowUnit;
@@ -464,15 +526,18 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
             Twine(target.matrixGroupCols) + " columns of a product; BN = " +
             Twine(target.matrixGroupCols) + " would fit")
         .str();
-  for (int64_t size : {operands.headSize, operands.valueHeadSize})
-    if (size % schedule.mma[2] || size > int64_t(target.matrixGroupCols))
+  constexpr int64_t widestRow = 128;
+  int64_t ofScores = schedule.shapeOf(ProductKind::Scores)[2],
+          ofValues = schedule.shapeOf(ProductKind::Values)[2];
+  for (auto [size, unit] : {std::pair(operands.headSize, ofScores),
+                            std::pair(operands.valueHeadSize, ofValues)})
+    if (size % unit || size > int64_t(target.matrixGroupCols))
       return ("producers need a head size of at most " +
               Twine(target.matrixGroupCols) + " and a multiple of " +
-              Twine(schedule.mma[2]) + ", got " + Twine(size) +
-              "; expected producers = 0")
+              Twine(unit) + ", got " + Twine(size) + "; expected producers = 0")
           .str();
-  constexpr int64_t widestRow = 128;
-  if (schedule.BK % schedule.mma[2] || schedule.BK * operands.bytes > widestRow)
+  if (schedule.BK % ofScores || schedule.BK % ofValues ||
+      schedule.BK * operands.bytes > widestRow)
     return ("BK = " + Twine(schedule.BK) +
             " does not fit the copies of producers; expected " +
             (operands.bytes == 1 ? "32, 64 or 128" : "16, 32 or 64"))
@@ -505,7 +570,7 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
     Schedule other = schedule;
     other.BN = BN;
     other.stages = stages;
-    ScheduleLimits limits(other, target, element);
+    ScheduleLimits limits(other, target, element, elementOfValues);
     return limits.registers(operands) <= own &&
            limits.sharedBytes(operands) <= target.ldsBytes;
   };
@@ -530,35 +595,42 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
 }
 
 Reason ScheduleLimits::whyNotDivided(const TileOperands &operands) const {
-  const MatrixInstruction &mma = *instruction();
+  const MatrixInstruction &ofScores = *instruction(ProductKind::Scores),
+                          &ofValues = *instruction(ProductKind::Values);
   auto [depth, valueDepth] = paddedSizes(operands);
   // Rows of S are BM, its columns BN; with swapped operands they change places.
   int64_t warpCols = schedule.warpCols;
-  int64_t colUnit = (schedule.swapAB ? mma.m : mma.n) * warpCols;
-  int64_t contracted = mma.k * mma.group;
-  int64_t rowUnit = contractedPerRow(target, mma);
+  auto columns = [&](const MatrixInstruction &mma) {
+    return (schedule.swapAB ? mma.m : mma.n) * warpCols;
+  };
+  auto contracted = [](const MatrixInstruction &mma) {
+    return mma.k * mma.group;
+  };
   std::string share;
   if (warpCols > 1)
     share = (", of which each of warp_cols = " + Twine(warpCols) +
              " warps has a part,")
                 .str();
   struct Size {
+    const MatrixInstruction &mma;
     int64_t unit, size;
     std::string what;
   };
   const Size sizes[] = {
-      {colUnit, schedule.BN, "BN" + share},
-      {contracted, schedule.BN, "BN"},
-      {colUnit, valueDepth, "the padded head size" + share},
-      {rowUnit, schedule.BK, "BK"},
-      {contracted, depth, "the padded head size"},
-      {contracted, schedule.regChunkDepth, "reg_chunk_depth"},
+      {ofScores, columns(ofScores), schedule.BN, "BN" + share},
+      {ofValues, contracted(ofValues), schedule.BN, "BN"},
+      {ofValues, columns(ofValues), valueDepth, "the padded head size" + share},
+      {ofScores, contractedPerRow(target, ofScores), schedule.BK, "BK"},
+      {ofValues, contractedPerRow(target, ofValues), schedule.BK, "BK"},
+      {ofScores, contracted(ofScores), depth, "the padded head size"},
+      {ofScores, contracted(ofScores), schedule.regChunkDepth,
+       "reg_chunk_depth"},
   };
   for (const Size &size : sizes)
     if (size.size % size.unit)
-      return ("no " + shapeText(mma) + " instruction divides " + size.what +
-              " = " + Twine(size.size) + "; expected a multiple of " +
-              Twine(size.unit))
+      return ("no " + shapeText(size.mma) + " instruction divides " +
+              size.what + " = " + Twine(size.size) +
+              "; expected a multiple of " + Twine(size.unit))
           .str();
   if (schedule.regChunkDepth > depth)
     return ("reg_chunk_depth = " + Twine(schedule.regChunkDepth) +
@@ -575,13 +647,19 @@ Reason ScheduleLimits::whyNotDivided(const TileOperands &operands) const {
 
 Reason ScheduleLimits::whyNotFor(const TileOperands &operands,
                                  bool spills) const {
-  if (const MovingTeam *mover = schedule.movingTeam())
+  if (const MovingTeam *mover = schedule.movingTeam()) {
+    if (Reason why = whyNotTogether())
+      return why;
     return whyNotTeamsFor(*mover, operands);
-  if (instruction()->isOfGroups())
-    return "mma_shape = " + shapeText(schedule.mma) +
-           ", which groups of warps execute on what others load, does not go "
-           "with producers = 0; expected " +
-           TargetInfo::shapesOf(target.warpInstructions(element));
+  }
+  for (ProductKind product : kProducts)
+    if (instruction(product)->isOfGroups())
+      return namedText(schedule, product) +
+             ", which groups of warps execute on what others load, does not go "
+             "with producers = 0; expected " +
+             TargetInfo::shapesOf(target.warpInstructions(elementOf(product)));
+  if (Reason why = whyNotTogether())
+    return why;
   if (Reason why = whyNotDivided(operands))
     return why;
   if (int64_t bytes = sharedBytes(operands); bytes > target.ldsBytes)

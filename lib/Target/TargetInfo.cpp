@@ -99,12 +99,16 @@ static std::string listOf(const Range &items, llvm::StringRef last) {
   return text;
 }
 
+std::string TargetInfo::shapeText(llvm::ArrayRef<int64_t> shape) {
+  return std::to_string(shape[0]) + "x" + std::to_string(shape[1]) + "x" +
+         std::to_string(shape[2]);
+}
+
 std::string
 TargetInfo::shapesOf(llvm::ArrayRef<MatrixInstruction> instructions) {
   llvm::SmallVector<std::string> shapes;
   for (const MatrixInstruction &mma : instructions)
-    shapes.push_back(std::to_string(mma.m) + "x" + std::to_string(mma.n) + "x" +
-                     std::to_string(mma.k));
+    shapes.push_back(shapeText(mma.shape()));
   return listOf(shapes, "and");
 }
 
@@ -168,10 +172,11 @@ MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
   return *matrixLayouts(mma.unit, mma.m, mma.n, mma.k * mma.group);
 }
 
-bool TargetInfo::feedsItself(const MatrixInstruction &mma, bool swapped) const {
-  MmaLayouts instruction = layouts(mma);
-  LinearLayout operand = swapped ? transposed(instruction.b) : instruction.a;
-  LinearLayout result = swapped ? transposed(instruction.c) : instruction.c;
+bool TargetInfo::feeds(const MatrixInstruction &mma,
+                       const MatrixInstruction &next, bool swapped) const {
+  MmaLayouts from = layouts(mma), to = layouts(next);
+  LinearLayout operand = swapped ? transposed(to.b) : to.a;
+  LinearLayout result = swapped ? transposed(from.c) : from.c;
   if (contractionOrder(operand, result))
     return true;
   if (!transposesAmongLanes)

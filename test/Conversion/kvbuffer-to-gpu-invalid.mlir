@@ -21,6 +21,19 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 // -----
 
+// An instruction of products that there are none of.
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule with scores = 16x8x16, but no product that contracts the columns of operand b; expected mma_shape for all products}}
+    gpu.func @no_product() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, scores = #kvbuffer.instruction<mma_sync, [16, 8, 16]>, values = #kvbuffer.instruction<mma_sync, [16, 8, 16]>>} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 // Limits of schedules are the same for whoever wrote a kernel.
 
 module attributes {kvbuffer.target = "sm_80"} {

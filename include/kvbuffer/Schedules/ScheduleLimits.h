@@ -55,10 +55,13 @@ public:
   static constexpr int64_t kScoreStages = 2;
 
   /// `element`: the type, by its name in MLIR, of the operands whose
-  /// instruction the schedule names.
+  /// instruction the schedule names; `ofValues`: of those of the products that
+  /// contract rows, where it is another.
   ScheduleLimits(const Schedule &schedule, const TargetInfo &target,
-                 llvm::StringRef element = "bf16")
-      : schedule(schedule), target(target), element(element) {}
+                 llvm::StringRef element = "bf16",
+                 llvm::StringRef ofValues = "")
+      : schedule(schedule), target(target), element(element),
+        elementOfValues(ofValues.empty() ? element : ofValues) {}
 
   /// Why the chip has no kernel of the schedule, whatever it computes: its
   /// instruction, teams, rows of a warp, threads, and registers of teams.
@@ -108,7 +111,15 @@ private:
   bool addsApart(const TileOperands &operands) const;
   /// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.
   std::pair<int64_t, int64_t> paddedSizes(const TileOperands &operands) const;
-  const MatrixInstruction *instruction() const;
+  const MatrixInstruction *instruction(ProductKind product) const;
+  llvm::StringRef elementOf(ProductKind product) const {
+    return product == ProductKind::Scores ? element : elementOfValues;
+  }
+  /// Why the chip lacks the instruction that the schedule names for a product.
+  std::optional<std::string> whyNoInstruction(ProductKind product) const;
+  /// Why results of one instruction are no operands of the other, or their rows
+  /// lie apart: with instructions of their own for scores and values.
+  std::optional<std::string> whyNotTogether() const;
   std::optional<std::string> whyNotTeams(const MovingTeam &mover) const;
   std::optional<std::string>
   whyNotRegistersOf(const MovingTeam &mover,
@@ -136,7 +147,7 @@ private:
 
   Schedule schedule;
   const TargetInfo &target;
-  std::string element;
+  std::string element, elementOfValues;
 };
 
 } // namespace kvbuf

@@ -303,6 +303,8 @@ struct TargetInfo {
   /// The shapes of some matrix instructions for a message: "32x32x8 and
   /// 16x16x16".
   static std::string shapesOf(llvm::ArrayRef<MatrixInstruction> instructions);
+  /// One shape, likewise.
+  static std::string shapeText(llvm::ArrayRef<int64_t> shape);
   /// The matrix instruction of a shape for operands of a type, by its name in
   /// MLIR, or null.
   const MatrixInstruction *findMatrix(llvm::ArrayRef<int64_t> shape,
@@ -336,7 +338,12 @@ struct TargetInfo {
   MmaLayouts layouts(const MatrixInstruction &mma) const;
   /// Whether the accumulators of an instruction can become its operands: the
   /// weights of attention. With `swapped` products they are its operand B.
-  bool feedsItself(const MatrixInstruction &mma, bool swapped) const;
+  bool feedsItself(const MatrixInstruction &mma, bool swapped) const {
+    return feeds(mma, mma, swapped);
+  }
+  /// The same of the accumulators of one and the operands of another.
+  bool feeds(const MatrixInstruction &mma, const MatrixInstruction &next,
+             bool swapped) const;
   /// The swizzle of a tile with rows of `rowBytes` bytes in LDS, of elements of
   /// `elementBytes`, for an instruction; `transposed` if it is read along its
   /// rows' contraction (Q, K); `direct` if copies fill it, not registers.

@@ -75,61 +75,96 @@ static Operation *findAsync(gpu::GPUFuncOp kernel) {
   return found;
 }
 
-/// The elements whose matrix instruction a kernel's schedule names: of its
-/// products' operands those that have one of that shape; bf16 without products.
+/// The elements of a product's operands as they are multiplied; null of what is
+/// no product.
+static Type elementOfProduct(Operation *op) {
+  if (auto product = dyn_cast<MmaOp>(op))
+    return product.getA().getType().getElementType();
+  if (auto start = dyn_cast<MmaStartOp>(op))
+    return start.getB().getType().getParams().getElementType();
+  return nullptr;
+}
+
+/// The elements whose matrix instruction a kernel's schedule names for products
+/// of a kind: of their operands, or of the others' if there are none, those
+/// that have one of that shape; bf16 without products.
 static std::string elementOfSchedule(Operation *op, ScheduleAttr schedule,
-                                     const TargetInfo &target) {
+                                     const TargetInfo &target,
+                                     ProductKind kind) {
   auto kernel = dyn_cast<gpu::GPUFuncOp>(op);
   if (!kernel)
     kernel = op->getParentOfType<gpu::GPUFuncOp>();
-  std::string first, exact;
+  std::string first, exact, other;
   kernel.walk([&](Operation *op) {
-    Type element;
-    if (auto product = dyn_cast<MmaOp>(op))
-      element = product.getA().getType().getElementType();
-    else if (auto start = dyn_cast<MmaStartOp>(op))
-      element = start.getB().getType().getParams().getElementType();
-    else
+    Type element = elementOfProduct(op);
+    if (!element)
       return;
     std::string name = elementName(element);
+    bool named = target.findMatrix(schedule.getMmaShape(kind), name);
+    if (productOf(op) != kind) {
+      if (other.empty() && named)
+        other = name;
+      return;
+    }
     if (first.empty())
       first = name;
-    if (exact.empty() && target.findMatrix(schedule.getMmaShape(), name))
+    if (exact.empty() && named)
       exact = name;
   });
   if (!exact.empty())
     return exact;
+  if (!other.empty())
+    return other;
   // Whoever has no such instruction is told of those for its elements.
   return first.empty() || target.matrixInstructionsFor(first).empty() ? "bf16"
                                                                       : first;
 }
 
+/// The instruction that a kernel's schedule names for products of a kind, which
+/// `checkScheduled` has found.
+static const MatrixInstruction &instructionOf(Operation *op,
+                                              ScheduleAttr schedule,
+                                              const TargetInfo &target,
+                                              ProductKind kind) {
+  return *target.findMatrix(schedule.getMmaShape(kind),
+                            elementOfSchedule(op, schedule, target, kind));
+}
+
 /// Products that groups of warps execute are of an instruction of theirs, and
-/// such an instruction is of some product.
-static LogicalResult checkStarts(gpu::GPUFuncOp kernel,
-                                 const MatrixInstruction &mma,
-                                 ScheduleAttr schedule,
-                                 const TargetInfo &target) {
+/// such an instruction is of some product; one that is named for products of a
+/// kind alone is.
+static LogicalResult checkProducts(gpu::GPUFuncOp kernel, ProductKind kind,
+                                   ScheduleAttr schedule,
+                                   const TargetInfo &target) {
   Operation *start = nullptr, *product = nullptr;
+  bool starts = false;
   kernel.walk([&](Operation *op) {
-    if (isa<MmaStartOp>(op))
-      start = op;
-    else if (isa<MmaOp>(op))
-      product = op;
+    starts |= isa<MmaStartOp>(op);
+    if (!elementOfProduct(op) || productOf(op) != kind)
+      return;
+    (isa<MmaStartOp>(op) ? start : product) = op;
   });
+  StringRef name = schedule.getStructure().instructionName(kind);
+  std::string shape = shapeOf(schedule.getMmaShape(kind));
+  if (!start && !product && schedule.getStructure().own(kind).isNamed())
+    return kernel.emitOpError()
+           << "has a schedule with " << name << " = " << shape
+           << ", but no product that contracts the "
+           << (kind == ProductKind::Scores ? "columns" : "rows")
+           << " of operand b; expected mma_shape for all products";
+  const MatrixInstruction &mma = instructionOf(kernel, schedule, target, kind);
   if (start && !mma.isOfGroups())
     return start->emitOpError()
            << "is executed by a group of warps, in a kernel whose schedule has "
-              "mma_shape = "
-           << shapeOf(schedule.getMmaShape())
+           << name << " = " << shape
            << ", which each warp executes for itself; expected "
            << shapeOf(target.groupInstruction("bf16")->shape());
   // Teams that are asked for may be left out (`roles` of the pipeline).
-  if (product && !start && mma.isOfGroups() && !schedule.getMovingTeam())
+  if (product && !starts && mma.isOfGroups() && !schedule.getMovingTeam())
     return product->emitOpError()
            << "is executed by each warp for itself, in a kernel whose schedule "
-              "has mma_shape = "
-           << shapeOf(schedule.getMmaShape())
+              "has "
+           << name << " = " << shape
            << ", which groups of warps execute; expected "
            << TargetInfo::shapesOf(target.warpInstructions("bf16"))
            << ", or whole groups of warps that read operand b from a ring's "
@@ -141,8 +176,10 @@ static LogicalResult checkStarts(gpu::GPUFuncOp kernel,
 static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
                                     ScheduleAttr schedule,
                                     const TargetInfo &target) {
-  ScheduleLimits limits(schedule.getStructure(), target,
-                        elementOfSchedule(kernel, schedule, target));
+  ScheduleLimits limits(
+      schedule.getStructure(), target,
+      elementOfSchedule(kernel, schedule, target, ProductKind::Scores),
+      elementOfSchedule(kernel, schedule, target, ProductKind::Values));
   if (std::optional<std::string> why = limits.whyNotOnChip())
     return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
   TeamOp anew;
@@ -168,11 +205,13 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
            << "is for chips whose matrix unit reads operands from LDS by "
               "itself, which that of "
            << target.chip << " does not";
-  const MatrixInstruction &mma = *target.findMatrix(
-      schedule.getMmaShape(), elementOfSchedule(kernel, schedule, target));
-  if (failed(checkStarts(kernel, mma, schedule, target)))
-    return failure();
-  if (rings && mma.isOfGroups() && schedule.getSwapAB())
+  bool ofGroups = false;
+  for (ProductKind kind : kProducts) {
+    if (failed(checkProducts(kernel, kind, schedule, target)))
+      return failure();
+    ofGroups |= instructionOf(kernel, schedule, target, kind).isOfGroups();
+  }
+  if (rings && ofGroups && schedule.getSwapAB())
     return kernel.emitOpError()
            << "has rings and is scheduled with swap_a_b, but a group of warps "
               "multiplies "
@@ -223,18 +262,21 @@ static LogicalResult checkTeams(TeamsOp teams, ScheduleAttr schedule,
     return teams.emitOpError()
            << "has teams of " << threads << " threads together; " << target.chip
            << " has at most " << target.maxThreads << " in a block";
-  const MatrixInstruction &mma = *target.findMatrix(
-      schedule.getMmaShape(), elementOfSchedule(teams, schedule, target));
-  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.rowsOfWarp();
+  SmallVector<const MatrixInstruction *> instructions;
+  for (ProductKind kind : kProducts)
+    instructions.push_back(&instructionOf(teams, schedule, target, kind));
   for (auto team : teams.getBody().getOps<TeamOp>()) {
     int64_t warps = team.getWarps();
     int64_t rows =
         team.getBM() ? int64_t(team.getBM()) / warps : schedule.getWM();
-    if (rows % rowUnit)
-      return team.emitOpError()
-             << "has BM / warps = " << rows << " rows, which no "
-             << shapeOf(schedule.getMmaShape())
-             << " instruction divides; expected a multiple of " << rowUnit;
+    for (const MatrixInstruction *mma : instructions) {
+      int64_t rowUnit = schedule.getSwapAB() ? mma->n : mma->rowsOfWarp();
+      if (rows % rowUnit)
+        return team.emitOpError()
+               << "has BM / warps = " << rows << " rows, which no "
+               << shapeOf(mma->shape())
+               << " instruction divides; expected a multiple of " << rowUnit;
+    }
     // As of a schedule: tiles are copied by whole strides of all the warps.
     // What fills rings does not.
     if (!rings &&
@@ -303,11 +345,12 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   }
   // What it does not state is the schedule's.
   bool states = !params.getMmaShape().empty();
-  if (states &&
-      params.getMmaShape() != ArrayRef<int64_t>(schedule.getMmaShape()))
+  ProductKind product = productOf(params);
+  ArrayRef<int64_t> shape = schedule.getMmaShape(product);
+  if (states && params.getMmaShape() != shape)
     return op->emitOpError()
            << "has a buffer with mma_shape = " << shapeOf(params.getMmaShape())
-           << " in " << placeOf(op) << " " << shapeOf(schedule.getMmaShape());
+           << " in " << placeOf(op) << " " << shapeOf(shape);
   if (states && params.getWarpSize() != target.waveSize)
     return op->emitOpError()
            << "has a buffer with warp_size = " << params.getWarpSize() << "; "
@@ -321,8 +364,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
            << "; expected num_threads = " << threads;
   // Instructions divide rows and columns as they do the schedule's tiles
   // (kvbuf-choose-schedule).
-  const MatrixInstruction &mma = *target.findMatrix(
-      schedule.getMmaShape(), elementOfSchedule(op, schedule, target));
+  const MatrixInstruction &mma = instructionOf(op, schedule, target, product);
   int64_t contracted = mma.k * mma.group;
   int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.rowsOfWarp(),
           colUnit = schedule.getSwapAB() ? mma.m : mma.n;
@@ -332,8 +374,8 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
       return success();
     return op->emitOpError()
            << "has a buffer with " << what << " = " << size << ", which no "
-           << shapeOf(schedule.getMmaShape())
-           << " instruction divides; expected a multiple of " << unit;
+           << shapeOf(shape) << " instruction divides; expected a multiple of "
+           << unit;
   };
   int64_t unit = params.hasRowsOfProduct() ? rowUnit
                  : params.contractsRows()  ? contracted
@@ -347,7 +389,7 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
 }
 
 /// The instruction that a fragment is made of, for messages.
-static std::string instructionOf(FragmentType type) {
+static std::string instructionText(FragmentType type) {
   FragmentLayoutInterface layout = type.getLayout();
   if (auto slice = dyn_cast<SliceLayoutAttr>(layout))
     layout = slice.getParent();
@@ -438,7 +480,7 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
   if (type.getRows() % rows || type.getCols() % cols)
     return op->emitOpError()
            << "has a fragment of " << type.getRows() << "x" << type.getCols()
-           << ", which is not made of whole " << instructionOf(type)
+           << ", which is not made of whole " << instructionText(type)
            << " instructions; expected rows in multiples of " << rows
            << " and columns in multiples of " << cols;
   int64_t row = 0, col = 0;
@@ -475,7 +517,7 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
   if (row % rows == 0 && col % cols == 0)
     return success();
   return op->emitOpError() << "begins at row " << row << " and column " << col
-                           << ", between two " << instructionOf(type)
+                           << ", between two " << instructionText(type)
                            << " instructions; expected a row and a column that "
                               "are multiples of "
                            << rows << " and " << cols;

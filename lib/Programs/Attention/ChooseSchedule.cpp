@@ -146,11 +146,13 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
   // Who asks for no producers means the schedule that has none. So does who
   // asks for warps that share columns, for another path (an engine fills slots
   // directly), or for an instruction that each warp executes for itself.
-  const MatrixInstruction *mma =
-      target.findMatrix(values.mma, elementName(op.getElementType()));
   bool alike = values.warpCols > 1 || values.kPath != Path::Direct ||
                values.vPath != Path::Direct ||
-               (asked.names("mma_shape") && mma && !mma->isOfGroups());
+               llvm::any_of(kProducts, [&](ProductKind product) {
+                 const MatrixInstruction *mma = target.findMatrix(
+                     values.shapeOf(product), elementName(op.getElementType()));
+                 return mma && !mma->isOfGroups();
+               });
   request.movingTeam =
       (!asked.names("producers") && !alike) || values.producers > 0;
   // Who asks for producers all the same is told so.

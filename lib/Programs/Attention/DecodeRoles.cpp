@@ -138,7 +138,8 @@ TypedValue<RingType> DecodeProgram::makeRing(int64_t rows, int64_t cols,
                                              ArrayRef<StringRef> to) {
   int64_t BK = schedule.getBK();
   Swizzle swizzle = target.swizzle(
-      *target.instructionFor(schedule.getMmaShape(), elementName(element)),
+      *target.instructionFor(schedule.getMmaShape(ProductKind::Scores),
+                             elementName(element)),
       2 * BK, /*elementBytes=*/2, /*transposed=*/true,
       /*direct=*/true);
   auto params = KVBufferAttr::get(

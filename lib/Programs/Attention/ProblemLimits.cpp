@@ -309,13 +309,14 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
                << "has " << what << " = " << size << " of " << name
                << " with elements of a byte; expected a multiple of "
                << kRowUnit;
+    bool isK = name == StringRef("k");
     const MatrixInstruction *mma = target.instructionFor(
-        schedule.getMmaShape(), elementName(op.getElementType()));
+        schedule.getMmaShape(isK ? ProductKind::Scores : ProductKind::Values),
+        elementName(op.getElementType()));
     if (!mma || !isScaledByGroup(cache))
       continue;
     // A group of K's elements, and one of V's columns, has products of its own.
     int64_t group = cache.getGranularity();
-    bool isK = name == StringRef("k");
     int64_t unit = isK                    ? mma->k * mma->group
                    : schedule.getSwapAB() ? mma->m
                                           : mma->n;

@@ -60,7 +60,9 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   int64_t depth = llvm::alignTo(headSize, BK);
   int64_t rowBytes = BK * elementBytes;
   const MatrixInstruction &mma = *target.instructionFor(
-      schedule.getMmaShape(), elementName(op.getElementType()));
+      schedule.getMmaShape(ofValues ? ProductKind::Values
+                                    : ProductKind::Scores),
+      elementName(op.getElementType()));
   bool strips = std::holds_alternative<Strips>(movement);
   // Lanes widen packed rows on their way, wherever they come from.
   bool packed =

@@ -74,7 +74,8 @@ static TypedValue<BufferType> allocTiles(ImplicitLocOpBuilder &b,
   int64_t BK = std::gcd(keys, schedule.getBK()),
           bytes = element.getIntOrFloatBitWidth() / 8;
   Swizzle swizzle = target.swizzle(
-      *target.instructionFor(schedule.getMmaShape(), elementName(element)),
+      *target.instructionFor(schedule.getMmaShape(ProductKind::Scores),
+                             elementName(element)),
       BK * bytes, bytes, /*transposed=*/true, /*direct=*/true);
   auto params = KVBufferAttr::get(
       b.getContext(), Operand::Any, element, Policy::DoubleBuffered,

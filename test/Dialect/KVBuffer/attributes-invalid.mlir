@@ -12,12 +12,12 @@ func.func private @f() attributes {a = #kvbuffer.mask<right = 922337203685477580
 
 // -----
 
-// expected-error @below {{unknown parameter 'BX', expected one of BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs}}
+// expected-error @below {{unknown parameter 'BX', expected one of BM, BN, BK, stages, warps, mma_shape, scores, values, swap_a_b, q_in_regs}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BX = 64>}
 
 // -----
 
-// expected-error @below {{repeated parameter 'BM', expected one of BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs}}
+// expected-error @below {{repeated parameter 'BM', expected one of BM, BN, BK, stages, warps, mma_shape, scores, values, swap_a_b, q_in_regs}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BM = 64>}
 
 // -----
@@ -473,3 +473,33 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffe
 
 // expected-error @below {{mma_shape must be three positive sizes M, N, K}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, double_buffered, BN = 64, BK = 64, num_threads = 128, depth = 64>}
+
+// -----
+
+// expected-error @below {{expected a matrix unit: mma_sync, wgmma, mfma or wmma}}
+func.func private @f() attributes {a = #kvbuffer.instruction<dpas, [8, 16, 16]>}
+
+// -----
+
+// expected-error @below {{expected the shape of an instruction, three positive sizes M, N, K}}
+func.func private @f() attributes {a = #kvbuffer.instruction<mfma, [32, 32]>}
+
+// -----
+
+// expected-error @below {{there is no instruction mma_sync of shape 32x32x8}}
+func.func private @f() attributes {a = #kvbuffer.instruction<mma_sync, [32, 32, 8]>}
+
+// -----
+
+// expected-error @below {{values names the instruction of some products alone; expected scores beside it, or mma_shape for all}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, values = #kvbuffer.instruction<mfma, [32, 32, 8]>>}
+
+// -----
+
+// expected-error @below {{scores names the instruction of some products, and mma_shape that of all; expected mma_shape, or scores and values}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [32, 32, 8], scores = #kvbuffer.instruction<mfma, [32, 32, 8]>, values = #kvbuffer.instruction<mfma, [32, 32, 8]>>}
+
+// -----
+
+// expected-error @below {{missing parameter 'BK'}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, scores = #kvbuffer.instruction<mfma, [32, 32, 8]>, values = #kvbuffer.instruction<mfma, [32, 32, 8]>>}

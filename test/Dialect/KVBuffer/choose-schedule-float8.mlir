@@ -13,6 +13,14 @@
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=true" 2>&1 | FileCheck %s --check-prefix=LAZY
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=warp_cols=2" 2>&1 | FileCheck %s --check-prefix=COLUMNS
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_89 schedule=mma_shape=16x8x16" 2>&1 | FileCheck %s --check-prefix=SHAPE
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=scores=mfma:32x32x64,values=mfma:32x32x16,BK=64" | FileCheck %s --check-prefix=EACH
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=scores=mfma:32x32x64" 2>&1 | FileCheck %s --check-prefix=ONE
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=scores=32x32x64" 2>&1 | FileCheck %s --check-prefix=UNIT
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=scores=mfma:32x32x16,values=wmma:16x16x32" 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=scores=mfma:32x32x16,values=mfma:16x16x32" 2>&1 | FileCheck %s --check-prefix=ROWS
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=scores=mfma:16x16x32,values=mfma:16x16x128" 2>&1 | FileCheck %s --check-prefix=KEYS
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_89 schedule=scores=mma_sync:16x16x32,values=mma_sync:16x8x32" 2>&1 | FileCheck %s --check-prefix=BESIDES
+// RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=scores=wgmma:64x8x32,values=mma_sync:16x8x32,producers=4,wideners=4" 2>&1 | FileCheck %s --check-prefix=GROUPS
 // RUN: sed -e 's/granularity = head/granularity = 64/' %s | not kvbuf-opt --kvbuf-choose-schedule=chip=sm_89 2>&1 | FileCheck %s --check-prefix=TOKENS
 // RUN: sed -e 's/f8E4M3FN/bf16/; s/, scale = f32, granularity = head//' %s | not kvbuf-opt --kvbuf-choose-schedule="chip=sm_89 schedule=accumulate=fast" 2>&1 | FileCheck %s --check-prefix=HALF
 // RUN: sed -e 's/f8E4M3FN/f8E4M3FNUZ/' %s | not kvbuf-opt --kvbuf-choose-schedule=chip=gfx950 2>&1 | FileCheck %s --check-prefix=FNUZ
@@ -31,6 +39,14 @@
 // LAZY: error: 'kvbuffer.attention' op multiplies weights of f8E4M3FN, which lazy_rescale would let exceed the largest number; expected lazy_rescale = false
 // COLUMNS: error: 'kvbuffer.attention' op multiplies f8E4M3FN, and warp_cols = 2, whose warps hand each other weights of 16 bits; expected warp_cols = 1
 // SHAPE: error: 'kvbuffer.attention' op sm_89 has no matrix instruction of shape 16x8x16 for f8E4M3FN; it has 16x16x32, 16x8x32
+// EACH: scores = #kvbuffer.instruction<mfma, [32, 32, 64]>, values = #kvbuffer.instruction<mfma, [32, 32, 16]>, swap_a_b = true
+// ONE: error: 'kvbuffer.attention' op scores names the instruction of some products alone; expected values beside it, or mma_shape for all
+// UNIT: error: schedule parameter 'scores=32x32x64': expected scores=UNIT:MxNxK, of the units mma_sync, wgmma, mfma and wmma
+// OTHER: error: 'kvbuffer.attention' op gfx950 has no matrix instruction wmma of shape 16x16x32 for f8E4M3FN; it has mfma 32x32x16, mfma 16x16x32, mfma 32x32x64, mfma 16x16x128
+// ROWS: error: 'kvbuffer.attention' op scores = mfma 32x32x16 and values = mfma 16x16x32 do not go together on gfx950: the rows of their results, which share maxima and sums, lie in other lanes or registers; expected instructions whose results lie alike
+// BESIDES: error: 'kvbuffer.attention' op scores = mma_sync 16x16x32 and values = mma_sync 16x8x32 do not go together on sm_89: the rows of their results, which share maxima and sums, lie in other lanes or registers; expected instructions whose results lie alike
+// KEYS: error: 'kvbuffer.attention' op no 16x16x128 instruction divides BN = 64; expected a multiple of 128
+// GROUPS: error: 'kvbuffer.attention' op values = mma_sync 16x8x32, by which each warp multiplies for itself, does not go with producers on sm_90a; expected mma_shape = 64x8x32
 // TOKENS: error: 'kvbuffer.attention' op has a scale for each token of v, which would multiply weights of f8E4M3FN, whose range is too small for them; expected granularity = tensor or head of v
 // HALF: error: 'kvbuffer.attention' op accumulate = fast is for products of 8-bit floats, and those of bf16 are added up by the matrix unit; expected accumulate = two_level
 // FNUZ: error: 'kvbuffer.attention' op has elements of f8E4M3FNUZ, which gfx950 lacks; its 8-bit floats are f8E4M3FN and f8E5M2

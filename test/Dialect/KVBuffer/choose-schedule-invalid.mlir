@@ -12,7 +12,7 @@
 // REDEFINE: %{options} = schedule=BX=3
 // REDEFINE: %{prefix} = NAME
 // RUN: %{run}
-// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, wideners, widener_registers, overlap_products, ping_pong, tiles, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds, cluster, split_keys, split_size, equal_shares, look_ahead, warp_cols, sum_keys or accumulate
+// NAME: error: schedule parameter 'BX=3': expected BM, BN, BK, stages, warps, mma_shape, scores, values, swap_a_b, q_in_regs, overlap, split_masks, sums_in_lds, producers, producer_registers, consumer_registers, wideners, widener_registers, overlap_products, ping_pong, tiles, stage_output, lazy_rescale, k_path, v_path, reg_chunk_depth, full_kv, xcds, cluster, split_keys, split_size, equal_shares, look_ahead, warp_cols, sum_keys or accumulate
 
 // REDEFINE: %{options} = schedule=BM=wide
 // REDEFINE: %{prefix} = NUMBER

@@ -209,3 +209,39 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// The product that the schedule names another chip's instruction for.
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, scores = #kvbuffer.instruction<mma_sync, [16, 8, 16]>, values = #kvbuffer.instruction<mfma, [32, 32, 8]>>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @shape(%a: !a, %b: !b, %k: !b, %s: !acc, %o: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %one = kvbuffer.mma %a, %k, %s {transpose_b} : !a, !b, !acc
+      // expected-error @below {{'kvbuffer.mma' op multiplies elements of bf16 in a kernel whose schedule has values = 32x32x8; for bf16 sm_80 has 16x8x16}}
+      %r = kvbuffer.mma %a, %b, %o : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// One sum of two kinds of products, for which the schedule has two instructions.
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, scores = #kvbuffer.instruction<mfma, [32, 32, 16]>, values = #kvbuffer.instruction<mfma, [16, 16, 32]>, swap_a_b = true>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @one_sum(%a: !a, %c: !a, %b: !b, %k: !b, %s: !acc) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %one = kvbuffer.mma %a, %k, %s {transpose_b} : !a, !b, !acc
+      // expected-error @below {{'kvbuffer.mma' op adds to accumulators of a product by scores = 32x32x16, in a kernel whose schedule has values = 16x16x32 for it; expected accumulators of its own}}
+      %r = kvbuffer.mma %c, %b, %one : !a, !b, !acc
+      gpu.return
+    }
+  }
+}

@@ -437,3 +437,31 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// An instruction for each product: what the one makes changes places to be what the
+// other contracts.
+// CHECK-DAG: #[[S:.*]] = #kvbuffer.mma<mfma, acc, shape = [32, 32, 16], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[P:.*]] = #kvbuffer.mma<mfma, a, shape = [16, 16, 32], warps = [1, 1], swapped = true>
+// CHECK-DAG: #[[O:.*]] = #kvbuffer.mma<mfma, acc, shape = [16, 16, 32], warps = [1, 1], swapped = true>
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, scores = #kvbuffer.instruction<mfma, [32, 32, 16]>, values = #kvbuffer.instruction<mfma, [16, 16, 32]>, swap_a_b = true>
+!acc = !kvbuffer.fragment<32x32xf32, acc>
+!a = !kvbuffer.fragment<32x32xbf16, a>
+!b = !kvbuffer.fragment<32x32xbf16, b>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @each(
+    gpu.func @each(%q: !a, %k: !b, %v: !b) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %zero = kvbuffer.fragment_fill 0.0 : !acc
+      %none = kvbuffer.fragment_fill 0.0 : !acc
+      // CHECK: kvbuffer.mma {{.*}} {transpose_b} : {{.*}}, {{.*}}, <32x32xf32, acc, #[[S]]>
+      %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
+      %p = kvbuffer.fragment_convert %s : !acc -> !a
+      // CHECK: kvbuffer.exchange {{.*}} -> <32x32xbf16, a, #[[P]]>
+      // CHECK: kvbuffer.mma {{.*}}, {{.*}}, {{.*}} : <32x32xbf16, a, #[[P]]>, {{.*}}, <32x32xf32, acc, #[[O]]>
+      %o = kvbuffer.mma %p, %v, %none : !a, !b, !acc
+      gpu.return
+    }
+  }
+}

@@ -22,6 +22,9 @@ KINDS = {
 }
 BASE = {"BM": 64, "BN": 64, "BK": 32, "stages": 2, "warps": 4,
         "mma_shape": "[16, 8, 16]"}
+# Instructions of each product, in place of one for all.
+EACH = {"scores": "#kvbuffer.instruction<mma_sync, [16, 8, 16]>",
+        "values": "#kvbuffer.instruction<mma_sync, [16, 16, 32]>"}
 # A value that is not the default.
 VALUES = {
     "BM": [128], "BN": [128], "BK": [16], "stages": [3], "warps": [2],
@@ -33,6 +36,7 @@ VALUES = {
     "reg_chunk_depth": [32], "split_masks": ["false"], "full_kv": ["false"],
     "xcds": [2], "cluster": [2], "split_size": [64], "warp_cols": [2],
     "sum_keys": [64], "accumulate": ["fast"],
+    **{name: [value] for name, value in EACH.items()},
 }
 
 
@@ -50,7 +54,7 @@ def parse(schedule):
         ["kvbuf-opt", "-"], capture_output=True, text=True,
         input="func.func private @f() attributes "
               f"{{a = #kvbuffer.schedule<{text}>}}\n")
-    printed = re.search(r"#kvbuffer\.schedule<(.*?)>", done.stdout)
+    printed = re.search(r"#kvbuffer\.schedule<(.*)>$", done.stdout, re.M)
     return printed and printed.group(1), done.stderr
 
 
@@ -64,16 +68,19 @@ class Parameters(unittest.TestCase):
         names = parameters()
         self.assertGreaterEqual(set(names), set(VALUES) | set(BASE))
         for name in names:
+            base = BASE
+            if name in EACH:
+                base = {k: v for k, v in BASE.items() if k != "mma_shape"} | EACH
             kinds = []
             for value in VALUES.get(name, ["true"]):
                 for kind, its in KINDS.items():
-                    printed, message = parse(BASE | its | {name: value})
+                    printed, message = parse(base | its | {name: value})
                     with self.subTest(name=name, value=value, kind=kind):
                         if printed:
                             kinds.append(kind)
                             self.assertIn(f"{name} = {value}",
                                           printed.split(", ")
-                                          if name != "mma_shape" else printed)
+                                          if "," not in str(value) else printed)
                         else:
                             self.assertRegex(message, rf"error: .*\b{name}\b")
             self.assertTrue(kinds, f"no schedule has {name}")

@@ -76,8 +76,34 @@ class Programs(unittest.TestCase):
     SHAPES = (2, 70, 150), (1, 64, 64), (1, 100, 37), (1, 1, 129)
 
     def test_sigmoid(self):
-        run = kvbuf.compile(program("sigmoid"), target=CHIP, machine_code=False)
-        for shape in self.SHAPES:
+        self.check_sigmoid(program("sigmoid"), self.SHAPES)
+
+    #: Instructions of other rows for each product, which 64 x 64 tiles of two warps
+    #: are made of: the weights of one change places to be operands of the other.
+    EACH = {"gfx942": ("[32, 32, 8]", "[16, 16, 16]"),
+            "gfx950": ("[16, 16, 32]", "[32, 32, 16]")}
+
+    def of_each(self, name):
+        text = program(name)
+        old = "#kvbuffer.schedule<BM = 64, BN = 64>"
+        self.assertIn(old, text)
+        scores, values = (f"#kvbuffer.instruction<mfma, {x}>" for x in self.EACH[CHIP])
+        return text.replace(old, (
+            "#kvbuffer.schedule<BM = 64, BN = 64, BK = 32, warps = 2, "
+            f"scores = {scores}, values = {values}, swap_a_b = true>"))
+
+    @unittest.skipIf(CHIP not in EACH, "one shape of 16-bit products")
+    def test_instruction_of_each_product(self):
+        self.check_sigmoid(self.of_each("sigmoid"), self.SHAPES[1:3])
+        # Maxima and sums are of the rows of both products' results.
+        with self.assertRaisesRegex(kvbuf.Error, (
+                "has values for each row of fragments whose rows lie in different "
+                "lanes, .* expected one layout of rows")):
+            kvbuf.compile(self.of_each("bias"), target=CHIP, machine_code=False)
+
+    def check_sigmoid(self, text, shapes):
+        run = kvbuf.compile(text, target=CHIP, machine_code=False)
+        for shape in shapes:
             q, k, v = self.tensors(*shape)
             out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
             run(q=q, k=k, v=v, out=out)

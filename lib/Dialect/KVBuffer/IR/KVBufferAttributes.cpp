@@ -52,6 +52,15 @@ static ParseResult parseValue(AsmParser &parser, MatrixShape &shape) {
   return success();
 }
 
+static ParseResult parseValue(AsmParser &parser,
+                              ProductInstruction &instruction) {
+  InstructionAttr attr;
+  if (parser.parseAttribute(attr))
+    return failure();
+  instruction = attr.getInstruction();
+  return success();
+}
+
 /// Parses a word of an enumeration; `kind` says what it names, for messages.
 template <typename E>
 static ParseResult parseKeyword(AsmParser &parser, E &value,
@@ -160,6 +169,14 @@ static void printValue(AsmPrinter &printer, E value) {
   printer << stringifyEnum(value);
 }
 
+static void printValue(AsmPrinter &printer,
+                       const ProductInstruction &instruction) {
+  printer << "#kvbuffer.instruction<" << matrixUnitName(instruction.unit)
+          << ", ";
+  printValue(printer, ArrayRef<int64_t>(instruction.shape));
+  printer << '>';
+}
+
 static void printList(AsmPrinter &printer, StringRef name,
                       ArrayRef<int64_t> values) {
   printer << ", " << name << " = ";
@@ -167,25 +184,67 @@ static void printList(AsmPrinter &printer, StringRef name,
 }
 
 //===----------------------------------------------------------------------===//
-// MmaLayoutAttr
+// MmaLayoutAttr, InstructionAttr
 //===----------------------------------------------------------------------===//
 
-Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
+/// Parses the name of a matrix unit.
+static FailureOr<MatrixUnit> parseUnit(AsmParser &parser) {
   StringRef name;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&name))
+    return failure();
+  std::optional<MatrixUnit> unit = matrixUnit(name);
+  if (!unit)
+    return parser.emitError(
+        loc, "expected a matrix unit: mma_sync, wgmma, mfma or wmma");
+  return *unit;
+}
+
+Attribute InstructionAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> shape;
+  if (parser.parseLess())
+    return {};
+  FailureOr<MatrixUnit> unit = parseUnit(parser);
+  if (failed(unit) || parser.parseComma() || parseValue(parser, shape) ||
+      parser.parseGreater())
+    return {};
+  return parser.getChecked<InstructionAttr>(parser.getContext(), *unit, shape);
+}
+
+void InstructionAttr::print(AsmPrinter &printer) const {
+  printer << '<' << matrixUnitName(getUnit()) << ", ";
+  printValue(printer, getShape());
+  printer << '>';
+}
+
+LogicalResult
+InstructionAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        MatrixUnit unit, ArrayRef<int64_t> shape) {
+  if (shape.size() != 3 ||
+      llvm::any_of(shape, [](int64_t d) { return d <= 0; }))
+    return emitError()
+           << "expected the shape of an instruction, three positive "
+              "sizes M, N, K";
+  if (!matrixLayouts(unit, shape[0], shape[1], shape[2]))
+    return emitError() << "there is no instruction " << matrixUnitName(unit)
+                       << " of shape " << shape[0] << "x" << shape[1] << "x"
+                       << shape[2];
+  return success();
+}
+
+ProductInstruction InstructionAttr::getInstruction() const {
+  return {getUnit(), {getShape()[0], getShape()[1], getShape()[2]}};
+}
+
+Attribute MmaLayoutAttr::parse(AsmParser &parser, Type) {
   Role operand;
   if (parser.parseLess())
     return {};
+  FailureOr<MatrixUnit> unit = parseUnit(parser);
+  if (failed(unit) || parser.parseComma() ||
+      parseKeyword(parser, operand, "an operand: "))
+    return {};
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&name))
-    return {};
-  std::optional<MatrixUnit> unit = matrixUnit(name);
-  if (!unit) {
-    parser.emitError(loc,
-                     "expected a matrix unit: mma_sync, wgmma, mfma or wmma");
-    return {};
-  }
-  if (parser.parseComma() || parseKeyword(parser, operand, "an operand: "))
-    return {};
   SmallVector<int64_t> shape, warps, order, columns;
   int64_t group = 1;
   bool transposeB = false, swapped = false;
@@ -388,7 +447,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                          [&](const Parameter &p) { return p.name == name; })
         ->seen;
   };
-  bool open = !isNamed("mma_shape");
+  bool open = !isNamed("mma_shape") && !isNamed("scores") && !isNamed("values");
   if (!open && !isNamed("BK")) {
     parser.emitError(parser.getNameLoc()) << "missing parameter 'BK'";
     return {};
@@ -425,8 +484,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     using T = std::decay_t<decltype(value)>;
     if (presence == ParameterPresence::Optional && value == byDefault)
       return;
-    if (values.isOpen() && presence != ParameterPresence::Optional &&
-        value == T())
+    if ((values.isOpen() || presence == ParameterPresence::Open) &&
+        presence != ParameterPresence::Optional && value == T())
       return;
     printer << StringRef(comma) << name << " = ";
     printValue(printer, value);

@@ -22,6 +22,19 @@ ScheduleAttr kvbuf::scheduleOf(Operation *op, ScheduleAttr kernel) {
   return team ? team.getSchedule(kernel) : kernel;
 }
 
+ProductKind kvbuf::productOf(Operation *op) {
+  auto mma = dyn_cast<MmaOp>(op);
+  auto start = dyn_cast<MmaStartOp>(op);
+  bool byRows =
+      (mma && !mma.getTransposeB()) || (start && !start.getTransposeB());
+  return byRows ? ProductKind::Values : ProductKind::Scores;
+}
+
+ProductKind kvbuf::productOf(KVBufferAttr params) {
+  return params.contractsRows() || params.isResult() ? ProductKind::Values
+                                                     : ProductKind::Scores;
+}
+
 int64_t kvbuf::blockWarpsOf(Operation *kernel, ScheduleAttr schedule) {
   int64_t warps = schedule.getWarps();
   kernel->walk([&](TeamsOp teams) { warps = teams.getWarps(); });

@@ -42,6 +42,17 @@ static Expected setField(StringRef name, StringRef text, MatrixShape &field) {
   return std::nullopt;
 }
 
+static Expected setField(StringRef name, StringRef text,
+                         ProductInstruction &field) {
+  auto [unit, shape] = text.split(':');
+  std::optional<MatrixUnit> known = matrixUnit(unit);
+  if (!known || setField(name, shape, field.shape))
+    return (name + "=UNIT:MxNxK, of the units mma_sync, wgmma, mfma and wmma")
+        .str();
+  field.unit = *known;
+  return std::nullopt;
+}
+
 template <typename E>
   requires std::is_enum_v<E>
 static Expected setField(StringRef, StringRef text, E &field) {

@@ -27,6 +27,10 @@ static std::string textOf(const MatrixShape &shape) {
   return std::to_string(shape[0]) + "x" + std::to_string(shape[1]) + "x" +
          std::to_string(shape[2]);
 }
+static std::string textOf(const ProductInstruction &instruction) {
+  return matrixUnitName(instruction.unit).str() + " " +
+         textOf(instruction.shape);
+}
 template <typename E>
   requires std::is_enum_v<E>
 static std::string textOf(E value) {
@@ -63,6 +67,32 @@ static llvm::StringRef whatLacks(const Schedule &schedule,
                  "static or dynamic";
   }
   llvm_unreachable("covered switch");
+}
+
+/// What names no instructions of the products, or names one twice.
+static std::optional<std::string>
+findWrongInstruction(const ScheduleParameters &list) {
+  bool all = list.mma != MatrixShape();
+  for (auto [product, other] :
+       {std::pair(ProductKind::Scores, ProductKind::Values),
+        std::pair(ProductKind::Values, ProductKind::Scores)}) {
+    if (!list.own(product).isNamed())
+      continue;
+    std::string name = list.instructionName(product).str();
+    if (all)
+      return name + " names the instruction of some products, and mma_shape "
+                    "that of all; expected mma_shape, or scores and values";
+    if (!list.own(other).isNamed())
+      return name + " names the instruction of some products alone; expected " +
+             (other == ProductKind::Values ? "values" : "scores") +
+             " beside it, or mma_shape for all";
+  }
+  if (!list.isOpen())
+    for (ProductKind product : kProducts)
+      if (llvm::any_of(list.shapeOf(product), [](int64_t d) { return d <= 0; }))
+        return list.instructionName(product).str() +
+               " must be three positive sizes M, N, K";
+  return std::nullopt;
 }
 
 /// A size that no schedule can have.
@@ -105,8 +135,8 @@ findWrongSize(const ScheduleParameters &list) {
     return "equal_shares needs split_keys = true and no split_size";
   if (list.cluster < 1)
     return "cluster must be at least 1, got " + textOf(list.cluster);
-  if (!open && llvm::any_of(list.mma, [](int64_t d) { return d <= 0; }))
-    return "mma_shape must be three positive sizes M, N, K";
+  if (std::optional<std::string> wrong = findWrongInstruction(list))
+    return wrong;
   if (list.stages < (open ? 0 : 1))
     return "stages must be at least 1, got " + textOf(list.stages);
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \

@@ -77,7 +77,8 @@ static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
                            Dimension order = Dimension::Rows) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   Swizzle swizzle = target.swizzle(
-      *target.instructionFor(schedule.getMmaShape(), elementName(element)),
+      *target.instructionFor(schedule.getMmaShape(productOf(params)),
+                             elementName(element)),
       params.getBK() * bytes, bytes, params.isTranspose(),
       /*direct=*/true);
   return KVBufferAttr::get(params.getContext(), params.getOperand(), element,

@@ -67,10 +67,11 @@ Value slotOf(OpBuilder &b, Value fragment) {
                               load.getRow(), load.getCol());
 }
 
-/// Whether a schedule names an instruction that groups of warps execute, for
-/// elements of any type.
-bool multipliesByGroups(const TargetInfo &target, ScheduleAttr schedule) {
-  ArrayRef<int64_t> shape = schedule.getMmaShape();
+/// Whether a schedule names an instruction that groups of warps execute for a
+/// product, for elements of any type.
+bool multipliesByGroups(const TargetInfo &target, ScheduleAttr schedule,
+                        ProductKind product) {
+  ArrayRef<int64_t> shape = schedule.getMmaShape(product);
   return llvm::any_of(llvm::concat<const MatrixInstruction>(
                           target.matrixInstructions, target.float8Instructions),
                       [&](const MatrixInstruction &mma) {
@@ -211,16 +212,20 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     // Warps that are no whole groups multiply by themselves, and all do where
     // the schedule names such an instruction.
     std::optional<TargetInfo> target = targetOf(kernel);
+    auto byGroups = [&](ProductKind product) {
+      return !target || multipliesByGroups(*target, schedule, product);
+    };
     SmallVector<TeamOp> found;
     kernel.walk([&](TeamOp op) {
-      if (op.readsRings() &&
-          (!target || (multipliesByGroups(*target, schedule) &&
-                       op.isWholeGroups(target->warpsPerMatrixGroup()))))
+      if (op.readsRings() && llvm::any_of(kProducts, byGroups) &&
+          (!target || op.isWholeGroups(target->warpsPerMatrixGroup())))
         found.push_back(op);
     });
     for (TeamOp team : found) {
       SmallVector<std::pair<MmaOp, MmaStartOp>> products;
       team.getBody().walk([&](MmaOp op) {
+        if (!byGroups(productOf(op)))
+          return;
         if (isReadByGroups(op))
           products.push_back({op, start(op, schedule.getQInRegs())});
         else

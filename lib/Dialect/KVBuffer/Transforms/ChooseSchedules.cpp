@@ -37,6 +37,12 @@ FailureOr<AskedSchedule> AskedSchedule::parse(StringRef text, Location loc) {
 }
 
 void AskedSchedule::applyTo(ScheduleParameters &choice) const {
+  // An instruction that somebody names takes the place of those that it is
+  // proposed beside, of which `mma_shape` is one for all.
+  if (names("mma_shape"))
+    choice.scores = choice.values = {};
+  if (names("scores") || names("values"))
+    choice.mma = {};
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   if (names(NAME))                                                             \
     choice.FIELD = parameters.FIELD;

@@ -434,21 +434,24 @@ struct CompleteProgramPass
     if (std::optional<std::string> why = whyNone(schedule))
       return kernel.emitOpError()
              << "has a schedule that does not fit: " << *why;
-    const MatrixInstruction *mma =
-        target.instructionFor(schedule.mma, products.element());
-    if (!mma)
-      return kernel.emitOpError()
-             << "has mma_shape = "
-             << TargetInfo::shapesOf(
-                    MatrixInstruction{MatrixUnit::MmaSync, schedule.mma[0],
-                                      schedule.mma[1], schedule.mma[2]})
-             << "; " << target.chip << " has "
-             << TargetInfo::shapesOf(
-                    target.matrixInstructionsFor(products.element()));
+    for (ProductKind product : kProducts)
+      if (!target.instructionFor(schedule.shapeOf(product), products.element()))
+        return kernel.emitOpError()
+               << "has " << schedule.instructionName(product) << " = "
+               << TargetInfo::shapeText(schedule.shapeOf(product)) << "; "
+               << target.chip << " has "
+               << TargetInfo::shapesOf(
+                      target.matrixInstructionsFor(products.element()));
     SmallVector<std::pair<Uses, KVBufferAttr>> buffers;
     for (AllocOp alloc : open) {
       Uses uses(alloc);
-      FailureOr<KVBufferAttr> chosen = layOut(uses, *mma, target);
+      // What is read both ways lies as scores read it.
+      ProductKind product = uses.byRows && !uses.byCols ? ProductKind::Values
+                                                        : ProductKind::Scores;
+      FailureOr<KVBufferAttr> chosen = layOut(
+          uses,
+          *target.instructionFor(schedule.shapeOf(product), products.element()),
+          target);
       if (failed(chosen))
         return failure();
       buffers.emplace_back(std::move(uses), *chosen);

@@ -74,6 +74,9 @@ private:
     /// of role a come from memory.
     SmallVector<Value> weights;
     bool fromMemory = false;
+    /// Of accumulators: the product whose instruction the layout is of, where
+    /// no type names it.
+    std::optional<ProductKind> kind = {};
   };
 
   static bool isFragment(Value value) {
@@ -89,6 +92,12 @@ private:
   void tieBranches(RegionBranchOpInterface branch);
   void tieOperands(Operation *op);
   void spreadFills();
+  /// Whether the schedule has an instruction for each kind of product.
+  bool hasTwoInstructions() const {
+    ScheduleAttr s = schedule;
+    return s.getMmaShape(ProductKind::Scores) !=
+           s.getMmaShape(ProductKind::Values);
+  }
   void splitFills();
   void splitLoads();
   void tieCarried(Value carrier, ValueRange values);
@@ -158,7 +167,8 @@ private:
 unsigned Distribution::find(Value value) {
   auto [it, isNew] = numbers.insert({value, classes.size()});
   if (isNew)
-    classes.push_back(Class{unsigned(classes.size()), value, {}, {}, false});
+    classes.push_back(
+        Class{unsigned(classes.size()), value, {}, {}, false, {}});
   unsigned number = it->second;
   while (classes[number].parent != number)
     number = classes[number].parent = classes[classes[number].parent].parent;
@@ -242,20 +252,20 @@ void Distribution::spreadFills() {
 }
 
 /// Accumulators of one value that several products begin with are made anew for
-/// those whose operands are read in larger groups, or by bytes, as they lie in
-/// another layout.
+/// those whose operands are read in larger groups, or by bytes, or that have an
+/// instruction of their own, as they lie in another layout.
 void Distribution::splitFills() {
   kernel.walk([&](MmaOp op) {
     auto fill = op.getAcc().getDefiningOp<FragmentFillOp>();
     const MatrixInstruction *mma =
-        target.instructionFor(scheduleOf(op, schedule).getMmaShape(),
+        target.instructionFor(schedule.getMmaShape(productOf(op)),
                               elementName(op.getA().getType().getElementType()),
                               /*byGroups=*/false);
     bool areBytes =
         op.getB().getType().getElementType().getIntOrFloatBitWidth() == 8;
     if (!fill || fill->hasOneUse() || !mma)
       return;
-    if (!areBytes &&
+    if (!areBytes && !hasTwoInstructions() &&
         groupOfProduct(target, *mma, op.getB(), op.getTransposeB(),
                        op.getA().getType().getCols()) == mma->group)
       return;
@@ -411,8 +421,8 @@ Distribution::defaultLayout(Operation *op, Type element, int64_t group) {
   ScheduleAttr schedule = scheduleOf(op, this->schedule);
   std::string name = elementName(element);
   bool byGroups = isa<MmaStartOp>(op);
-  const MatrixInstruction *mma =
-      target.instructionFor(schedule.getMmaShape(), name, byGroups);
+  const MatrixInstruction *mma = target.instructionFor(
+      schedule.getMmaShape(productOf(op)), name, byGroups);
   if (!mma && byGroups && !target.groupInstruction(name))
     return op->emitOpError()
            << "is for chips whose matrix unit reads operands from LDS by "
@@ -421,10 +431,10 @@ Distribution::defaultLayout(Operation *op, Type element, int64_t group) {
   if (!mma)
     return op->emitOpError()
            << "multiplies elements of " << name
-           << " in a kernel whose schedule has mma_shape = "
-           << schedule.getMmaM() << "x" << schedule.getMmaN() << "x"
-           << schedule.getMmaK() << "; for " << name << " " << target.chip
-           << " has "
+           << " in a kernel whose schedule has "
+           << schedule.getStructure().instructionName(productOf(op)) << " = "
+           << TargetInfo::shapeText(schedule.getMmaShape(productOf(op)))
+           << "; for " << name << " " << target.chip << " has "
            << TargetInfo::shapesOf(target.matrixInstructionsFor(name));
   return MmaLayoutAttr::get(kernel.getContext(), mma->unit, Role::Acc,
                             mma->shape(), group ? group : mma->group,
@@ -446,7 +456,7 @@ void Distribution::groupProducts() {
   };
   for (Product &product : products) {
     const MatrixInstruction *mma =
-        target.instructionFor(scheduleOf(product.op, schedule).getMmaShape(),
+        target.instructionFor(schedule.getMmaShape(productOf(product.op)),
                               elementName(product.element),
                               /*byGroups=*/isa<MmaStartOp>(product.op));
     if (!mma)
@@ -483,8 +493,19 @@ SmallVector<int64_t> Distribution::narrowOrder(const Product &product,
 }
 
 LogicalResult Distribution::assignAccumulators(const Product &product) {
-  if (classOf(product.result).layout)
-    return success();
+  ProductKind kind = productOf(product.op);
+  if (const Class &known = classOf(product.result); known.layout) {
+    if (!hasTwoInstructions() || known.kind.value_or(kind) == kind)
+      return success();
+    const Schedule &its = schedule.getStructure();
+    return product.op->emitOpError()
+           << "adds to accumulators of a product by "
+           << its.instructionName(*known.kind) << " = "
+           << TargetInfo::shapeText(its.shapeOf(*known.kind))
+           << ", in a kernel whose schedule has " << its.instructionName(kind)
+           << " = " << TargetInfo::shapeText(its.shapeOf(kind))
+           << " for it; expected accumulators of its own";
+  }
   // An operand that says how it lies says it of the whole product.
   for (Value operand : {product.a, product.b})
     if (operand)
@@ -497,6 +518,7 @@ LogicalResult Distribution::assignAccumulators(const Product &product) {
   // Rows of b that lie side by side in LDS are read several columns at once.
   if (!product.transposeB)
     layout = layout->withColumns(narrowOrder(product, *layout, "col"));
+  classOf(product.result).kind = kind;
   return assign(product.result, *layout, product.op);
 }
 
@@ -577,8 +599,12 @@ FailureOr<SmallVector<int64_t>> Distribution::orderOf(const Product &product,
     unsigned number = find(weight);
     numbers.insert({exchange.getFragment(), number});
     numbers[weight] = classes.size();
-    classes.push_back(Class{
-        unsigned(classes.size()), weight, classOf(scores).layout, {}, false});
+    classes.push_back(Class{unsigned(classes.size()),
+                            weight,
+                            classOf(scores).layout,
+                            {},
+                            false,
+                            {}});
     if (classes[number].first == weight)
       classes[number].first = exchange.getFragment();
     for (Product &other : products)

@@ -253,10 +253,11 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
   int64_t contracted = p.getCols();
   // Operands are read by as much as a lane's vector holds, which is for one
   // instruction or for several (`MatrixInstruction::group`).
-  int64_t unit = schedule.getMmaK();
+  const MatrixShape &shape = schedule.getMmaShape(productOf(output));
+  int64_t unit = shape[2];
   if (std::optional<TargetInfo> target = targetOf(getOperation()))
-    if (const MatrixInstruction *mma = target->instructionFor(
-            schedule.getMmaShape(), elementName(p.getElementType())))
+    if (const MatrixInstruction *mma =
+            target->instructionFor(shape, elementName(p.getElementType())))
       unit = mma->k * mma->group;
   int64_t first = llvm::alignTo(contracted / 4, unit);
   rewriter.setInsertionPoint(output);

@@ -44,8 +44,8 @@ struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
         params.hasRowsOfProduct() ? schedule.getWM() : params.getBN();
     return KVBufferAttr::get(
         op.getContext(), params.getOperand(), params.getElementType(),
-        params.getPolicy(), schedule.getMmaShape(), params.getSwizzle(),
-        params.getBN(), rows, params.getBK(),
+        params.getPolicy(), schedule.getMmaShape(productOf(params)),
+        params.getSwizzle(), params.getBN(), rows, params.getBK(),
         schedule.getWarps() * target->waveSize, params.getDepth(),
         params.getKvNumHeads(), params.getFullKv(), params.getCacheDepth(),
         params.getHeadDimOffset(), params.getRegChunkDepth(),

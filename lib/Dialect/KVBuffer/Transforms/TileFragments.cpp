@@ -55,12 +55,12 @@ int64_t stepOf(MmaOp product, ScheduleAttr schedule,
     return layout.getShape()[2] * layout.getGroup();
   const MatrixInstruction *mma =
       target ? target->instructionFor(
-                   schedule.getMmaShape(),
+                   schedule.getMmaShape(productOf(product)),
                    elementName(product.getA().getType().getElementType()),
                    /*byGroups=*/false)
              : nullptr;
   if (!mma)
-    return schedule.getMmaK();
+    return schedule.getMmaShape(productOf(product))[2];
   return mma->k * groupOfProduct(*target, *mma, product.getB(),
                                  product.getTransposeB(),
                                  product.getA().getType().getCols());

@@ -82,6 +82,13 @@ namespace kvbuf {
 /// that of the team around it, or `kernel`, the whole kernel's.
 ScheduleAttr scheduleOf(mlir::Operation *op, ScheduleAttr kernel);
 
+/// Which of a schedule's products an op is; of one that multiplies nothing,
+/// scores.
+ProductKind productOf(mlir::Operation *op);
+/// Which product reads a buffer of an operand, or has it as its result; of a
+/// neutral one its reads say so.
+ProductKind productOf(KVBufferAttr params);
+
 /// The warps of a kernel's blocks: those of its teams together, or of its
 /// schedule if it has none.
 int64_t blockWarpsOf(mlir::Operation *kernel, ScheduleAttr schedule);

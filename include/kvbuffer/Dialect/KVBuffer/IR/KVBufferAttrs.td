@@ -269,14 +269,50 @@ def KVBuffer_RowAttr : KVBuffer_Attr<"Row", "row"> {
   let genVerifyDecl = 1;
 }
 
+def KVBuffer_InstructionAttr : KVBuffer_Attr<"Instruction", "instruction"> {
+  let summary = "A matrix instruction, by its unit and shape";
+  let description = [{
+    How a product is computed: by which unit, and M, N, K of an instruction. The
+    types of its operands are the product's; which instructions a chip has for
+    them is in its table. Of `wgmma`, which four warps execute together, N is the
+    least of a product.
+
+    | unit | |
+    |---|---|
+    | `mma_sync` | NVIDIA's, by which each warp multiplies for itself |
+    | `wgmma` | that of sm_90a: four warps together, operand b in LDS |
+    | `mfma` | CDNA's |
+    | `wmma` | gfx1250's |
+
+    Examples:
+
+    ```mlir
+    #kvbuffer.instruction<mma_sync, [16, 8, 16]>
+    #kvbuffer.instruction<wgmma, [64, 8, 16]>
+    #kvbuffer.instruction<mfma, [32, 32, 64]>
+    ```
+  }];
+  let parameters = (ins
+    "::kvbuf::MatrixUnit":$unit, ArrayRefParameter<"int64_t">:$shape);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// What a schedule holds of it.
+    ProductInstruction getInstruction() const;
+  }];
+}
+
 def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
   let summary = "How a kernel is built";
   let description = [{
     Chosen for a target by `kvbuf-choose-schedule`, or written by hand. Sizes in
     elements: `BM` queries and `BN` keys a tile, LDS blocks of `BK` columns.
     `stages` LDS slots for each of K and V; `warps` waves, each with `BM / warps *
-    warp_cols` rows (`WM`); `mma_shape` is M, N, K of the matrix instruction, of one that groups of warps execute 64 rows; `swap_a_b`
-    computes the transposed products (S^T = K Q^T), so that an accumulator's lane
+    warp_cols` rows (`WM`); `mma_shape` is M, N, K of the matrix instruction of all
+    products, of one that groups of warps execute 64 rows; `scores` and `values`
+    name that of each (`#kvbuffer.instruction`) in its place: of products that
+    contract the columns of operand b, and of those that contract its rows;
+    `swap_a_b` computes the transposed products (S^T = K Q^T), so that an accumulator's lane
     holds a query; `q_in_regs` keeps Q's fragments in registers for the whole
     tile; `overlap` computes the scores of the next tile beside the softmax of
     this one; `split_masks` gives tiles without a mask a loop of their own;
@@ -329,6 +365,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
 
     ```mlir
     #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+    #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, warps = 4, scores = #kvbuffer.instruction<mfma, [32, 32, 64]>, values = #kvbuffer.instruction<mfma, [32, 32, 16]>, swap_a_b = true>
     ```
   }];
   let parameters = (ins AttrParameter<
@@ -344,10 +381,10 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     int64_t getStages() const { return getStructure().stages; }
     int64_t getWarps() const { return getStructure().warps; }
     int64_t getWarpCols() const { return getStructure().warpCols; }
-    const MatrixShape &getMmaShape() const { return getStructure().mma; }
-    int64_t getMmaM() const { return getMmaShape()[0]; }
-    int64_t getMmaN() const { return getMmaShape()[1]; }
-    int64_t getMmaK() const { return getMmaShape()[2]; }
+    /// M, N and K of the instruction of a product.
+    const MatrixShape &getMmaShape(ProductKind product) const {
+      return getStructure().shapeOf(product);
+    }
     bool getSwapAB() const { return getStructure().swapAB; }
     /// Whether the matrix instruction is still to be chosen.
     bool isOpen() const { return getStructure().isOpen(); }
