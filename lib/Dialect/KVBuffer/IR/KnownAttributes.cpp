@@ -382,6 +382,7 @@ static constexpr Known kKnown[] = {
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {KVBufferDialect::kStageAttr, Place::Any},
+    {KVBufferDialect::kPipelineAttr, Place::Loop},
     {KVBufferDialect::kGroupAttr, Place::Any}};
 
 static bool stands(Operation *op, Place place) {
@@ -454,6 +455,8 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
                   "an array of #kvbuffer.lds<...>");
   if (name == KVBufferDialect::kStageAttr)
     return expect(isa<StageAttr>(value), "a #kvbuffer.stage<...>");
+  if (name == KVBufferDialect::kPipelineAttr)
+    return expect(isa<PipelineAttr>(value), "a #kvbuffer.pipeline<...>");
   if (name == KVBufferDialect::kGridAttr)
     return !array ? expect(false, "an array")
                   : expect(isKind(value, Kind::Sizes), nameOf(Kind::Sizes));

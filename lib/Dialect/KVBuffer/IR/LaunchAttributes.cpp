@@ -590,8 +590,10 @@ void LdsAttr::print(AsmPrinter &printer) const {
 //===----------------------------------------------------------------------===//
 
 LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                int64_t ahead, StageSpan) {
+                                int64_t ahead, StageSpan, int64_t at) {
   if (ahead < 0)
     return emitError() << "expected 0 or more iterations ahead, got " << ahead;
+  if (at < -1)
+    return emitError() << "expected a place of 0 or more, got " << at;
   return success();
 }

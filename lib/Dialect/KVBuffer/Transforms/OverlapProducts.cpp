@@ -12,7 +12,6 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPPRODUCTS
@@ -76,18 +75,6 @@ struct TileLoop {
     return arg.getArgNumber() - loop.getNumInductionVars();
   }
 };
-
-/// Whether nothing notices how often an op runs: it does nothing to memory but
-/// read tensors, which no op of the loop writes, as what looks up scales does,
-/// and functions of scores.
-bool canRepeat(Operation &op) {
-  std::optional<SmallVector<MemoryEffects::EffectInstance>> effects =
-      getEffectsRecursively(&op);
-  return effects && llvm::all_of(*effects, [](const auto &effect) {
-           return isa<MemoryEffects::Read>(effect.getEffect()) &&
-                  effect.getResource() == SideEffects::DefaultResource::get();
-         });
-}
 
 /// Finds the accumulators of a loop: all that its softmax's factor rescales,
 /// each with a product of the weights. False if something else is carried, or
@@ -220,40 +207,6 @@ struct OverlapProductsPass
     : kvbuf::impl::OverlapProductsBase<OverlapProductsPass> {
   using Base::Base;
 
-  /// Whether a branch only decides if a mask is needed, which hides nothing of
-  /// a tile that needs none: its condition follows from the range of keys of
-  /// that mask.
-  static bool decidesOverMask(scf::IfOp branch) {
-    if (!branch || branch.getNumResults() != 1)
-      return false;
-    auto mask = branch.thenYield().getOperand(0).getDefiningOp<MaskOp>();
-    return mask && mask->getBlock() == branch.thenBlock() &&
-           (mask.getScores() == branch.elseYield().getOperand(0) ||
-            branch->hasAttr(KVBufferDialect::kEdgeTilesAttr)) &&
-           isOfRange(branch.getCondition(), mask) &&
-           llvm::all_of(*branch.thenBlock(), canRepeat);
-  }
-
-  /// What the first scores and their softmax, before the loop, can do without:
-  /// a branch around a mask, and to rescale zeros.
-  static void simplifyFirst(RewriterBase &rewriter, scf::ForOp rotated) {
-    for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
-             rotated->getBlock()->begin(), rotated->getIterator()))) {
-      if (auto rescale = dyn_cast<RescaleOp>(op)) {
-        auto fill = rescale.getAcc().getDefiningOp<FragmentFillOp>();
-        if (fill && fill.getValue().isZero())
-          rewriter.replaceOp(rescale, fill);
-      } else if (auto branch = dyn_cast<scf::IfOp>(op);
-                 decidesOverMask(branch)) {
-        Operation *end = branch.thenBlock()->getTerminator();
-        Value masked = end->getOperand(0);
-        rewriter.eraseOp(end);
-        rewriter.inlineBlockBefore(branch.thenBlock(), branch);
-        rewriter.replaceOp(branch, masked);
-      }
-    }
-  }
-
   /// Scores, softmax and the rescaling of the accumulators run an iteration
   /// ahead of the products of the weights, which stand after the scores: they
   /// are in flight beside the softmax.
@@ -283,12 +236,12 @@ struct OverlapProductsPass
       return isLast;
     });
     llvm::append_range(order, last);
-    FailureOr<scf::ForOp> rotated =
-        pipelinePeeled(rewriter, loop, order, CountedStage::Ahead,
-                       "of which the weights' product is late");
-    if (failed(rotated))
+    annotate(loop, order, Pipeline::PeeledAhead);
+    if (annotateOnly)
+      return success();
+    if (failed(pipelineLoop(rewriter, loop,
+                            "of which the weights' product is late")))
       return failure();
-    simplifyFirst(rewriter, *rotated);
     remark::passed(loc,
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
         << "the product of the weights overlaps the next tile's scores and "

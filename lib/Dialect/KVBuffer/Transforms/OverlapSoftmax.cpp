@@ -10,9 +10,7 @@
 #include "LostRequest.h"
 #include "PipelineLoop.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_OVERLAPSOFTMAX
@@ -95,45 +93,14 @@ struct OverlapSoftmaxPass
         order.push_back({&op, 0});
     placeRest(rewriter, loop, slice, handed.values, order);
     Location loc = loop.getLoc();
-    FailureOr<scf::ForOp> rotated = pipelinePeeled(
-        rewriter, loop, order, CountedStage::Now, "of which scores run ahead");
-    if (failed(rotated))
+    annotate(loop, order, Pipeline::PeeledNow);
+    if (annotateOnly)
+      return;
+    if (failed(pipelineLoop(rewriter, loop, "of which scores run ahead")))
       return signalPassFailure();
-    compareThisIteration(rewriter, *rotated);
     remark::passed(loc,
                    remark::RemarkOpts::name("overlap").category(DEBUG_TYPE))
         << "the scores of the next tile overlap the softmax of this one";
-  }
-
-  /// Comparisons of the next iteration's number with what the loop does not
-  /// change become comparisons of this one's, so that the loop can still be
-  /// split where they change.
-  static void compareThisIteration(RewriterBase &rewriter, scf::ForOp loop) {
-    // The pipeliner adds the step at each use.
-    rewriter.setInsertionPointToStart(loop.getBody());
-    Value next = arith::AddIOp::create(rewriter, loop.getLoc(),
-                                       loop.getInductionVar(), loop.getStep());
-    for (Operation *user :
-         llvm::make_early_inc_range(loop.getInductionVar().getUsers()))
-      if (auto sum = dyn_cast<arith::AddIOp>(user);
-          sum && sum.getResult() != next &&
-          isEqualConstantIntOrValue(sum.getRhs(), loop.getStep()))
-        rewriter.replaceOp(sum, next);
-    for (Operation *user : llvm::make_early_inc_range(next.getUsers())) {
-      auto compare = dyn_cast<arith::CmpIOp>(user);
-      if (!compare || compare.getLhs() != next ||
-          !loop.isDefinedOutsideOfLoop(compare.getRhs()))
-        continue;
-      // Without signs, a bound of 0 would become the largest number.
-      using P = arith::CmpIPredicate;
-      if (llvm::is_contained({P::ult, P::ule, P::ugt, P::uge},
-                             compare.getPredicate()))
-        continue;
-      rewriter.setInsertionPoint(loop);
-      Value bound = arith::SubIOp::create(rewriter, compare.getLoc(),
-                                          compare.getRhs(), loop.getStep());
-      compare->setOperands({loop.getInductionVar(), bound});
-    }
   }
 
   void runOnOperation() override {

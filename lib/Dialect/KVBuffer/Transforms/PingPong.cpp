@@ -86,16 +86,6 @@ static std::optional<TilePath> findPath(MmaOp product) {
   return path;
 }
 
-/// The first load into `buffer` after a loop, in its block; null if there is
-/// none.
-static DramLoadOp loadBehind(scf::ForOp loop, Value buffer) {
-  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
-    if (auto load = dyn_cast<DramLoadOp>(op);
-        load && load.getBuffer() == buffer)
-      return load;
-  return nullptr;
-}
-
 /// Recognizes the loop; `why` says what is missing.
 static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
   AttentionLoop found;
@@ -230,8 +220,6 @@ private:
   }
 
   LogicalResult rewrite(AttentionLoop &found, ScheduleAttr schedule);
-  /// Lets what stands after the loop use the loop's last load into `buffer`.
-  void reuseLoad(RewriterBase &rewriter, scf::ForOp loop, Value buffer);
   /// Cuts the second product: a quarter of it runs beside the maximum, the rest
   /// after the branch that may raise it. Returns the parts.
   std::pair<MmaOp, MmaOp> cut(RewriterBase &rewriter, AttentionLoop &found,
@@ -288,23 +276,6 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
   if (whole->use_empty())
     rewriter.eraseOp(whole);
   return {products.front(), products.back()};
-}
-
-void PingPongPass::reuseLoad(RewriterBase &rewriter, scf::ForOp loop,
-                             Value buffer) {
-  DramLoadOp behind = loadBehind(loop, buffer);
-  if (!behind)
-    return;
-  for (auto [value, result] :
-       llvm::zip_equal(loop.getYieldedValues(), loop.getResults()))
-    if (auto load = value.getDefiningOp<DramLoadOp>();
-        load && load.getBuffer() == buffer) {
-      Operation *tile = behind.getTile().getDefiningOp();
-      rewriter.replaceOp(behind, result);
-      if (tile && tile->use_empty())
-        rewriter.eraseOp(tile);
-      return;
-    }
 }
 
 LogicalResult PingPongPass::rewrite(AttentionLoop &found,
@@ -398,17 +369,14 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
   // that of the tile after the loop with them.
   for (Operation *op : outputSlice)
     setSpan(op, StageSpan::All);
-  Value outputBuffer = outputLoad.getBuffer();
 
   rewriter.setInsertionPoint(loop);
   // The first loads of the pipeline go to the slot of the first scores.
   MeetOp::create(rewriter, loc);
-  FailureOr<scf::ForOp> result =
-      pipelineLoop(rewriter, loop, order, "for turns");
+  annotate(loop, order, Pipeline::Predicated);
+  FailureOr<scf::ForOp> result = pipelineLoop(rewriter, loop, "for turns");
   if (failed(result))
     return failure();
-  forgetStages(*result);
-  reuseLoad(rewriter, *result, outputBuffer);
   rewriter.setInsertionPoint(*result);
   StaggerOp::create(rewriter, loc, /*end=*/false);
   rewriter.setInsertionPointAfter(*result);

@@ -9,13 +9,9 @@
 #include "PipelineLoop.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/SCF/Transforms/Transforms.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -24,14 +20,14 @@ static StageAttr stageOf(Operation *op) {
   return op->getAttrOfType<StageAttr>(KVBufferDialect::kStageAttr);
 }
 
-static void setStage(Operation *op, int64_t ahead, StageSpan span) {
+static void setStage(Operation *op, int64_t ahead, StageSpan span, int64_t at) {
   op->setAttr(KVBufferDialect::kStageAttr,
-              StageAttr::get(op->getContext(), ahead, span));
+              StageAttr::get(op->getContext(), ahead, span, at));
 }
 
 void kvbuf::setSpan(Operation *op, StageSpan span) {
   StageAttr stage = stageOf(op);
-  setStage(op, stage ? stage.getAhead() : 0, span);
+  setStage(op, stage ? stage.getAhead() : 0, span, stage ? stage.getAt() : -1);
 }
 
 StageSpan kvbuf::spanOf(Operation *op) {
@@ -39,31 +35,69 @@ StageSpan kvbuf::spanOf(Operation *op) {
   return stage ? stage.getSpan() : StageSpan::Own;
 }
 
-/// Says at loads how far ahead they run: those of a stage below `now` do.
-static void markLoads(const PipelineOrder &order, unsigned now) {
-  for (auto [op, stage] : order)
-    if (isa<DramLoadOp>(op) && stage < now)
-      setStage(op, now - stage, spanOf(op));
+int64_t kvbuf::aheadOf(Operation *op) {
+  StageAttr stage = stageOf(op);
+  return stage ? stage.getAhead() : 0;
 }
 
-/// Makes the loads whole that run ahead in a loop of which only the tiles of
-/// the first iteration can have invalid rows.
-static void loadWhole(scf::ForOp loop) {
+void kvbuf::annotate(scf::ForOp loop, const PipelineOrder &order,
+                     Pipeline how) {
+  unsigned now = 0;
+  for (auto [op, stage] : order)
+    now = std::max(now, stage);
+  for (auto [at, entry] : llvm::enumerate(order))
+    setStage(entry.first, now - entry.second, spanOf(entry.first), at);
+  loop->setAttr(KVBufferDialect::kPipelineAttr,
+                PipelineAttr::get(loop.getContext(), how));
+}
+
+/// The order that the ops of a loop's body say; an error at one that says none.
+static FailureOr<PipelineOrder> readOrder(scf::ForOp loop, bool peeled) {
+  SmallVector<Operation *> ops;
+  int64_t most = 0;
+  for (Operation &op : loop.getBody()->without_terminator()) {
+    StageAttr stage = stageOf(&op);
+    if (!stage || stage.getAt() < 0)
+      return op.emitOpError()
+             << "has no place in the loop that is to be made of its own; "
+                "expected '"
+             << KVBufferDialect::kStageAttr << "', as in "
+             << StageAttr::get(op.getContext(), 0, StageSpan::Own, 0);
+    if (peeled && stage.getAhead() > 1)
+      return op.emitOpError()
+             << "runs " << stage.getAhead()
+             << " iterations ahead in a loop of which two overlap; expected 0 "
+                "or 1";
+    most = std::max(most, stage.getAhead());
+    ops.push_back(&op);
+  }
+  llvm::sort(ops, [](Operation *one, Operation *other) {
+    return stageOf(one).getAt() < stageOf(other).getAt();
+  });
+  PipelineOrder order;
+  for (auto [i, op] : llvm::enumerate(ops)) {
+    if (i && stageOf(ops[i - 1]).getAt() == stageOf(op).getAt()) {
+      InFlightDiagnostic diag = op->emitOpError()
+                                << "has place " << stageOf(op).getAt()
+                                << ", which another op of the loop has; "
+                                   "expected a place of its own";
+      diag.attachNote(ops[i - 1]->getLoc()) << "the other op is here";
+      return diag;
+    }
+    order.push_back({op, unsigned(most - stageOf(op).getAhead())});
+  }
+  return order;
+}
+
+void kvbuf::loadWhole(scf::ForOp loop) {
   for (auto load : loop.getBody()->getOps<DramLoadOp>())
-    if (StageAttr stage = stageOf(load); stage && stage.getAhead() > 0)
+    if (aheadOf(load) > 0)
       load.setWhole(true);
 }
 
-/// Forgets how far ahead ops run, once their loop is made, but not for which
-/// iterations: who has said so may ask.
-static void forgetAhead(scf::ForOp loop) {
-  loop->getBlock()->walk([](Operation *op) {
-    StageSpan span = spanOf(op);
-    if (span == StageSpan::Own)
-      op->removeAttr(KVBufferDialect::kStageAttr);
-    else
-      setStage(op, /*ahead=*/0, span);
-  });
+void kvbuf::forgetStages(scf::ForOp loop) {
+  loop->getBlock()->walk(
+      [](Operation *op) { op->removeAttr(KVBufferDialect::kStageAttr); });
 }
 
 /// Whether `op` loads one number of an argument that its kernel only reads.
@@ -131,16 +165,56 @@ static Operation *predicate(RewriterBase &rewriter, Operation *op, Value pred) {
   return isMemoryEffectFree(op) ? op : nullptr;
 }
 
-FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
-                                          const PipelineOrder &order,
-                                          StringRef what) {
+/// The token that the loop hands to the iteration after its last one, of a
+/// load that has been moved ahead.
+static Value nextToken(scf::ForOp loop, DramLoadOp load) {
+  Value token = load.getToken();
+  for (unsigned i = 0; i < loop.getNumResults(); ++i) {
+    auto yielded = llvm::find(loop.getYieldedValues(), token);
+    if (yielded == loop.getYieldedValues().end())
+      return {};
+    unsigned index = yielded - loop.getYieldedValues().begin();
+    Value carried = loop.getRegionIterArg(index);
+    if (llvm::any_of(carried.getUsers(),
+                     [](Operation *user) { return isa<LdsStageOp>(user); }))
+      return loop.getResult(index);
+    token = carried;
+  }
+  return {};
+}
+
+DramLoadOp kvbuf::loadBehind(scf::ForOp loop, Value buffer) {
+  for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
+    if (auto load = dyn_cast<DramLoadOp>(op);
+        load && load.getBuffer() == buffer)
+      return load;
+  return nullptr;
+}
+
+/// Lets what a loop has loaded ahead, for more than its own iterations, take
+/// the place of loads behind it.
+static void continueBehind(IRRewriter &rewriter, scf::ForOp loop) {
+  for (auto load : loop.getBody()->getOps<DramLoadOp>()) {
+    DramLoadOp behind = spanOf(load) == StageSpan::Own
+                            ? DramLoadOp()
+                            : loadBehind(loop, load.getBuffer());
+    Value token = behind ? nextToken(loop, load) : Value();
+    if (!token)
+      continue;
+    Operation *tile = behind.getTile().getDefiningOp();
+    rewriter.replaceOp(behind, token);
+    if (tile && tile->use_empty())
+      rewriter.eraseOp(tile);
+  }
+}
+
+/// Overlaps the iterations of a loop whose ops run ahead by predicates.
+static FailureOr<scf::ForOp> pipelinePredicated(IRRewriter &rewriter,
+                                                scf::ForOp loop,
+                                                const PipelineOrder &order,
+                                                StringRef what) {
   Location loc = loop.getLoc();
   bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
-  unsigned now = 0;
-  for (auto [op, stage] : order)
-    now = std::max(now, stage);
-  markLoads(order, now);
-
   scf::PipeliningOption options;
   options.supportDynamicLoops = true;
   options.peelEpilogue = false;
@@ -156,8 +230,21 @@ FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
     return emitError(loc) << "cannot pipeline the loop " << what;
   if (wholeAfterFirst)
     loadWhole(*result);
-  forgetAhead(*result);
+  continueBehind(rewriter, *result);
+  forgetStages(*result);
   return result;
+}
+
+FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
+                                          StringRef what) {
+  auto how = loop->getAttrOfType<PipelineAttr>(KVBufferDialect::kPipelineAttr);
+  bool peeled = how.getValue() != Pipeline::Predicated;
+  FailureOr<PipelineOrder> order = readOrder(loop, peeled);
+  if (failed(order))
+    return failure();
+  loop->removeAttr(KVBufferDialect::kPipelineAttr);
+  return peeled ? pipelinePeeled(rewriter, loop, *order, how.getValue(), what)
+                : pipelinePredicated(rewriter, loop, *order, what);
 }
 
 /// Of ops of one block, from one to before another: whether the first that
@@ -289,188 +376,4 @@ void kvbuf::placeRest(RewriterBase &rewriter, scf::ForOp loop,
     if (!op.hasTrait<OpTrait::IsTerminator>())
       order.push_back({&op, 1});
   }
-}
-
-/// Takes out of a loop what it carries and nobody reads: what stage 0 reads of
-/// stage 1 of the iteration before, it reads directly. The place of one of the
-/// first `own` values goes to the first of the others that has its type: of an
-/// accumulator, say, to what stage 0 has made of it.
-static scf::ForOp dropUnread(IRRewriter &rewriter, scf::ForOp loop,
-                             unsigned own) {
-  llvm::SetVector<unsigned> kept;
-  auto isRead = [&](unsigned i) {
-    return !loop.getRegionIterArg(i).use_empty() ||
-           !loop.getResult(i).use_empty();
-  };
-  auto others = llvm::seq<unsigned>(own, loop.getNumResults());
-  for (unsigned i = 0; i < own; ++i) {
-    if (isRead(i)) {
-      kept.insert(i);
-      continue;
-    }
-    for (unsigned other : others)
-      if (isRead(other) && !kept.contains(other) &&
-          loop.getResult(other).getType() == loop.getResult(i).getType()) {
-        kept.insert(other);
-        break;
-      }
-  }
-  kept.insert_range(llvm::make_filter_range(others, isRead));
-  if (kept.size() == loop.getNumResults())
-    return loop;
-  SmallVector<Value> inits, yields;
-  for (unsigned i : kept) {
-    inits.push_back(loop.getInitArgs()[i]);
-    yields.push_back(loop.getYieldedValues()[i]);
-  }
-  rewriter.setInsertionPoint(loop);
-  auto result =
-      scf::ForOp::create(rewriter, loop.getLoc(), loop.getLowerBound(),
-                         loop.getUpperBound(), loop.getStep(), inits);
-  result->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-  SmallVector<Value> args(loop.getInitArgs());
-  for (auto [arg, i] : llvm::zip_equal(result.getRegionIterArgs(), kept)) {
-    args[i] = arg;
-    rewriter.replaceAllUsesWith(loop.getResult(i),
-                                result.getResult(arg.getArgNumber() - 1));
-  }
-  args.insert(args.begin(), result.getInductionVar());
-  Operation *end = loop.getBody()->getTerminator();
-  rewriter.modifyOpInPlace(end, [&] { end->setOperands(yields); });
-  if (result.getNumResults() == 0)
-    rewriter.eraseOp(result.getBody()->getTerminator());
-  rewriter.mergeBlocks(loop.getBody(), result.getBody(), args);
-  rewriter.eraseOp(loop);
-  return result;
-}
-
-/// Lets the body of a loop that counts the iterations of its stage 1 count
-/// those of stage 0, from the second on.
-static void countAhead(IRRewriter &rewriter, scf::ForOp loop) {
-  Location loc = loop.getLoc();
-  Value iv = loop.getInductionVar(), step = loop.getStep();
-  rewriter.setInsertionPoint(loop);
-  loop.setLowerBound(
-      rewriter.createOrFold<arith::AddIOp>(loc, loop.getLowerBound(), step));
-  // What was the next number is this one; others are one less.
-  SmallVector<Operation *> nexts;
-  SmallVector<OpOperand *> others;
-  Operation *first = nullptr;
-  for (OpOperand &use : iv.getUses()) {
-    Operation *user = use.getOwner();
-    if (auto sum = dyn_cast<arith::AddIOp>(user);
-        sum && use.getOperandNumber() == 0 &&
-        isEqualConstantIntOrValue(sum.getRhs(), step)) {
-      nexts.push_back(user);
-      continue;
-    }
-    others.push_back(&use);
-    Operation *inBody = loop.getBody()->findAncestorOpInBlock(*user);
-    if (!first || inBody->isBeforeInBlock(first))
-      first = inBody;
-  }
-  if (first) {
-    rewriter.setInsertionPoint(first);
-    Value before = arith::SubIOp::create(rewriter, loc, iv, step);
-    for (OpOperand *use : others)
-      rewriter.modifyOpInPlace(use->getOwner(), [&] { use->set(before); });
-  }
-  for (Operation *next : nexts)
-    rewriter.replaceOp(next, iv);
-}
-
-FailureOr<scf::ForOp> kvbuf::pipelinePeeled(IRRewriter &rewriter,
-                                            scf::ForOp loop,
-                                            const PipelineOrder &order,
-                                            CountedStage counted,
-                                            StringRef what) {
-  Location loc = loop.getLoc();
-  Value upperBound = loop.getUpperBound();
-  unsigned carried = loop.getNumResults();
-  markLoads(order, /*now=*/1);
-  DictionaryAttr attributes = loop->getDiscardableAttrDictionary();
-  rewriter.setInsertionPoint(loop);
-  Value any = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt,
-                                    loop.getLowerBound(), loop.getUpperBound());
-  auto guarded =
-      scf::IfOp::create(rewriter, loc, loop.getResultTypes(), any,
-                        /*addThenBlock=*/true, /*addElseBlock=*/true);
-  rewriter.setInsertionPointToStart(guarded.elseBlock());
-  scf::YieldOp::create(rewriter, loc, loop.getInitArgs());
-  rewriter.replaceAllUsesWith(loop.getResults(), guarded.getResults());
-  rewriter.setInsertionPointToStart(guarded.thenBlock());
-  Value end = arith::SubIOp::create(rewriter, loc, loop.getUpperBound(),
-                                    loop.getStep());
-  auto yield = scf::YieldOp::create(rewriter, loc, loop.getResults());
-  rewriter.moveOpBefore(loop, yield);
-
-  scf::PipeliningOption options;
-  options.supportDynamicLoops = true;
-  options.peelEpilogue = true;
-  // There is an iteration for all that stands before the loop and after it.
-  options.predicateFn = [](RewriterBase &, Operation *op, Value) { return op; };
-  options.getScheduleFn = [&](scf::ForOp, PipelineOrder &schedule) {
-    schedule = order;
-  };
-  llvm::DenseSet<Operation *> clones;
-  options.annotateFn = [&](Operation *op, scf::PipeliningOption::PipelinerPart,
-                           unsigned) { clones.insert(op); };
-  rewriter.setInsertionPoint(loop);
-  bool modified = false;
-  FailureOr<scf::ForOp> result =
-      scf::pipelineForLoop(rewriter, loop, options, &modified);
-  if (failed(result))
-    return emitError(loc) << "cannot pipeline the loop " << what;
-  (*result)->setDiscardableAttrs(attributes);
-  // Not beside scores alone: what that saves before the loop costs gfx942 a
-  // hundredth of its loop (2.94 and not 2.88 VALU instructions an MFMA).
-  if (counted == CountedStage::Ahead &&
-      (*result)->hasAttr(KVBufferDialect::kWholeAfterFirstAttr))
-    loadWhole(*result);
-  forgetAhead(*result);
-  if (counted == CountedStage::Ahead) {
-    // Only what follows the loop needs the number of the last iteration.
-    result->setUpperBound(upperBound);
-    rewriter.moveOpAfter(end.getDefiningOp(), *result);
-  } else {
-    result->setUpperBound(end);
-  }
-  // The pipeliner does not know of the guard: it asks whether there is an
-  // iteration, and after the loop which one was the last.
-  for (Operation &op : llvm::make_early_inc_range(*guarded.thenBlock())) {
-    if (clones.contains(&op))
-      continue;
-    if (auto select = dyn_cast<arith::SelectOp>(op)) {
-      rewriter.replaceOp(select, select.getTrueValue());
-    } else if (auto number = dyn_cast<arith::MaxSIOp>(op)) {
-      // lb + step * n: of a step of 1, the number that the loop ends before.
-      if (isConstantIntValue(result->getStep(), 1))
-        for (Operation *steps : number->getUsers())
-          for (Operation *last : llvm::make_early_inc_range(steps->getUsers()))
-            if (isa<arith::MulIOp>(steps) && isa<arith::AddIOp>(last))
-              rewriter.replaceAllUsesWith(last->getResults(), end);
-      rewriter.replaceOp(number, number.getRhs());
-    }
-  }
-  // Passes look for indices as programs have them.
-  SmallVector<Operation *> scalars;
-  guarded.getThenRegion().walk([&](Operation *op) {
-    if (isa_and_nonnull<arith::ArithDialect>(op->getDialect()))
-      scalars.push_back(op);
-  });
-  RewritePatternSet patterns(loc.getContext());
-  arith::AddIOp::getCanonicalizationPatterns(patterns, loc.getContext());
-  arith::SubIOp::getCanonicalizationPatterns(patterns, loc.getContext());
-  GreedyRewriteConfig config;
-  config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
-  (void)applyOpPatternsGreedily(scalars, std::move(patterns), config);
-  result = dropUnread(rewriter, *result, carried);
-  if (counted == CountedStage::Ahead)
-    countAhead(rewriter, *result);
-  return result;
-}
-
-void kvbuf::forgetStages(scf::ForOp loop) {
-  loop->getBlock()->walk(
-      [](Operation *op) { op->removeAttr(KVBufferDialect::kStageAttr); });
 }

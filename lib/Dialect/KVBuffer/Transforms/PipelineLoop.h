@@ -9,9 +9,10 @@
 /// \file
 /// The passes that let loads run ahead (kvbuf-prefetch-loads,
 /// kvbuf-prefetch-blocks, kvbuf-ping-pong), or scores and softmaxes
-/// (kvbuf-overlap-softmax, kvbuf-overlap-products), say in which order the ops
-/// of a loop's body stand and how far ahead each of them runs; this makes the
-/// loop of it.
+/// (kvbuf-overlap-softmax, kvbuf-overlap-products), say at the ops of a loop's
+/// body how far ahead each of them runs and where it will stand
+/// (`#kvbuffer.stage`), and at the loop how it is made (`#kvbuffer.pipeline`).
+/// `pipelineLoop` reads that, and nothing else, and makes the loop of it.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -48,15 +49,32 @@ constexpr llvm::StringLiteral kNotAhead =
     "of its iteration; expected a memref.load of an argument that the kernel "
     "only reads";
 
-/// Overlaps the iterations of `loop`, whose step is 1. Waits and meetings are
-/// the same for all warps, and so have no predicate. Where all tiles but the
-/// first are whole (`kWholeAfterFirstAttr`), so are those that the new loop
-/// loads ahead. Stages stay at the ops until `forgetStages`. On failure says at
-/// the loop that it cannot pipeline it, `what` it is: "that loads tiles".
+/// Says at the ops of a loop's body when they run, and at the loop how it is
+/// made: by predicates, or, where iterations of two stages overlap, with the
+/// first of what runs ahead before it and the last of the rest behind it.
+void annotate(mlir::scf::ForOp loop, const PipelineOrder &order, Pipeline how);
+
+/// Overlaps the iterations of `loop` as it and its ops say (`annotate`), which
+/// say it no more then. On failure says at the loop that it cannot pipeline it,
+/// `what` it is: "that loads tiles".
+///
+/// By predicates: the loop's step is 1; waits and meetings are the same for all
+/// warps, and so have no predicate. Where all tiles but the first are whole
+/// (`kWholeAfterFirstAttr`), so are those that the new loop loads ahead. Loads
+/// behind the loop whose tile it has loaded (`StageSpan`) are those.
+///
+/// Peeled: the new loop stands in a branch that is taken if there is an
+/// iteration, and results are the branch's. Ops that run ahead may read what
+/// the others of the iteration before compute. Conditions on the number of an
+/// iteration, such as those of masks, are simple for the ops whose iterations
+/// the new loop counts.
 mlir::FailureOr<mlir::scf::ForOp> pipelineLoop(mlir::IRRewriter &rewriter,
                                                mlir::scf::ForOp loop,
-                                               const PipelineOrder &order,
                                                llvm::StringRef what);
+
+/// The first load into `buffer` after a loop, in its block; null if there is
+/// none.
+DramLoadOp loadBehind(mlir::scf::ForOp loop, mlir::Value buffer);
 
 /// Ends a loop that `pipelineLoop` has made of loads that run ahead, which have
 /// taken their numbers beyond its last iteration, too, although they load
@@ -81,26 +99,23 @@ void placeRest(mlir::RewriterBase &rewriter, mlir::scf::ForOp loop,
                const OpSlice &ahead, mlir::ArrayRef<mlir::Value> handed,
                PipelineOrder &order);
 
-/// Which iterations a loop of two overlapping ones counts: those of stage 0,
-/// from the second to the last, or those of stage 1, from the first to the last
-/// but one. Conditions on the number of an iteration, such as those of masks,
-/// are simple for the ops of that stage.
-enum class CountedStage { Ahead, Now };
+/// Whether nothing notices how often an op runs: it does nothing to memory but
+/// read tensors, which no op of the loop writes, as what looks up scales does,
+/// and functions of scores.
+bool canRepeat(mlir::Operation &op);
 
-/// Overlaps two iterations of `loop`, of stages 0 and 1, whose ops run for its
-/// own iterations only without a predicate: the first of stage 0 before the new
-/// loop, the last of stage 1 after it, all of it in a branch that is taken if
-/// there is an iteration. Stage 0 may read what stage 1 of the iteration before
-/// computes. Where it counts those of stage 0, tiles that the new loop loads
-/// ahead are whole as above. Results are the branch's. Failure as above.
-mlir::FailureOr<mlir::scf::ForOp> pipelinePeeled(mlir::IRRewriter &rewriter,
-                                                 mlir::scf::ForOp loop,
-                                                 const PipelineOrder &order,
-                                                 CountedStage counted,
-                                                 llvm::StringRef what);
-
-/// Removes the stages in a loop and in what `pipelineLoop` has put before it.
+/// How far ahead an op runs; 0 where nothing is said of it.
+int64_t aheadOf(mlir::Operation *op);
+/// Makes the loads whole that run ahead in a loop of which only the tiles of
+/// the first iteration can have invalid rows.
+void loadWhole(mlir::scf::ForOp loop);
+/// Removes what is said of when ops run in a loop, and in what was put before
+/// and behind it.
 void forgetStages(mlir::scf::ForOp loop);
+/// `pipelineLoop` of a loop that is peeled, in the order that its ops say.
+mlir::FailureOr<mlir::scf::ForOp>
+pipelinePeeled(mlir::IRRewriter &rewriter, mlir::scf::ForOp loop,
+               const PipelineOrder &order, Pipeline how, llvm::StringRef what);
 
 } // namespace kvbuf
 

@@ -135,8 +135,11 @@ struct PrefetchBlocksPass
     }
 
     Location loc = loop.getLoc();
+    annotate(loop, order, Pipeline::Predicated);
+    if (annotateOnly)
+      return success();
     FailureOr<scf::ForOp> result =
-        pipelineLoop(rewriter, loop, order, "that loads blocks");
+        pipelineLoop(rewriter, loop, "that loads blocks");
     if (failed(result))
       return failure();
     settleBehind(rewriter, *result, copiesByWave);

@@ -154,12 +154,7 @@ static SmallVector<std::pair<DramLoadOp, DramLoadOp>>
 findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
   SmallVector<std::pair<DramLoadOp, DramLoadOp>> tails;
   for (DramLoadOp load : loads) {
-    DramLoadOp tail;
-    for (Operation *op = loop->getNextNode(); op && !tail;
-         op = op->getNextNode())
-      if (auto behind = dyn_cast<DramLoadOp>(op);
-          behind && behind.getBuffer() == load.getBuffer())
-        tail = behind;
+    DramLoadOp tail = loadBehind(loop, load.getBuffer());
     if (tail && !tail.getPred() && !load.getPred() &&
         tail.getBlock() == load.getBlock() &&
         tail->getBlock() == loop->getBlock() &&
@@ -168,24 +163,6 @@ findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
       tails.push_back({load, tail});
   }
   return tails;
-}
-
-/// The token that the loop hands to the iteration after its last one, of a
-/// load that has been moved ahead.
-static Value nextToken(scf::ForOp loop, DramLoadOp load) {
-  Value token = load.getToken();
-  for (unsigned i = 0; i < loop.getNumResults(); ++i) {
-    auto yielded = llvm::find(loop.getYieldedValues(), token);
-    if (yielded == loop.getYieldedValues().end())
-      return {};
-    unsigned index = yielded - loop.getYieldedValues().begin();
-    Value carried = loop.getRegionIterArg(index);
-    if (llvm::any_of(carried.getUsers(),
-                     [](Operation *user) { return isa<LdsStageOp>(user); }))
-      return loop.getResult(index);
-    token = carried;
-  }
-  return {};
 }
 
 /// Whether an op looks up where a tile lies, for all its rows at once; of a
@@ -459,25 +436,6 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     return order;
   }
 
-  /// Lets what a loop has loaded ahead take the place of loads after it.
-  static void replaceTails(IRRewriter &rewriter, Loop &l, scf::ForOp result) {
-    for (auto load : result.getBody()->getOps<DramLoadOp>()) {
-      auto behind = llvm::find_if(l.tails, [&](auto tail) {
-        return tail.second && tail.second.getBuffer() == load.getBuffer();
-      });
-      Value token = spanOf(load) == StageSpan::OneMore ? nextToken(result, load)
-                                                       : Value();
-      if (behind == l.tails.end() || !token)
-        continue;
-      Operation *tile = behind->second.getTile().getDefiningOp();
-      rewriter.replaceOp(behind->second, token);
-      if (tile->use_empty())
-        rewriter.eraseOp(tile);
-      behind->second = DramLoadOp();
-    }
-    forgetStages(result);
-  }
-
   LogicalResult pipeline(scf::ForOp loop, bool asks) {
     Loop l;
     l.loop = loop;
@@ -500,11 +458,13 @@ struct PrefetchLoadsPass : kvbuf::impl::PrefetchLoadsBase<PrefetchLoadsPass> {
     PipelineOrder order = orderOf(l, firstStage);
     Location loc = loop.getLoc();
     Operation *start = loop->getPrevNode();
+    annotate(loop, order, Pipeline::Predicated);
+    if (annotateOnly)
+      return success();
     FailureOr<scf::ForOp> result =
-        pipelineLoop(rewriter, loop, order, "that loads tiles");
+        pipelineLoop(rewriter, loop, "that loads tiles");
     if (failed(result))
       return failure();
-    replaceTails(rewriter, l, *result);
     // A wait before the loop moves after the first loads, which it need
     // not hold up; or they before it, where its data is needed sooner.
     for (Operation *op = start; op; op = op->getPrevNode())

@@ -101,6 +101,14 @@ def KVBuffer_StageSpan
   let cppNamespace = "::kvbuf";
 }
 
+def KVBuffer_Pipeline
+    : I32Enum<"Pipeline", "How the iterations of a loop are made to overlap", [
+    I32EnumCase<"Predicated", 0, "predicated">,
+    I32EnumCase<"PeeledAhead", 1, "peeled_ahead">,
+    I32EnumCase<"PeeledNow", 2, "peeled_now">]> {
+  let cppNamespace = "::kvbuf";
+}
+
 def KVBuffer_TensorAccess
     : I32Enum<"TensorAccess", "What a kernel does with a tensor", [
     I32EnumCase<"Read", 0, "read">, I32EnumCase<"Write", 1, "write">,
@@ -119,6 +127,28 @@ def KVBuffer_ReductionAttr
 
 def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
                                       "dimension">;
+
+def KVBuffer_PipelineAttr
+    : EnumAttr<KVBuffer_Dialect, KVBuffer_Pipeline, "pipeline"> {
+  let description = [{
+    On a loop whose ops say when they run (`#kvbuffer.stage`): which of the
+    iterations that overlap the new loop counts, and what becomes of the first and
+    last ones.
+
+    | | |
+    |---|---|
+    | `predicated` | the loop's own; what runs ahead of the last ones does so if there is such an iteration |
+    | `peeled_ahead` | of two, those of what runs ahead, from the second on: its first stands before the loop, the last of the rest behind it, both in a branch that is taken if there is an iteration |
+    | `peeled_now` | of two, those of the rest, up to the last but one; likewise |
+
+    Example:
+
+    ```mlir
+    #kvbuffer.pipeline<peeled_now>
+    ```
+  }];
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {
   let summary = "The phase contract of a kernel";
@@ -677,8 +707,9 @@ def KVBuffer_StageAttr : KVBuffer_Attr<"Stage", "stage"> {
   let summary = "When an op of a loop runs that is being pipelined";
   let description = [{
     An op's `kvbuffer.stage`, while a pass overlaps the iterations of its loop:
-    how many iterations `ahead` of its own it runs, and for which iterations.
-    Passes set it, and the pass that makes the loop removes it.
+    how many iterations `ahead` of its own it runs, for which iterations, and its
+    place among the ops of an iteration of the new loop (`at`). Passes set it, and
+    what makes the loop of it (`kvbuf-pipeline-loops`) removes it.
 
     | iterations | |
     |---|---|
@@ -690,12 +721,14 @@ def KVBuffer_StageAttr : KVBuffer_Attr<"Stage", "stage"> {
 
     ```mlir
     #kvbuffer.stage<1 ahead, one_more>
+    #kvbuffer.stage<1 ahead, own, at 3>
     ```
   }];
   let parameters = (ins
     AttrOrTypeParameter<"int64_t", "iterations">:$ahead,
-    EnumParameter<KVBuffer_StageSpan>:$span);
-  let assemblyFormat = "`<` $ahead `ahead` `,` $span `>`";
+    EnumParameter<KVBuffer_StageSpan>:$span,
+    DefaultValuedParameter<"int64_t", "-1", "place in the new loop; -1: not known yet">:$at);
+  let assemblyFormat = "`<` $ahead `ahead` `,` $span (`,` `at` $at^)? `>`";
   let genVerifyDecl = 1;
 }
 

@@ -105,6 +105,9 @@ def KVBuffer_Dialect : Dialect {
     /// ahead it runs, and for which of them; a `StageAttr`, which the pass that
     /// makes the loop removes.
     static constexpr ::llvm::StringLiteral kStageAttr = "kvbuffer.stage";
+    /// On an `scf.for` whose ops have such stages: how its iterations are made
+    /// to overlap; a `PipelineAttr`, which goes with them.
+    static constexpr ::llvm::StringLiteral kPipelineAttr = "kvbuffer.pipeline";
     /// On the op that ends a group of copies, whose text would go on without
     /// an attribute; a unit attribute that nothing reads.
     static constexpr ::llvm::StringLiteral kGroupAttr = "kvbuffer.group";

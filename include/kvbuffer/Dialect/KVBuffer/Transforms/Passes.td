@@ -114,6 +114,8 @@ def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
     A loop of which that cannot be shown stays as it is, with a warning; one
     whose buffers have one slot each, with a remark.
   }];
+  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
+    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"];
@@ -128,6 +130,24 @@ def PrefetchBlocks : Pass<"kvbuf-prefetch-blocks", "::mlir::gpu::GPUFuncOp"> {
     of the block `stages` - 1 further on is issued; after the wait for the last
     blocks of an iteration, those of the next one's first. No load is issued past
     the last tile.
+  }];
+  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
+    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::scf::SCFDialect"];
+}
+
+def PipelineLoops : Pass<"kvbuf-pipeline-loops", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Make loops of what their ops say of when they run";
+  let description = [{
+    For loops with `kvbuffer.pipeline`, each op of whose body has its stage and its
+    place (`#kvbuffer.stage<1 ahead, own, at 3>`): lets their iterations overlap as
+    the attributes say. That is all that is known of them here: the passes that let
+    loads, scores or softmaxes run ahead say it so, and then make the loop, unless
+    `annotate-only` asks them for no more than that.
+
+    Loads whose tile stands behind the loop, too, take the place of those there.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
@@ -144,6 +164,8 @@ def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
     The first scores are computed before the loop and the last softmax after it,
     both only if there is a tile.
   }];
+  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
+    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"];
@@ -162,6 +184,8 @@ def OverlapProducts
     before the loop and the last products after it, all only if there is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries
     weights, of half the size.)
   }];
+  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
+    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"];

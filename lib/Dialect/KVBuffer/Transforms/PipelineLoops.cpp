@@ -1,0 +1,56 @@
+//===- PipelineLoops.cpp - Make loops of what their ops say -----*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+
+namespace kvbuf {
+#define GEN_PASS_DEF_PIPELINELOOPS
+#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
+} // namespace kvbuf
+
+using namespace mlir;
+using namespace kvbuf;
+
+namespace {
+struct PipelineLoopsPass : kvbuf::impl::PipelineLoopsBase<PipelineLoopsPass> {
+  using Base::Base;
+
+  LogicalResult pipeline(scf::ForOp loop) {
+    bool predicated =
+        loop->getAttrOfType<PipelineAttr>(KVBufferDialect::kPipelineAttr)
+            .getValue() == Pipeline::Predicated;
+    if (predicated && getConstantIntValue(loop.getStep()) != 1)
+      return loop.emitOpError("has a step other than 1, and ops that run ahead "
+                              "by predicates; expected the step 1");
+    IRRewriter rewriter(&getContext());
+    FailureOr<scf::ForOp> result =
+        pipelineLoop(rewriter, loop, "by the stages of its ops");
+    if (failed(result))
+      return failure();
+    std::optional<TargetInfo> target = targetOf(getOperation());
+    if (predicated)
+      settleBehind(rewriter, *result, target && target->has(CopyEngine::Waves));
+    return success();
+  }
+
+  void runOnOperation() override {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) {
+      if (loop->hasAttr(KVBufferDialect::kPipelineAttr))
+        loops.push_back(loop);
+    });
+    for (scf::ForOp loop : loops)
+      if (failed(pipeline(loop)))
+        return signalPassFailure();
+  }
+};
+} // namespace

@@ -1,0 +1,74 @@
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-pipeline-loops)))" --split-input-file --verify-diagnostics
+
+gpu.module @m {
+  gpu.func @no_place(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @below {{'memref.store' op has no place in the loop that is to be made of its own; expected 'kvbuffer.stage', as in #kvbuffer.stage<0 ahead, own, at 0>}}
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @one_place(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-note @below {{the other op is here}}
+      %y = arith.addi %x, %x {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 3>} : i32
+      // expected-error @below {{'memref.store' op has place 3, which another op of the loop has; expected a place of its own}}
+      memref.store %y, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 3>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @three(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @below {{'arith.addi' op runs 2 iterations ahead in a loop of which two overlap; expected 0 or 1}}
+      %y = arith.addi %x, %x {kvbuffer.stage = #kvbuffer.stage<2 ahead, own, at 0>} : i32
+      memref.store %y, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 1>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<peeled_now>}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @step(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    // expected-error @below {{'scf.for' op has a step other than 1, and ops that run ahead by predicates; expected the step 1}}
+    scf.for %i = %c0 to %n step %c2 {
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}
+
+// -----
+
+// A store cannot run for iterations that there are not.
+gpu.module @m {
+  gpu.func @store_ahead(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-error @below {{cannot pipeline the loop by the stages of its ops}}
+    scf.for %i = %c0 to %n step %c1 {
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 0>} : memref<?xi32>
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 1>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}

@@ -1,0 +1,42 @@
+// What the ops of a loop say of when they run is all that the pipeliner knows.
+
+// A loop by hand: numbers are read one iteration ahead, and summed up.
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-pipeline-loops,canonicalize)))" | FileCheck %s
+// What passes say, they say in the IR; the loop is the same in one step and in two.
+// RUN: kvbuf-opt %S/overlap-products-outputs.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products{annotate-only=true})))" --split-input-file | FileCheck %s --check-prefix=STAGES
+// RUN: kvbuf-opt %S/overlap-products.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products{annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/overlap-products.mlir
+// RUN: kvbuf-opt %S/overlap-softmax.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-softmax{annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/overlap-softmax.mlir
+// RUN: kvbuf-opt %S/prefetch-blocks.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks{annotate-only=true},kvbuf-pipeline-loops,kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits)))" --split-input-file | FileCheck %S/prefetch-blocks.mlir
+
+// STAGES: kvbuffer.mma {{.*}} {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at {{[0-9]+}}>, transpose_b}
+// STAGES: kvbuffer.online_softmax {{.*}} {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at {{[0-9]+}}>
+// STAGES: kvbuffer.mma {{.*}} {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at {{[0-9]+}}>}
+// STAGES: } {{{.*}}kvbuffer.pipeline = #kvbuffer.pipeline<peeled_ahead>{{.*}}}
+
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @numbers(
+  // CHECK-SAME: %[[LIST:.*]]: memref<?xi32>, %[[OUT:.*]]: memref<?xi32>, %[[N:.*]]: index
+  // CHECK: %[[ANY:.*]] = arith.cmpi sgt, %[[N]], %c0
+  // CHECK: %[[FIRST:.*]] = scf.if %[[ANY]]
+  // CHECK:   memref.load %[[LIST]][%c0]
+  // CHECK: scf.for %[[I:.*]] = %c0 to %[[N]] step %c1 iter_args(%[[NOW:.*]] = %[[FIRST]])
+  // CHECK:   %[[LAST:.*]] = arith.subi %[[N]], %c1
+  // CHECK:   %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[LAST]]
+  // In the order of the places: this iteration's number before the next one.
+  // CHECK:   %[[TWICE:.*]] = arith.addi %[[NOW]], %[[NOW]]
+  // CHECK:   memref.store %[[TWICE]], %[[OUT]][%[[I]]]
+  // CHECK:   %[[NEXT:.*]] = scf.if %[[MORE]]
+  // CHECK:     memref.load %[[LIST]]
+  // CHECK:   scf.yield %[[NEXT]]
+  // CHECK-NOT: kvbuffer.
+  gpu.func @numbers(%list: memref<?xi32>, %out: memref<?xi32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      %x = memref.load %list[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 2>} : memref<?xi32>
+      %y = arith.addi %x, %x {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : i32
+      memref.store %y, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 1>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}
