@@ -83,14 +83,15 @@ void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Notes what lies at `offset`, for messages.
-static void describeLds(Lanes &lanes, KVBufferAttr params, int64_t offset) {
+static void describeLds(Lanes &lanes, AllocOp op, int64_t offset) {
+  KVBufferAttr params = op.getBuffer().getType().getParams();
   ImplicitLocOpBuilder &b = lanes.b;
   NamedAttrList list;
   auto add = [&](StringRef name, int64_t value) {
     list.append(name, b.getI64IntegerAttr(value));
   };
-  list.append("name", b.getStringAttr(params.isNeutral() ? "buffer"
-                                                         : params.getLabel()));
+  StringRef label = labelOf(op.getBuffer());
+  list.append("name", b.getStringAttr(label.empty() ? "buffer" : label));
   add("offset", offset);
   add("slots", params.getStages());
   add("slot_bytes", params.getStageBytes());
@@ -131,7 +132,7 @@ void kvbuf::lowerOp(Lanes &lanes, AllocOp op) {
         b, first, arith::MulIOp::create(b, lanes.team->copy, lanes.i32(bytes)));
   lanes.set(op.getBuffer(), {first});
   for (int64_t i = 0; i < copies; ++i)
-    describeLds(lanes, params, offset + i * bytes);
+    describeLds(lanes, op, offset + i * bytes);
   if (!op.getOffset())
     lanes.lds.take(copies * bytes);
 }

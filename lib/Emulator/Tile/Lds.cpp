@@ -14,7 +14,7 @@ using namespace kvbuf::emu::tile;
 
 /// "slot 1 of the k buffer".
 static std::string slotName(AllocOp buffer, int64_t slot) {
-  StringRef label = buffer.getBuffer().getType().getParams().getLabel();
+  StringRef label = labelOf(buffer.getBuffer());
   return "slot " + std::to_string(slot) + " of the " + label.str() +
          (label.empty() ? "buffer" : " buffer");
 }

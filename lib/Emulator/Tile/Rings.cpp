@@ -23,7 +23,7 @@ unsigned Rings::add(TeamChannelInterface op, int64_t slots) {
 std::string Rings::name(unsigned channel, int64_t fill) const {
   std::string text = "filling " + std::to_string(fill) + " of the ";
   if (auto ring = dyn_cast<RingOp>(*channels[channel].op)) {
-    StringRef label = ring.getRing().getType().getParams().getLabel();
+    StringRef label = labelOf(ring.getRing());
     return text + label.str() + (label.empty() ? "ring" : " ring");
   }
   return text + "mailbox";

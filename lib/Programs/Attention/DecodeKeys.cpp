@@ -87,10 +87,10 @@ struct DecodeProgram::KeyLoop {
   EdgeTiles findEdges(Value end, Value bn, Value &fullLo);
   /// Rows of a tile in LDS as operand b.
   Value fragmentOf(Value staged, const ScaledColumns &part, Type as,
-                   DimensionAttr contracted = {}) {
-    return FragmentLoadOp::create(b,
-                                  program.fragment(BN, part.cols, as, Role::B),
-                                  staged, 0, part.first, contracted);
+                   Dimension contracted) {
+    return FragmentLoadOp::create(
+        b, program.fragment(BN, part.cols, as, Role::B), staged, 0, part.first,
+        contracts(b, contracted));
   }
   Value queriesOf(const ScaledColumns &part);
   /// The scores of a tile whose keys lie in LDS, as they are multiplied.
@@ -157,7 +157,7 @@ Value DecodeProgram::KeyLoop::multiply(Value kStaged,
                                        ArrayRef<ScaledColumns> groups) {
   Value s;
   for (const ScaledColumns &part : groups) {
-    Value k = fragmentOf(kStaged, part, products);
+    Value k = fragmentOf(kStaged, part, products, Dimension::Cols);
     Value ofPart = queriesOf(part);
     Value product = MmaOp::create(b, ofPart, k, program.fill(scoreType, 0.0f),
                                   /*transpose_b=*/true, /*column=*/0);
@@ -207,11 +207,8 @@ DecodeState DecodeProgram::KeyLoop::readTile(const DecodeState &state,
                       ? kStaged
                       : program.stageTile(vCache, program.vbuf, key, tiles),
         acc = apart ? program.fill(program.accType, 0.0f) : scaled;
-  DimensionAttr contracted;
-  if (op.isLatent())
-    contracted = DimensionAttr::get(b.getContext(), Dimension::Rows);
   for (const ScaledColumns &part : vGroups) {
-    Value v = fragmentOf(vStaged, part, valuesOf(op), contracted);
+    Value v = fragmentOf(vStaged, part, valuesOf(op), Dimension::Rows);
     for (Value p : scales.weights(softmax.getP(),
                                   vScales ? vScales : part.scales, pType, op))
       acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false,

@@ -57,55 +57,62 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   int64_t BK = schedule.getBK();
   if (which == Operand::O)
     BK = std::min(BK, widestRow / elementBytes);
-  int64_t depth = llvm::alignTo(headSize, BK);
   int64_t rowBytes = BK * elementBytes;
-  const MatrixInstruction &mma = *target.instructionFor(
-      schedule.getMmaShape(ofValues ? ProductKind::Values
-                                    : ProductKind::Scores),
-      elementName(op.getElementType()));
   bool strips = std::holds_alternative<Strips>(movement);
   // Lanes widen packed rows on their way, wherever they come from.
   bool packed =
       which == Operand::K && static_cast<bool>(op.getK().getType().getRow());
   int64_t smallPage = which == Operand::Q ? 0 : smallPageOf(op, rows);
-  // Rows of pages that a copy would straddle go through registers, strips too.
-  Policy policy = packed ? Policy::DoubleBuffered
-                  : throughRegisters(movement) ||
-                          !target.canCopyDirectly(rows, rowBytes, smallPage)
-                      ? Policy::RegisterStaged
-                  : strips ? Policy::Streaming
-                           : Policy::DoubleBuffered;
+  // What the schedule says nothing of is for kvbuf-complete-program.
+  int64_t open = KVBufferAttr::kOpenSwizzle | KVBufferAttr::kOpenOrder;
+  Policy policy = Policy::DoubleBuffered;
+  if (throughRegisters(movement))
+    policy = Policy::RegisterStaged;
+  else if (strips && target.canCopyDirectly(rows, rowBytes, smallPage))
+    policy = Policy::Streaming;
+  else if (!packed)
+    open |= KVBufferAttr::kOpenPolicy;
   // Strips of V are rows.
   bool byColumns = std::holds_alternative<ColumnBlocks>(movement) ||
                    (strips && which == Operand::K);
-  Swizzle swizzle = target.swizzle(mma, rowBytes, elementBytes,
-                                   /*transposed=*/which != Operand::V,
-                                   policy != Policy::RegisterStaged);
-  SmallVector<int64_t> swizzleParams;
-  if (swizzle.movesVectors())
-    swizzleParams = swizzleList(swizzle);
+  SmallVector<int64_t> swizzle;
+  // Of what is read both ways lanes read more as keys.
+  if (which == Operand::K && op.isLatent()) {
+    open &= ~(KVBufferAttr::kOpenSwizzle | KVBufferAttr::kOpenOrder);
+    Swizzle suits = target.swizzle(
+        *target.instructionFor(schedule.getMmaShape(ProductKind::Scores),
+                               elementName(op.getElementType())),
+        rowBytes, elementBytes, /*transposed=*/true,
+        policy == Policy::DoubleBuffered &&
+            (packed || target.canCopyDirectly(rows, rowBytes, smallPage)));
+    if (suits.movesVectors())
+      swizzle = swizzleList(suits);
+  }
   // Rows of a cache may hold more than the operand.
   int64_t rowDepth = headSize, offset = 0, chunk = headSize;
-  if (isOfCache) {
+  if (which == Operand::K || which == Operand::V) {
     CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
     rowDepth = cache.getTileCols();
     offset = cache.getHeadDimOffset();
   }
   if (which == Operand::K && schedule.getRegChunkDepth())
     chunk = std::min(headSize, schedule.getRegChunkDepth());
-  // Where lanes turn tiles themselves, a lane's elements of V lie side by side.
-  bool turned = which == Operand::V && policy == Policy::RegisterStaged &&
-                target.has(CopyEngine::Waves) && elementBytes == 1;
   auto params = KVBufferAttr::get(
-      b.getContext(), which, element, policy,
-      /*mma_shape=*/ArrayRef<int64_t>(), swizzleParams, rows, /*WN=*/rows, BK,
+      b.getContext(), Operand::Any, element, policy,
+      /*mma_shape=*/ArrayRef<int64_t>(), swizzle, rows, /*WN=*/rows, BK,
       /*num_threads=*/0, headSize, /*kv_num_heads=*/1,
       /*full_kv=*/!byColumns,
       /*cache_depth=*/rowDepth, /*head_dim_offset=*/offset,
-      /*reg_chunk_depth=*/chunk, /*smem_depth=*/depth, stages, /*warp_size=*/0,
-      turned ? Dimension::Cols : Dimension::Rows, /*open=*/0);
-  return AllocOp::create(b, BufferType::get(b.getContext(), params))
+      /*reg_chunk_depth=*/chunk,
+      /*smem_depth=*/llvm::alignTo(headSize, BK), stages, /*warp_size=*/0,
+      Dimension::Rows, open);
+  return AllocOp::create(b, BufferType::get(b.getContext(), params),
+                         stringifyOperand(which))
       .getBuffer();
+}
+
+DimensionAttr kvbuf::contracts(OpBuilder &b, Dimension dimension) {
+  return DimensionAttr::get(b.getContext(), dimension);
 }
 
 Value kvbuf::loadOffset(ImplicitLocOpBuilder &b, Value offsets, Value i,
@@ -349,7 +356,7 @@ Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
       Value q = queries(part.first, part.cols);
       Value k = FragmentLoadOp::create(
           b, fragment(params.getBN(), part.cols, products, Role::B), staged, 0,
-          part.first - first);
+          part.first - first, contracts(b, Dimension::Cols));
       product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
                               /*column=*/0);
       if (part.end() == group.end()) {
@@ -380,7 +387,7 @@ Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
         continue;
       Value v = FragmentLoadOp::create(
           b, fragment(params.getBN(), part.cols, values, Role::B), staged, 0,
-          part.first - first);
+          part.first - first, contracts(b, Dimension::Rows));
       for (Value p : ps)
         acc = MmaOp::create(b, p, v, acc, /*transpose_b=*/false, part.first);
     }
@@ -396,8 +403,9 @@ SmallVector<Value> TileProgram::addValues(OnlineSoftmaxOp softmax, Value cache,
   Value staged = stageBlock(cacheTile(cache, key, schedule.getBN()), buffer,
                             /*block=*/0);
   auto multiply = [&](int64_t first) -> Value {
-    Value v = FragmentLoadOp::create(b, fragment(rows, cols, values, Role::B),
-                                     staged, 0, first);
+    Value v =
+        FragmentLoadOp::create(b, fragment(rows, cols, values, Role::B), staged,
+                               0, first, contracts(b, Dimension::Rows));
     return MmaOp::create(b, softmax.getP(), v, fill(type, 0.0f),
                          /*transpose_b=*/false, /*column=*/0);
   };
@@ -430,7 +438,7 @@ Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
               first);
         Value strip = FragmentLoadOp::create(
             b, fragment(rows, part.cols, values, Role::B), staged, 0,
-            part.first);
+            part.first, contracts(b, Dimension::Rows));
         acc = MmaOp::create(b, ofStrip, strip, acc, /*transpose_b=*/false,
                             /*column=*/part.first);
       }

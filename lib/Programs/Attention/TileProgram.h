@@ -26,12 +26,16 @@ namespace kvbuf {
 /// schedule, or of `rows` rows, else 0.
 int64_t smallPageOf(AttentionOp op, int64_t rows = 0);
 
-/// Allocates the buffer of an operand with `rows` rows a slot.
+/// Allocates the buffer of an operand with `rows` rows a slot: what the problem
+/// and its schedule say of it, the rest is open.
 mlir::TypedValue<BufferType> allocOperand(mlir::ImplicitLocOpBuilder &b,
                                           AttentionOp op,
                                           const TargetInfo &target,
                                           Operand operand, int64_t rows,
                                           int64_t stages);
+
+/// What the read of a slot says that its product contracts.
+DimensionAttr contracts(mlir::OpBuilder &b, Dimension dimension);
 
 /// What accumulators come to as elements of the output.
 mlir::Value roundOutput(mlir::ImplicitLocOpBuilder &b, mlir::Value acc,

@@ -14,16 +14,16 @@
 
 // K has an XOR swizzle, for 64 banks or 32; V lies in plain order to be read
 // transposed, or goes through registers to be transposed on its way.
-// TILE950-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [2, 0, 4], BN = 64, BK = 32, depth = 128, stages = 2>
-// TILE950-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, BN = 64, BK = 32, depth = 128, stages = 2>
+// TILE950-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, swizzle = [2, 0, 4]>
+// TILE950-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2>
 // TILE950-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, xcds = 8>
-// TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [2, 0, 3], BN = 64
-// TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, register_staged, BN = 64
+// TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, swizzle = [2, 0, 3]>
+// TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, policy = register_staged, order = cols>
 // TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers, xcds = 8>
 // TILE:      gpu.func @causal
 // TILE:        kvbuffer.work_item
 // Q goes to registers without LDS.
-// TILE-NOT:    kvbuffer.alloc : <{{.*}}kv_buffer<q
+// TILE-NOT:    kvbuffer.alloc {label = "q"}
 // TILE:        %[[QT:.*]] = kvbuffer.dram_tile
 // TILE-NEXT:   %[[QF:.*]] = kvbuffer.tile_fragment %[[QT]] : <256x128xbf16> -> <256x128xbf16, a>
 // TILE:        scf.for
@@ -52,7 +52,7 @@
 // SCHED942:      kvbuffer.lds_stage %{{.*}} {younger = 1 : i64}
 // SCHED942-NEXT: kvbuffer.dram_load %{{.*}} into %vbuf[%{{.*}}] if
 // Steps of 16 on both: an instruction, or two of 8 that share a read.
-// SCHED:         kvbuffer.fragment_load %{{.*}} : <#vbuf> -> <16x128xbf16, b, #mma_b{{[0-9]*}}>
+// SCHED:         kvbuffer.fragment_load %{{.*}} contracted(rows) : {{.*}} -> <16x128xbf16, b, #mma_b{{[0-9]*}}>
 // SCHED:         scf.yield
 
 // The counts: one K or V tile is 16 KiB, 2 KiB a wave: two copies of 16 bytes a

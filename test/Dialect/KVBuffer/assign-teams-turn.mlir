@@ -8,8 +8,8 @@
 // RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-compile - --target=sm_90a --no-alternatives --emit=thread | FileCheck %s --check-prefix=AHEAD
 
 // CHECK-DAG: #[[ORDER:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 16, 32], warps = [1, 2], order = [1, 8, 2, 4, 16], columns = [2, 4, 8, 1]>
-// CHECK-DAG: #[[ASLOADED:.*]] = #kvbuffer.kv_buffer<v, f8E5M2, {{.*}}swizzle = [2, 0, 3], BN = 128, BK = 64, depth = 64, stages = 2>
-// CHECK-DAG: #[[TURNED:.*]] = #kvbuffer.kv_buffer<v, f8E5M2, double_buffered, BN = 128, BK = 64, depth = 64, stages = 2, order = cols>
+// CHECK-DAG: #[[ASLOADED:.*]] = #kvbuffer.kv_buffer<128x64xf8E5M2, stages = 2, swizzle = [2, 0, 3]>
+// CHECK-DAG: #[[TURNED:.*]] = #kvbuffer.kv_buffer<128x64xf8E5M2, stages = 2, order = cols>
 // CHECK-DAG: #[[ROW:.*]] = #kvbuffer.kv_buffer<32x128xf8E4M3FN, swizzle = [3, 0, 3]>
 // CHECK-DAG: %[[RAW:.*]] = kvbuffer.ring %{{.*}} from @producers to [@wideners] : <#[[ASLOADED]]>
 // CHECK-DAG: %[[V:.*]] = kvbuffer.ring %{{.*}} from @wideners to [@consumers] : <#[[TURNED]]>
@@ -33,7 +33,7 @@
 // CHECK:       %[[ALL:.*]] = kvbuffer.fragment_fill 1.250000e-01 : <32x128xf8E4M3FN, a
 // CHECK:       kvbuffer.ring_put %[[ALL]] into %[[ONES]][%c0]
 // CHECK:         %[[READ:.*]] = kvbuffer.ring_wait %[[RAW]][%[[I:.*]]]
-// CHECK-NEXT:    %[[F:.*]] = kvbuffer.fragment_load %[[READ]][0, 0] : <#[[ASLOADED]]> -> <128x64xf8E5M2, b, #[[ORDER]]>
+// CHECK-NEXT:    %[[F:.*]] = kvbuffer.fragment_load %[[READ]][0, 0] contracted(rows) : <#[[ASLOADED]]> -> <128x64xf8E5M2, b, #[[ORDER]]>
 // CHECK-NEXT:    kvbuffer.ring_put %[[F]] into %[[V]][%[[I]]]
 // CHECK-NEXT:    kvbuffer.ring_release %[[RAW]][%[[I]]]
 // CHECK:     kvbuffer.team @producers warps(2) registers(40) {

@@ -6,6 +6,8 @@
 // CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 80, stages = 1>
 // CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, f16, streaming, mma_shape = [32, 32, 16], swizzle = [3, 0, 4], BN = 64, WN = 32, BK = 32, num_threads = 256, depth = 64, kv_num_heads = 8, full_kv = false, cache_depth = 576, head_dim_offset = 512, reg_chunk_depth = 32, smem_depth = 96, stages = 1, warp_size = 64>
 // CHECK-DAG: #[[R:.*]] = #kvbuffer.kv_buffer<q, f8E4M3FN, register_staged, mma_shape = [32, 32, 64], BN = 32, WN = 32, BK = 64, num_threads = 64, depth = 64, stages = 1, warp_size = 64>
+// CHECK-DAG: #[[BLOCKS:.*]] = #kvbuffer.kv_buffer<128x80xbf16, BK = 16, full_kv = false>
+// CHECK-DAG: #[[CHUNKS:.*]] = #kvbuffer.kv_buffer<128x80xbf16, BK = 16, reg_chunk_depth = 32, open>
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 3, warps = 2, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
 
@@ -111,4 +113,11 @@ func.func private @typed() attributes {
   kvbuffer.problem = #kvbuffer.problem<op = "attention", heads = 8, scale = 0.5, tensors = {q = "rows"}>,
   kvbuffer.lds = [#kvbuffer.lds<name = "k", offset = 0, swizzle = [3, 0, 3]>],
   kvbuffer.stage = #kvbuffer.stage<1 ahead, one_more>
+}
+
+// Blocks of columns, and chunks in registers, in the short form.
+// CHECK: func.func private @parts() attributes {a = #[[BLOCKS]], b = #[[CHUNKS]]}
+func.func private @parts() attributes {
+  a = #kvbuffer.kv_buffer<128x80xbf16, BK = 16, full_kv = false>,
+  b = #kvbuffer.kv_buffer<128x80xbf16, BK = 16, reg_chunk_depth = 32, open>
 }

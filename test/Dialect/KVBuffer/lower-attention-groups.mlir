@@ -12,14 +12,14 @@
 // CHECK:      %[[K1:.*]] = kvbuffer.map
 // CHECK:      kvbuffer.cache_scale %arg1[{{.*}}, %c48]
 // CHECK:      %[[Q:.*]] = kvbuffer.fragment_load %qs[0, 0] : {{.*}} -> <64x48xbf16, a>
-// CHECK:      %[[K:.*]] = kvbuffer.fragment_load %ks[0, 0] : {{.*}} -> <32x48xbf16, b>
+// CHECK:      %[[K:.*]] = kvbuffer.fragment_load %ks[0, 0] contracted(cols) : {{.*}} -> <32x48xbf16, b>
 // CHECK:      %[[P0:.*]] = kvbuffer.mma %[[Q]], %[[K]], %zero
 // CHECK:      %[[S0:.*]] = kvbuffer.map %[[P0]], %[[K0]] :
 // CHECK-NEXT: ^{{.*}}(%[[X:.*]]: f32, %[[SCALE:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
 // CHECK-NEXT:   %[[Y:.*]] = arith.mulf %[[X]], %[[SCALE]]
 // CHECK-NEXT:   kvbuffer.yield %[[Y]]
 // CHECK:      %[[Q1:.*]] = kvbuffer.fragment_load %qs[0, 48] : {{.*}} -> <64x48xbf16, a>
-// CHECK:      %[[KF1:.*]] = kvbuffer.fragment_load %ks[0, 48] : {{.*}} -> <32x48xbf16, b>
+// CHECK:      %[[KF1:.*]] = kvbuffer.fragment_load %ks[0, 48] contracted(cols) : {{.*}} -> <32x48xbf16, b>
 // CHECK:      %[[P1:.*]] = kvbuffer.mma %[[Q1]], %[[KF1]], %zero
 // CHECK:      %[[S:.*]] = kvbuffer.map %[[S0]], %[[P1]], %[[K1]] :
 // CHECK-NEXT: ^{{.*}}(%[[SUM:.*]]: f32, %[[X1:.*]]: f32, %[[SCALE1:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
@@ -31,9 +31,9 @@
 // CHECK:      kvbuffer.cache_scale %arg2[{{.*}}, %c48]
 // CHECK:      %[[W0:.*]] = kvbuffer.fragment_convert
 // CHECK:      %[[W1:.*]] = kvbuffer.fragment_convert
-// CHECK:      %[[V0:.*]] = kvbuffer.fragment_load %vs[0, 0] : {{.*}} -> <32x48xf16, b>
+// CHECK:      %[[V0:.*]] = kvbuffer.fragment_load %vs[0, 0] contracted(rows) : {{.*}} -> <32x48xf16, b>
 // CHECK:      %[[A0:.*]] = kvbuffer.mma %[[W0]], %[[V0]], %
-// CHECK:      %[[V1:.*]] = kvbuffer.fragment_load %vs[0, 48] : {{.*}} -> <32x48xf16, b>
+// CHECK:      %[[V1:.*]] = kvbuffer.fragment_load %vs[0, 48] contracted(rows) : {{.*}} -> <32x48xf16, b>
 // CHECK:      kvbuffer.mma %[[W1]], %[[V1]], %[[A0]] {column = 48 : i64}
 
 // The second of three blocks of 32 columns has the end of the first group, and the
@@ -42,7 +42,7 @@
 // BLOCKS:     %[[P1:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[P0]] {transpose_b} : <64x16xbf16, a>, <32x16xbf16, b>
 // BLOCKS:     kvbuffer.map %[[P1]], %
 // BLOCKS:     kvbuffer.fragment_load %qs[0, 48]
-// BLOCKS:     kvbuffer.fragment_load %ks{{.*}}[0, 16] : {{.*}} -> <32x16xbf16, b>
+// BLOCKS:     kvbuffer.fragment_load %ks{{.*}}[0, 16] contracted(cols) : {{.*}} -> <32x16xbf16, b>
 // BLOCKS:     %[[P2:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %zero
 // BLOCKS:     %[[P3:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[P2]] {transpose_b} : <64x32xbf16, a>, <32x32xbf16, b>
 // BLOCKS:     kvbuffer.map %{{.*}}, %[[P3]], %

@@ -5,17 +5,17 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=16,BN=16,BK=64,warps=1 --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s --check-prefix=SPLIT
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=split_keys=true,BM=8,BN=16,BK=64,warps=4,swap_a_b=true --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s --check-prefix=TEAMS
 
-// CHECK-DAG:  #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, {{.*}}depth = 192
-// CHECK-DAG:  #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, {{.*}}depth = 192
-// CHECK-DAG:  #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, {{.*}}depth = 128
+// CHECK-DAG:  #[[Q:.*]] = #kvbuffer.kv_buffer<64x192xbf16, BK = 64, stages = 1, open>
+// CHECK-DAG:  #[[K:.*]] = #kvbuffer.kv_buffer<32x192xbf16, BK = 64, stages = {{[0-9]}}, open>
+// CHECK-DAG:  #[[V:.*]] = #kvbuffer.kv_buffer<32x128xbf16, BK = 64, stages = {{[0-9]}}, open>
 // CHECK:      gpu.func @narrow_values(
 // CHECK-SAME:   kvbuffer.name = "q", kvbuffer.shape = ["batch", "seq_q", 2, 192]
 // CHECK-SAME:   kvbuffer.name = "o", kvbuffer.shape = ["batch", "seq_q", 2, 128]
 // CHECK-SAME:   dtype = "bf16", head_size = 192, {{.*}}scale = {{0\.0721687[0-9]*}}, {{.*}}v_head_size = 128
 // CHECK-NOT:    o_dtype
-// CHECK:        kvbuffer.alloc : <#[[Q]]>
-// CHECK:        kvbuffer.alloc : <#[[K]]>
-// CHECK:        kvbuffer.alloc : <#[[V]]>
+// CHECK:        kvbuffer.alloc {label = "q"} : <#[[Q]]>
+// CHECK:        kvbuffer.alloc {label = "k"} : <#[[K]]>
+// CHECK:        kvbuffer.alloc {label = "v"} : <#[[V]]>
 // CHECK:        kvbuffer.dram_tile {{.*}} -> <64x192xbf16>
 // CHECK:        scf.for
 // CHECK:          kvbuffer.cache_tile {{.*}} -> <32x192xbf16>

@@ -1,8 +1,7 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=schedule=BN=64 --kvbuf-lower-problems --canonicalize --split-input-file | FileCheck %s
 
-// CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<q, bf16, double_buffered, swizzle = [3, 0, 3], BN = 128, BK = 64, depth = 128, stages = 1>
-// CHECK-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [3, 0, 3], BN = 64, BK = 64, depth = 128, stages = 2>
-// CHECK-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<v, bf16, double_buffered, swizzle = [3, 0, 3], BN = 64, BK = 64, depth = 128, stages = 2>
+// CHECK-DAG: #[[Q:.*]] = #kvbuffer.kv_buffer<128x128xbf16, BK = 64, stages = 1, open>
+// CHECK-DAG: #[[KV:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 64, stages = 2, open>
 
 // The problem has become a kernel.
 // CHECK:     module attributes {gpu.container_module, kvbuffer.target = "sm_80"}
@@ -26,9 +25,9 @@
 // CHECK:       %[[LO:.*]], %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %[[ROW]] of %[[QUERIES]] keys %[[KEYS]] {BM = 128 : i64, descending, mask = #kvbuffer.mask<causal = true>}
 // What a block loads and stores follows from its own.
 // CHECK:       %[[LEFT:.*]] = arith.subi %[[QUERIES]], %[[OWN]]
-// CHECK:       %[[QBUF:.*]] = kvbuffer.alloc : <#[[Q]]>
-// CHECK:       %[[KBUF:.*]] = kvbuffer.alloc : <#[[K]]>
-// CHECK:       %[[VBUF:.*]] = kvbuffer.alloc : <#[[V]]>
+// CHECK:       %[[QBUF:.*]] = kvbuffer.alloc {label = "q"} : <#[[Q]]>
+// CHECK:       %[[KBUF:.*]] = kvbuffer.alloc {label = "k"} : <#[[KV]]>
+// CHECK:       %[[VBUF:.*]] = kvbuffer.alloc {label = "v"} : <#[[KV]]>
 // CHECK:       %[[QT:.*]] = kvbuffer.dram_tile %[[ARGQ]][%[[BATCH]], %[[OWN]], %[[HEAD]]] valid(%[[LEFT]]) :
 // CHECK:       kvbuffer.dram_load %[[QT]] into %[[QBUF]] :
 // CHECK:       kvbuffer.lds_stage
@@ -134,12 +133,12 @@ func.func @negative(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // Rows of K and V that hold more than the head: the tile is of whole rows, the
 // buffer takes its columns of them.
 
-// CHECK-DAG: #[[WIDEK:.*]] = #kvbuffer.kv_buffer<k, {{.*}}, depth = 64, cache_depth = 576, head_dim_offset = 512, stages = 2>
-// CHECK-DAG: #[[WIDEV:.*]] = #kvbuffer.kv_buffer<v, {{.*}}, depth = 64, cache_depth = 512, stages = 2>
+// CHECK-DAG: #[[WIDEK:.*]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 64, stages = 2, cache_depth = 576, head_dim_offset = 512, open>
+// CHECK-DAG: #[[WIDEV:.*]] = #kvbuffer.kv_buffer<64x64xbf16, BK = 64, stages = 2, cache_depth = 512, open>
 // CHECK:     gpu.func @wide
 // CHECK-SAME:  kvbuffer.problem = #kvbuffer.problem<{{.*}}k_cache_depth = 576, k_head_dim_offset = 512{{.*}}v_cache_depth = 512{{[^_]*}}window_left
-// CHECK-DAG: %[[KBUF:.*]] = kvbuffer.alloc : <#[[WIDEK]]>
-// CHECK-DAG: %[[VBUF:.*]] = kvbuffer.alloc : <#[[WIDEV]]>
+// CHECK-DAG: %[[KBUF:.*]] = kvbuffer.alloc {label = "k"} : <#[[WIDEK]]>
+// CHECK-DAG: %[[VBUF:.*]] = kvbuffer.alloc {label = "v"} : <#[[WIDEV]]>
 // CHECK:     %[[KTILE:.*]] = kvbuffer.cache_tile {{.*}} -> <64x576xbf16>
 // CHECK:     kvbuffer.dram_load %[[KTILE]] into %[[KBUF]]
 // CHECK:     %[[VTILE:.*]] = kvbuffer.cache_tile {{.*}} -> <64x512xbf16>

@@ -72,9 +72,9 @@ func.func @region(%q: memref<?x8x6x64xbf16>, %k: !kv, %v: !kv, %slopes: memref<6
 // queries are in LDS, and read for each tile of keys. With them a multiprocessor has
 // room for six blocks (sm_80, of 163 KiB: four).
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90 schedule=split_keys=true" | FileCheck %s --check-prefix=WIDE
-// WIDE-DAG: #[[QBUF:.*]] = #kvbuffer.kv_buffer<q, bf16, {{.*}} BN = 32, {{.*}} depth = 128, stages = 1>
+// WIDE-DAG: #[[QBUF:.*]] = #kvbuffer.kv_buffer<32x128xbf16, BK = 64, swizzle = [3, 0, 3]>
 // WIDE-LABEL: gpu.func @wide
-// WIDE: %[[SLOT:.*]] = kvbuffer.alloc : <#[[QBUF]]>
+// WIDE: %[[SLOT:.*]] = kvbuffer.alloc {label = "q"} : <#[[QBUF]]>
 // WIDE: product(sms, 6)
 // WIDE-NOT: kvbuffer.tile_fragment
 // WIDE: %[[TILE:.*]] = kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x8x128xbf16>

@@ -10,8 +10,8 @@
 
 // CHECK-LABEL: gpu.func @latent
 // CHECK-SAME: problem = #kvbuffer.problem<{{.*}}latent = true{{.*}}v_head_size = 512
-// CHECK: %[[KBUF:.*]] = kvbuffer.alloc : <#kbuf>
-// CHECK: %[[QBUF:.*]] = kvbuffer.alloc : <#qbuf>
+// CHECK: %[[KBUF:.*]] = kvbuffer.alloc {label = "k"}
+// CHECK: %[[QBUF:.*]] = kvbuffer.alloc {label = "q"}
 // CHECK-NOT: kvbuffer.alloc
 // CHECK: kvbuffer.dram_load %{{.*}} into %[[QBUF]]
 // CHECK: scf.for
@@ -19,7 +19,7 @@
 // CHECK: %[[TILE:.*]] = kvbuffer.cache_tile %arg1
 // CHECK: %[[TOKEN:.*]] = kvbuffer.dram_load %[[TILE]] into %[[KBUF]]
 // CHECK: %[[SLOT:.*]] = kvbuffer.lds_stage %[[TOKEN]]
-// CHECK: kvbuffer.fragment_load %[[SLOT]][0, 0] : {{.*}} -> <32x576xbf16, b>
+// CHECK: kvbuffer.fragment_load %[[SLOT]][0, 0] contracted(cols) : {{.*}} -> <32x576xbf16, b>
 // CHECK: transpose_b
 // CHECK: kvbuffer.online_softmax
 // CHECK-NOT: dram_load

@@ -93,9 +93,16 @@ func.func @any_operand(%m: memref<?x?xbf16, strided<[?, 1]>>, %x: memref<?x?x4x6
 }
 
 // CHECK-LABEL: func.func @movement
-func.func @movement(%qtile: !kvbuffer.tile<128x128xbf16>, %tile: !kvbuffer.tile<64x128xbf16>, %slot: index, %on: i1, %n: index,
+func.func @movement(%mytile: !kvbuffer.tile<128x80xbf16>, %qtile: !kvbuffer.tile<128x128xbf16>, %tile: !kvbuffer.tile<64x128xbf16>, %slot: index, %on: i1, %n: index,
                     %o: memref<?x?x16x128xbf16>, %lse: memref<?x16x?xf32>,
                     %of: !kvbuffer.fragment<128x128xbf16, acc>, %row: !kvbuffer.fragment<128x1xf32, row>) {
+  // What belongs to a buffer with a label has its name.
+  // CHECK: %mybuf = kvbuffer.alloc {label = "my"} : <#{{.*}}>
+  // CHECK: %myt = kvbuffer.dram_load %{{.*}} into %mybuf
+  // CHECK: %mys = kvbuffer.lds_stage %myt
+  %b = kvbuffer.alloc {label = "my"} : !kvbuffer.buffer<#kvbuffer.kv_buffer<128x80xbf16, BK = 16, full_kv = false, reg_chunk_depth = 32>>
+  %bt = kvbuffer.dram_load %mytile into %b : !kvbuffer.tile<128x80xbf16>, !kvbuffer.buffer<#kvbuffer.kv_buffer<128x80xbf16, BK = 16, full_kv = false, reg_chunk_depth = 32>>
+  %bs = kvbuffer.lds_stage %bt : !kvbuffer.token<#kvbuffer.kv_buffer<128x80xbf16, BK = 16, full_kv = false, reg_chunk_depth = 32>>
   // CHECK: %qbuf = kvbuffer.alloc : <#qbuf>
   %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
   // CHECK: %kbuf = kvbuffer.alloc : <#kbuf>

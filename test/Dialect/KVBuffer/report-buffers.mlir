@@ -57,12 +57,37 @@
 // Q of it: a warp has 128 / 4 rows, 32/32 instructions.
 // CHECK:      remark: [Analysis] buffer
 // CHECK-SAME: num_mmas=1, {{.*}}operand=q
+#keys = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, swizzle = [3, 0, 4]>
+#queries = #kvbuffer.kv_buffer<128x128xbf16, BK = 32>
 module attributes {kvbuffer.target = "gfx950"} {
 gpu.module @m {
   gpu.func @kernel() kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>,
       kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16]>} {
     %left = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<k, bf16, double_buffered, swizzle = [3, 0, 4], BN = 64, BK = 32, depth = 128, stages = 2>>
     %rows = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<q, bf16, double_buffered, BN = 128, BK = 32, depth = 128>>
+    gpu.return
+  }
+  // The short form of both, and of V's as above: reads say what they are. Products
+  // of scores and values have instructions of their own: 128/16 of V's, 32/32; registers
+  // 8 * 1 * 2 * 8.
+  // CHECK:      remark: [Analysis] buffer
+  // CHECK-SAME: bytes=32768, dma_units=8, input_frag_size=8, num_k_mmas2=2, num_k_tiles=4, num_mmas=2, num_repeats=4, operand=k, reg_k_tiles=4, reg_tile_size=128, simd_width=8, smem_cols=128, smem_stage_size=8192, stage_bytes=16384, vm_instrs_per_load=4
+  // CHECK:      remark: [Analysis] buffer
+  // CHECK-SAME: input_frag_size=8, num_k_mmas2=1, num_k_tiles=2, num_mmas=8, {{.*}}operand=v, reg_k_tiles=2, reg_tile_size=128,
+  // CHECK:      remark: [Analysis] buffer
+  // CHECK-SAME: num_mmas=1, {{.*}}operand=q
+  gpu.func @short(%tile: !kvbuffer.tile<64x128xbf16>, %qtile: !kvbuffer.tile<128x128xbf16>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>,
+      kvbuffer.schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, scores = #kvbuffer.instruction<mfma, [32, 32, 16]>, values = #kvbuffer.instruction<mfma, [16, 16, 32]>>} {
+    %k_slots = kvbuffer.alloc {label = "k"} : !kvbuffer.buffer<#keys>
+    %v_slots = kvbuffer.alloc : !kvbuffer.buffer<#keys>
+    %q_slots = kvbuffer.alloc : !kvbuffer.buffer<#queries>
+    %short_kt = kvbuffer.dram_load %tile into %k_slots : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#keys>
+    %short_vt = kvbuffer.dram_load %tile into %v_slots : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#keys>
+    %short_qt = kvbuffer.dram_load %qtile into %q_slots : !kvbuffer.tile<128x128xbf16>, !kvbuffer.buffer<#queries>
+    %short_ks, %short_vs, %short_qs = kvbuffer.lds_stage %short_kt, %short_vt, %short_qt : !kvbuffer.token<#keys>, !kvbuffer.token<#keys>, !kvbuffer.token<#queries>
+    %short_kf = kvbuffer.fragment_load %short_ks[0, 0] contracted(cols) : !kvbuffer.staged<#keys> -> !kvbuffer.fragment<64x128xbf16, b>
+    %short_vf = kvbuffer.fragment_load %short_vs[0, 0] contracted(rows) : !kvbuffer.staged<#keys> -> !kvbuffer.fragment<64x128xbf16, b>
+    %short_qf = kvbuffer.fragment_load %short_qs[0, 0] : !kvbuffer.staged<#queries> -> !kvbuffer.fragment<128x128xbf16, a>
     gpu.return
   }
 }

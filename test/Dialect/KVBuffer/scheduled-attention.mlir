@@ -126,15 +126,15 @@ func.func @attend(%q: !qo, %k: !kv, %v: !kv, %o: !qo) {
 // HALVES:      kvbuffer.stagger{{$}}
 // HALVES-NEXT: scf.for
 // HALVES:        kvbuffer.apply_raise
-// HALVES:        %[[K:.*]] = kvbuffer.fragment_load %{{.*}}[0, 0] : <#kbuf>
-// HALVES:        kvbuffer.dram_load {{.*}} <#vbuf>
-// HALVES:        %[[V:.*]] = kvbuffer.lds_stage {{.*}} {younger = 2 : i64} : !kvbuffer.token<#vbuf>
+// HALVES:        %[[K:.*]] = kvbuffer.fragment_load %{{.*}}[0, 0] contracted(cols)
+// HALVES:        kvbuffer.dram_load {{.*}} into %vbuf
+// HALVES:        %[[V:.*]] = kvbuffer.lds_stage {{.*}} {younger = 2 : i64} : !kvbuffer.token<
 // HALVES:        kvbuffer.mma %{{.*}}, %[[K]], %{{.*}} {transpose_b}
 // HALVES:        kvbuffer.softmax_tail
 // HALVES:        kvbuffer.meet
 // HALVES:        %[[V0:.*]] = kvbuffer.fragment_load %[[V]][0, 0]
-// HALVES:        kvbuffer.dram_load {{.*}} <#kbuf>
-// HALVES:        kvbuffer.lds_stage {{.*}} {younger = 2 : i64} : !kvbuffer.token<#kbuf>
+// HALVES:        kvbuffer.dram_load {{.*}} into %kbuf
+// HALVES:        kvbuffer.lds_stage {{.*}} {younger = 2 : i64} : !kvbuffer.token<
 // HALVES:        kvbuffer.mma %{{.*}}, %[[V0]],
 // HALVES:        kvbuffer.raise_max
 // HALVES:        kvbuffer.softmax_head

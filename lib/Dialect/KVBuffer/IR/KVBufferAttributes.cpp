@@ -507,7 +507,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 /// The rest of the short form, of a slot of `rows` x `cols` elements.
 static Attribute parseNeutral(AsmParser &parser, int64_t rows, int64_t cols,
                               Type elementType) {
-  int64_t BK = cols, stages = 1, rowDepth = cols, offset = 0;
+  int64_t BK = cols, stages = 1, rowDepth = cols, offset = 0, chunk = cols;
+  bool fullKV = true;
   SmallVector<int64_t> swizzle;
   Policy policy = Policy::DoubleBuffered;
   Dimension order = Dimension::Rows;
@@ -517,7 +518,9 @@ static Attribute parseNeutral(AsmParser &parser, int64_t rows, int64_t cols,
                             {"policy", policy},
                             {"order", order},
                             {"cache_depth", rowDepth},
-                            {"head_dim_offset", offset}};
+                            {"head_dim_offset", offset},
+                            {"full_kv", fullKV},
+                            {"reg_chunk_depth", chunk}};
   bool leavesOpen = false;
   if (parseParameters(parser, parameters, /*leadingComma=*/true, &leavesOpen))
     return {};
@@ -536,8 +539,7 @@ static Attribute parseNeutral(AsmParser &parser, int64_t rows, int64_t cols,
   return parser.getChecked<KVBufferAttr>(
       parser.getContext(), Operand::Any, elementType, policy,
       ArrayRef<int64_t>(), swizzle, rows, /*WN=*/rows, BK, /*num_threads=*/0,
-      /*depth=*/cols, /*kv_num_heads=*/1, /*full_kv=*/true, rowDepth, offset,
-      /*reg_chunk_depth=*/cols,
+      /*depth=*/cols, /*kv_num_heads=*/1, fullKV, rowDepth, offset, chunk,
       /*smem_depth=*/BK > 0 ? int64_t(llvm::alignTo(cols, BK)) : cols, stages,
       /*warp_size=*/0, order, open);
 }
@@ -637,6 +639,10 @@ void KVBufferAttr::print(AsmPrinter &printer) const {
       printer << ", cache_depth = " << getCacheDepth();
     if (getHeadDimOffset())
       printer << ", head_dim_offset = " << getHeadDimOffset();
+    if (!getFullKv())
+      printer << ", full_kv = false";
+    if (getRegChunkDepth() != getDepth())
+      printer << ", reg_chunk_depth = " << getRegChunkDepth();
     if (getOpen())
       printer << ", open";
     printer << '>';

@@ -7,14 +7,52 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
+/// The parameters of what a value is of, if it is of a buffer.
+static KVBufferAttr bufferOf(Value value) {
+  return llvm::TypeSwitch<Type, KVBufferAttr>(value.getType())
+      .Case<BufferType, TokenType, StagedType, RingType>(
+          [](auto type) { return type.getParams(); })
+      .Default([](Type) { return KVBufferAttr(); });
+}
+
+StringRef kvbuf::labelOf(Value value) {
+  // Operands are followed as long as they are of the same buffer; whether ops
+  // are verified, nobody knows when values get names.
+  while (value) {
+    KVBufferAttr params = bufferOf(value);
+    if (!params)
+      return "";
+    if (!params.isNeutral())
+      return params.getLabel();
+    Operation *op = value.getDefiningOp();
+    if (auto alloc = dyn_cast_or_null<AllocOp>(op))
+      return alloc.getLabel().value_or("");
+    auto stage = dyn_cast_or_null<LdsStageOp>(op);
+    Value next;
+    if (stage) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      if (number < stage.getTokens().size())
+        next = stage.getTokens()[number];
+    } else if (isa_and_nonnull<DramLoadOp, RingOp, RingWaitOp, StagedViewOp>(
+                   op)) {
+      for (Value operand : op->getOperands())
+        if (bufferOf(operand))
+          next = operand;
+    }
+    value = next;
+  }
+  return "";
+}
+
 /// "k" and the suffix for what belongs to K's buffer, and so on; the suffix
-/// alone for what belongs to a neutral one.
-static std::string name(KVBufferAttr params, StringRef suffix) {
-  return params.getLabel().str() + suffix.str();
+/// alone for what belongs to one without a name.
+static std::string name(Value value, StringRef suffix) {
+  return labelOf(value).str() + suffix.str();
 }
 
 void CacheNumKeysOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
@@ -27,20 +65,20 @@ void DramTileOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getTile(), "tile");
 }
 void AllocOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getBuffer(), name(getBuffer().getType().getParams(), "buf"));
+  setName(getBuffer(), name(getBuffer(), "buf"));
 }
 void DramLoadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getToken(), name(getToken().getType().getParams(), "t"));
+  setName(getToken(), name(getToken(), "t"));
 }
 void LdsStageOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   for (Value staged : getStaged())
-    setName(staged, name(cast<StagedType>(staged.getType()).getParams(), "s"));
+    setName(staged, name(staged, "s"));
 }
 void FragmentLoadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getFragment(), name(getStaged().getType().getParams(), "f"));
+  setName(getFragment(), name(getStaged(), "f"));
 }
 void StagedViewOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getView(), name(getSource().getType().getParams(), "s"));
+  setName(getView(), name(getSource(), "s"));
 }
 void TileFragmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFragment(), "f");
@@ -73,10 +111,10 @@ void RescaleOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), "acc");
 }
 void RingOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getRing(), name(getRing().getType().getParams(), "ring"));
+  setName(getRing(), name(getRing(), "ring"));
 }
 void RingWaitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
-  setName(getStaged(), name(getStaged().getType().getParams(), "s"));
+  setName(getStaged(), name(getStaged(), "s"));
 }
 void MmaStartOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getResult(), getTransposeB() ? "s_pending" : "acc_pending");

@@ -70,16 +70,27 @@ static bool isTurnedForProducts(AllocOp buffer, const TargetInfo &target) {
          });
 }
 
+/// Whether products contract rows of a buffer, and nothing else of it.
+static bool contractsRows(AllocOp buffer) {
+  SmallVector<FragmentLoadOp> loads = loadsFrom(buffer);
+  return !loads.empty() && llvm::all_of(loads, [](FragmentLoadOp load) {
+    return load.contractsRows();
+  });
+}
+
 /// The parameters of a buffer that so many warps read, perhaps with other
-/// elements; they lie as a chip's matrix unit reads them.
-static KVBufferAttr readBy(KVBufferAttr params, int64_t warps, Type element,
-                           ScheduleAttr schedule, const TargetInfo &target,
+/// elements; they lie as a chip's matrix unit reads them, whose product
+/// contracts rows (`byRows`) or columns.
+static KVBufferAttr readBy(KVBufferAttr params, bool byRows, int64_t warps,
+                           Type element, ScheduleAttr schedule,
+                           const TargetInfo &target,
                            Dimension order = Dimension::Rows) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   Swizzle swizzle = target.swizzle(
-      *target.instructionFor(schedule.getMmaShape(productOf(params)),
+      *target.instructionFor(schedule.getMmaShape(byRows ? ProductKind::Values
+                                                         : ProductKind::Scores),
                              elementName(element)),
-      params.getBK() * bytes, bytes, params.isTranspose(),
+      params.getBK() * bytes, bytes, /*transposed=*/!byRows,
       /*direct=*/true);
   return KVBufferAttr::get(params.getContext(), params.getOperand(), element,
                            params.getPolicy(), params.getMmaShape(),
@@ -119,15 +130,18 @@ static void makeRings(ImplicitLocOpBuilder &b, TeamChannel &channel,
                                    /*shared=*/false);
     return;
   }
-  buffer.setType(BufferType::get(
-      b.getContext(),
-      readBy(params, widens, params.getElementType(), schedule, target)));
+  bool byRows = contractsRows(channel.buffer);
+  buffer.setType(BufferType::get(b.getContext(), readBy(params, byRows, widens,
+                                                        params.getElementType(),
+                                                        schedule, target)));
   channel.narrow =
       RingOp::create(b, buffer, producers, named(wideners), /*shared=*/false);
   auto alloc = AllocOp::create(
       b,
-      BufferType::get(b.getContext(), readBy(params, schedule.getWarps(), wide,
-                                             schedule, target, order)));
+      BufferType::get(b.getContext(),
+                      readBy(params, byRows, schedule.getWarps(), wide,
+                             schedule, target, order)),
+      channel.buffer.getLabel().value_or(""));
   channel.value = RingOp::create(b, alloc.getBuffer(), wideners,
                                  named(consumers), /*shared=*/false);
 }

@@ -316,8 +316,12 @@ static FailureOr<KVBufferAttr> layOut(const Uses &uses,
       (turns || params.getOrder() == Dimension::Cols ||
        !target.canCopyDirectly(params.getBN(), rowBytes, uses.smallPage)))
     policy = Policy::RegisterStaged;
+  // Where lanes bring bytes, which no transposed read takes, they turn them.
+  bool turnsBytes = uses.byRows && !uses.byCols && bytes == 1 &&
+                    policy == Policy::RegisterStaged &&
+                    target.has(CopyEngine::Waves);
   Dimension order = params.getOrder();
-  if (leaves(KVBufferAttr::kOpenOrder) && turns &&
+  if (leaves(KVBufferAttr::kOpenOrder) && (turns || turnsBytes) &&
       policy != Policy::DoubleBuffered)
     order = Dimension::Cols;
   SmallVector<int64_t> swizzle(params.getSwizzle());
@@ -331,15 +335,14 @@ static FailureOr<KVBufferAttr> layOut(const Uses &uses,
   }
   // The declared function, and not the template that it hides, takes these.
   int64_t none = 0;
-  bool whole = true;
   auto emitError = [&] { return alloc.emitOpError(); };
   KVBufferAttr chosen = KVBufferAttr::getChecked(
       function_ref<InFlightDiagnostic()>(emitError), params.getContext(),
       Operand::Any, params.getElementType(), policy, ArrayRef<int64_t>(),
       ArrayRef<int64_t>(swizzle), params.getBN(), params.getWN(), BK,
-      /*num_threads=*/none, cols, params.getKvNumHeads(), /*full_kv=*/whole,
+      /*num_threads=*/none, cols, params.getKvNumHeads(), params.getFullKv(),
       params.getCacheDepth(), params.getHeadDimOffset(),
-      /*reg_chunk_depth=*/cols, int64_t(llvm::alignTo(cols, BK)),
+      params.getRegChunkDepth(), int64_t(llvm::alignTo(cols, BK)),
       params.getStages(), /*warp_size=*/none, order, /*open=*/none);
   if (!chosen)
     return failure();
@@ -505,6 +508,11 @@ struct CompleteProgramPass
   chooseSlots(gpu::GPUFuncOp kernel,
               MutableArrayRef<std::pair<Uses, KVBufferAttr>> buffers,
               int64_t most, const TargetInfo &target) {
+    // Whoever names slots is told elsewhere if there is no room for them.
+    if (llvm::none_of(buffers, [](const auto &buffer) {
+          return buffer.first.params.getOpen() & KVBufferAttr::kOpenStages;
+        }))
+      return success();
     auto choose = [&](int64_t stages) {
       for (auto &[uses, chosen] : buffers)
         if (uses.params.getOpen() & KVBufferAttr::kOpenStages)

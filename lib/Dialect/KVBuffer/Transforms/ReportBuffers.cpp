@@ -26,6 +26,38 @@ namespace {
 struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
   using Base::Base;
 
+  /// What a buffer's slots are to the products that read them: what the long
+  /// form names, and of the short one the reads say. `any` if none does.
+  static Operand operandOf(AllocOp op) {
+    Operand named = op.getBuffer().getType().getParams().getOperand();
+    if (named != Operand::Any)
+      return named;
+    SmallVector<Value> left{op.getBuffer()};
+    llvm::SmallPtrSet<Value, 8> seen;
+    bool ofRows = false, byRows = false, byCols = false;
+    while (!left.empty()) {
+      Value value = left.pop_back_val();
+      if (!seen.insert(value).second)
+        continue;
+      for (OpOperand &use : value.getUses()) {
+        Operation *user = use.getOwner();
+        if (auto load = dyn_cast<FragmentLoadOp>(user))
+          (load.getFragment().getType().getRole() == Role::A ? ofRows
+           : load.contractsRows()                            ? byRows
+                                                             : byCols) = true;
+        else if (auto stage = dyn_cast<LdsStageOp>(user))
+          left.push_back(stage.getStaged()[use.getOperandNumber()]);
+        else if (isa<DramLoadOp, RingOp, RingWaitOp, StagedViewOp>(user))
+          llvm::append_range(left, user->getResults());
+      }
+    }
+    // What is read both ways is K, whose rows are values, too.
+    return byCols   ? Operand::K
+           : byRows ? Operand::V
+           : ofRows ? Operand::Q
+                    : Operand::Any;
+  }
+
   /// The buffer with what the kernel's schedule and chip say of its readers;
   /// null if they are not known. The seed has it among the buffer's parameters.
   static KVBufferAttr withReaders(AllocOp op) {
@@ -37,20 +69,23 @@ struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
                                  KVBufferDialect::kScheduleAttr)
                            : ScheduleAttr();
     std::optional<TargetInfo> target = targetOf(op);
-    if (params.isNeutral() || !schedule || !target)
+    Operand operand = operandOf(op);
+    if (operand == Operand::Any || !schedule || !target)
       return nullptr;
     // Warps share the rows of what is the product's, and read all of a cache's.
-    int64_t rows =
-        params.hasRowsOfProduct() ? schedule.getWM() : params.getBN();
+    bool ofProduct = operand == Operand::Q || operand == Operand::O;
+    int64_t rows = ofProduct ? schedule.getWM() : params.getBN();
+    ProductKind product = operand == Operand::K || operand == Operand::Q
+                              ? ProductKind::Scores
+                              : ProductKind::Values;
     return KVBufferAttr::get(
-        op.getContext(), params.getOperand(), params.getElementType(),
-        params.getPolicy(), schedule.getMmaShape(productOf(params)),
-        params.getSwizzle(), params.getBN(), rows, params.getBK(),
-        schedule.getWarps() * target->waveSize, params.getDepth(),
-        params.getKvNumHeads(), params.getFullKv(), params.getCacheDepth(),
-        params.getHeadDimOffset(), params.getRegChunkDepth(),
-        params.getSmemDepth(), params.getStages(), target->waveSize,
-        params.getOrder(), params.getOpen());
+        op.getContext(), operand, params.getElementType(), params.getPolicy(),
+        schedule.getMmaShape(product), params.getSwizzle(), params.getBN(),
+        rows, params.getBK(), schedule.getWarps() * target->waveSize,
+        params.getDepth(), params.getKvNumHeads(), params.getFullKv(),
+        params.getCacheDepth(), params.getHeadDimOffset(),
+        params.getRegChunkDepth(), params.getSmemDepth(), params.getStages(),
+        target->waveSize, params.getOrder(), params.getOpen());
   }
 
   static void report(AllocOp op) {

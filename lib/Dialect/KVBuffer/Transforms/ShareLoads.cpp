@@ -175,7 +175,8 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
           return copiesPacked(load.getTile(), params);
         }))
       return;
-    std::string name = params.isNeutral() ? "tiles" : params.getLabel().str();
+    StringRef label = labelOf(ring.getRing());
+    std::string name = label.empty() ? "tiles" : label.str();
     if (loads.empty() || llvm::any_of(loads, differs)) {
       std::string text = "the blocks of a cluster load " + name +
                          " each for itself: what they load differs";

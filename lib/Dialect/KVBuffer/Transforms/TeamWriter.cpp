@@ -44,8 +44,9 @@ void TeamWriter::widen(const TeamChannel &channel, Value fill) {
     // Words of rows that are contracted: the slot is read as it is put.
     type = FragmentType::get(b.getContext(), wide.getBN(), wide.getSmemCols(),
                              wide.getElementType(), Role::B);
-    auto turned = FragmentLoadOp::create(b, type, wait.getStaged(), /*row=*/0,
-                                         /*col=*/0);
+    auto turned = FragmentLoadOp::create(
+        b, type, wait.getStaged(), /*row=*/0, /*col=*/0,
+        DimensionAttr::get(b.getContext(), Dimension::Rows));
     RingPutOp::create(b, turned, channel.value, fill, /*transpose=*/false);
     RingReleaseOp::create(b, channel.narrow, fill);
     return;

@@ -89,6 +89,10 @@ ProductKind productOf(mlir::Operation *op);
 /// neutral one its reads say so.
 ProductKind productOf(KVBufferAttr params);
 
+/// What messages and pictures call a buffer, and what is of it: a token, a
+/// slot, a ring. Empty where it has no name, or comes from elsewhere.
+llvm::StringRef labelOf(mlir::Value value);
+
 /// The warps of a kernel's blocks: those of its teams together, or of its
 /// schedule if it has none.
 int64_t blockWarpsOf(mlir::Operation *kernel, ScheduleAttr schedule);

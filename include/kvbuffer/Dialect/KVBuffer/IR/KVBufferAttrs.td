@@ -793,6 +793,8 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
     | `order` | | `rows`: elements of a row lie side by side. `cols`: those of a column do, in the order in which the matrix unit contracts them; elements are turned in registers, so that the buffer is `register_staged` or `streaming`, or by a team that fills a ring of 8-bit elements | `rows` |
     | `cache_depth` | columns | elements of a row in DRAM | the slot's |
     | `head_dim_offset` | columns | the slot's first column in that row | 0 |
+    | `full_kv` | | false: a slot holds one block of BK columns, and loads name it | true |
+    | `reg_chunk_depth` | columns | columns of operand b that are in registers at a time, where they are contracted | the slot's |
     | `open` | | what of `BK`, `stages`, `swizzle`, `policy` and `order` the attribute does not name is the chip's to choose (`kvbuf-complete-program`), not the default | |
 
     Which dimension a product contracts is a property of the read

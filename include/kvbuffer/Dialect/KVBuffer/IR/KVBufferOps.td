@@ -253,7 +253,8 @@ def KVBuffer_AllocOp : KVBuffer_OpOf<KVBuffer_Tiles, "alloc", [KVBuffer_NamedRes
   let summary = "Allocates a buffer in LDS";
   let description = [{
     Lives as long as the block. Remarks of `kvbuf-report-buffers` print its
-    derived members. `offset` is its first byte in the block's LDS, a multiple of
+    derived members. It may have a `label`, by which messages, pictures and names
+    of values speak of it. `offset` is its first byte in the block's LDS, a multiple of
     1024; `kvbuf-allocate-lds` gives one to every buffer that has none. Buffers
     of which no two are in use at the same time may lie in the same bytes.
 
@@ -265,10 +266,13 @@ def KVBuffer_AllocOp : KVBuffer_OpOf<KVBuffer_Tiles, "alloc", [KVBuffer_NamedRes
   }];
   let arguments = (ins
       Arg<OptionalAttr<I64Attr>,
-          "the first byte in the block's LDS; chosen by `kvbuf-allocate-lds` without it">:$offset);
+          "the first byte in the block's LDS; chosen by `kvbuf-allocate-lds` without it">:$offset,
+      Arg<OptionalAttr<StrAttr>,
+          "what messages and pictures call it; for nothing else">:$label);
   let results = (outs Res<KVBuffer_BufferType, "the buffer">:$buffer);
-  let builders = [OpBuilder<(ins "::mlir::Type":$type), [{
-    build($_builder, $_state, type, ::mlir::IntegerAttr());
+  let builders = [OpBuilder<(ins "::mlir::Type":$type, CArg<"::llvm::StringRef", "{}">:$label), [{
+    build($_builder, $_state, type, ::mlir::IntegerAttr(),
+          label.empty() ? ::mlir::StringAttr() : $_builder.getStringAttr(label));
   }]>];
   let assemblyFormat = "attr-dict `:` type($buffer)";
   let hasVerifier = 1;
