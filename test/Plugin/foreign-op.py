@@ -155,6 +155,85 @@ class Foreign(unittest.TestCase):
             self.assertIn("'foreign.column_sums' op", result.stderr)
             self.assertIn("after another load began to overwrite it", result.stderr)
 
+    #: Rows of K that exist, of the 32 of its tile.
+    VALID = 29
+
+    def scattered(self, page=", page_size = 1"):
+        """The program whose tile of K is an op's, which finds each row: K's rows lie
+        scattered over four sheets. Its tensors, and what is expected."""
+        sheets = "memref<4x?x32xbf16, strided<[?, ?, 1]>>"
+        tile = f"!kvbuffer.tile<32x32xbf16{page}>"
+        text = re.sub(r"    %kt = .*\n", f"    %n = arith.constant {self.VALID} : index\n"
+                      f'    %kt = "foreign.scattered"(%k, %list, %c32, %n) : '
+                      f"({sheets}, memref<?xi32>, index, index) -> {tile}\n",
+                      re.sub(r"    %(half|y) = .*\n", "", PROGRAM))
+        for old, new in (
+                ("BK = 32>", "BK = 32, open>"),
+                ("%k: !in {kvbuffer.name = \"k\", kvbuffer.shape = [32, 32]}",
+                 f'%k: {sheets} {{kvbuffer.name = "k", kvbuffer.shape = [4, "sheet", 32]}}, '
+                 '%list: memref<?xi32> {kvbuffer.name = "list", kvbuffer.shape = ["entries"]}'),
+                ("%kt into %slots[%c0] : !kvbuffer.tile<32x32xbf16>",
+                 f"%kt into %slots[%c0] : {tile}"),
+                ("%y, %st", "%dots, %st")):
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, self.VALID))
+        data = np.full((4, 21, 32), 0x7FC0, np.uint16)  # NaN
+        numbers = RNG.permutation(data.shape[0] * data.shape[1])[:self.VALID]
+        data[numbers % 4, numbers // 4] = k
+        entries = np.concatenate([np.full(32, -1), numbers]).astype(np.int32)
+        exact = np.zeros((ROWS, 32))
+        exact[:, :self.VALID] = from_bf16(q) @ from_bf16(k).T
+        return text, {"q": q, "k": data, "list": entries}, exact
+
+    def test_tile_by_lanes(self):
+        text, tensors, exact = self.scattered()
+        target = lowered(text)
+        self.assertEqual(target.returncode, 0, target.stderr)
+        out = np.full((ROWS, 32), np.nan, np.float32)
+        kvbuf.compile(target.stdout, target=CHIP, machine_code=False)(
+            **tensors, s=out, device=kvbuf.Device("emulator"))
+        np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-3)
+
+    def test_tile_by_tiles(self):
+        text, tensors, exact = self.scattered()
+        with tempfile.TemporaryDirectory() as folder:
+            run = ["kvbuf-tile-run", LOAD, "--expect", f"s={folder}/s.npy"]
+            np.save(f"{folder}/s.npy", exact.astype(np.float32))
+            for name, array in tensors.items():
+                np.save(f"{folder}/{name}.npy", array)
+                run += ["--input", f"{name}={folder}/{name}.npy"]
+            result = subprocess.run(run, input=text, capture_output=True, text=True)
+            self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+            more = text.replace(f"constant {self.VALID} :", f"constant {self.VALID + 1} :")
+            result = subprocess.run(run, input=more, capture_output=True, text=True)
+            self.assertIn("'foreign.scattered' op", result.stderr)
+            self.assertIn("accesses list[61], outside of its shape [61]", result.stderr)
+
+    def test_tile_refused(self):
+        """A tile whose type says that its rows are one stride apart, and what nobody
+        does with one whose rows are found one by one."""
+        self.assertIn("'foreign.scattered' op makes a tile whose rows it finds one by one; "
+                      "expected page_size = 1 on the tile",
+                      lowered(self.scattered(page="")[0]).stderr)
+        text, *_ = self.scattered()
+        # Of as many rows as accumulators have.
+        own = f"!kvbuffer.tile<{ROWS}x32xbf16, page_size = 1>"
+        makes = ('    %own = "foreign.scattered"(%k, %list, %c0, %c32) : '
+                 f"(memref<4x?x32xbf16, strided<[?, ?, 1]>>, memref<?xi32>, index, index) -> {own}\n")
+        acc = f"!kvbuffer.fragment<{ROWS}x32xbf16, acc>"
+        stored = text.replace("    gpu.return", makes + (
+            f"    %as = kvbuffer.fragment_fill 0.0 : {acc}\n"
+            f"    kvbuffer.fragment_store %as, %own : {acc}, {own}\n    gpu.return"))
+        self.assertIn("'kvbuffer.fragment_store' op stores into a tile whose rows are found "
+                      "one by one; expected a tile of kvbuffer.dram_tile",
+                      lowered(stored).stderr)
+        read = re.sub(r"    %a = kvbuffer.tile_fragment %qt : .*( ->)",
+                      makes + rf"    %a = kvbuffer.tile_fragment %own : {own}\1", text)
+        self.assertIn("'kvbuffer.tile_fragment' op expected a tile of kvbuffer.dram_tile "
+                      "without gather; others go through LDS by kvbuffer.dram_load",
+                      lowered(read).stderr)
+
     def test_staged_refused(self):
         """Slots whose elements lie elsewhere, and elements that lanes do not read."""
         text, *_ = self.column_sums()

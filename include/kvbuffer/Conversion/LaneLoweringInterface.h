@@ -19,6 +19,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include <functional>
 
 namespace kvbuf {
 
@@ -81,6 +82,22 @@ public:
   virtual mlir::Value ldsElements(mlir::Type type, int64_t count) = 0;
   /// Those threads meet: what one has written to LDS before, all see.
   virtual void meet() = 0;
+
+  /// Builds where a row of a tile lies: an index for each dimension of its
+  /// tensor but the last, which its columns run along from 0 on.
+  using RowPlace = std::function<llvm::SmallVector<mlir::Value>(
+      mlir::ImplicitLocOpBuilder &b, mlir::Value row)>;
+  /// Says of a tile in DRAM, of a type with `page_size = 1`, that it is of rows
+  /// of `tensor`, a memref among the kernel's arguments. The first `rows` of
+  /// them (an index) are valid. `place` is called where the tile is loaded
+  /// (`kvbuffer.dram_load`), after the op, with the number of a row, an index,
+  /// also of one that is not valid: what is read to place that has to exist,
+  /// and where it lies does not matter.
+  virtual void setTileRows(mlir::TypedValue<TileType> tile, mlir::Value tensor,
+                           mlir::Value rows, RowPlace place) = 0;
+  /// The tensor that an argument of the kernel is, as a memref that code may
+  /// read.
+  virtual mlir::Value memrefOf(mlir::Value tensor) = 0;
 };
 
 /// Gives the ops of `kvbuffer`, `scf` and `memref` that kernels consist of

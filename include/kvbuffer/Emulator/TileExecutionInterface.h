@@ -49,6 +49,18 @@ public:
   /// An integer or index.
   virtual int64_t integerOf(mlir::Value value) = 0;
   virtual void setInteger(mlir::Value value, int64_t integer) = 0;
+  /// Says of a tile in DRAM that it is of rows of `tensor`, an argument of the
+  /// kernel: the indices of each in all dimensions but the last, which columns
+  /// run along from 0 on. Those that are left of the tile's rows are not valid.
+  /// Fails, with an error at `op`, where the tensor has no such row.
+  virtual llvm::LogicalResult
+  setTileRows(mlir::Operation *op, mlir::Value tile, mlir::Value tensor,
+              llvm::ArrayRef<std::vector<int64_t>> rows) = 0;
+  /// An element of a tensor of integers; fails, with an error at `op`, where
+  /// there is none.
+  virtual llvm::FailureOr<int64_t> elementOf(mlir::Operation *op,
+                                             mlir::Value tensor,
+                                             llvm::ArrayRef<int64_t> index) = 0;
   /// Begins an error at an op, with the block and the loops' iterations.
   virtual mlir::InFlightDiagnostic errorAt(mlir::Operation *op) = 0;
 };

@@ -34,6 +34,44 @@ Value CachePlaces::offsetOf(Lanes &lower, ArrayRef<Value> lead) const {
   return offset;
 }
 
+Value OwnPlaces::lineOf(Lanes &lower, const TileView &tile, Value row) const {
+  ImplicitLocOpBuilder &b = lower.b;
+  Value line = tile.base;
+  for (auto [index, stride] : llvm::zip(place(b, lower.toIndex(row)), strides))
+    line =
+        arith::AddIOp::create(b, line, arith::MulIOp::create(b, index, stride));
+  return line;
+}
+
+void LaneLowering::setTileRows(TypedValue<TileType> tile, Value tensor,
+                               Value rows, RowPlace place) {
+  const TensorArg argument = signature.tensor(tensor);
+  TileView view;
+  view.type = tile.getType();
+  view.map = RowMap::Places;
+  view.edges = TileView::edgesOf(tile);
+  view.data = argument.data;
+  view.base = view.firstKey = view.batch = index(0);
+  const Values &strides = argument.strides;
+  view.rowStride = strides.back();
+  view.pageStride = strides.front();
+  for (Value other : ArrayRef(strides).drop_front())
+    view.pageStride = arith::OrIOp::create(b, view.pageStride, other);
+  view.lo = i32(0);
+  view.hi =
+      toI32(arith::MinSIOp::create(b, rows, index(tile.getType().getRows())));
+  auto own = std::make_shared<OwnPlaces>(strides, std::move(place));
+  view.places = own.get();
+  ownPlaces[tile] = std::move(own);
+  setTile(tile, view);
+}
+
+Value LaneLowering::memrefOf(Value tensor) {
+  const TensorArg argument = signature.tensor(tensor);
+  return viewOf(b, argument.data, cast<MemRefType>(tensor.getType()).getShape(),
+                argument.sizes, argument.strides);
+}
+
 Value CachePlaces::lineOf(Lanes &lower, const TileView &tile, Value row) const {
   ImplicitLocOpBuilder &b = lower.b;
   Value token = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
@@ -145,15 +183,24 @@ void kvbuf::findPlaces(LaneLowering &lower) {
   });
 }
 
+Operation *kvbuf::ownTile(Value tile) {
+  Operation *op = tile.getDefiningOp();
+  return op && !isa_and_nonnull<KVBufferDialect>(op->getDialect()) ? op
+                                                                   : nullptr;
+}
+
 bool kvbuf::hasPlaces(Value tile) {
   return llvm::any_of(fragmentSources(tile), [](Value source) {
     auto made = source.getDefiningOp<CacheTileOp>();
-    return made && made.getLayout().getRows().byPlace;
+    return ownTile(source) || (made && made.getLayout().getRows().byPlace);
   });
 }
 
-const CachePlaces *Lanes::placesOf(Value tile) {
-  auto made = fragmentSources(tile).front().getDefiningOp<CacheTileOp>();
+const RowPlaces *Lanes::placesOf(Value tile) {
+  Value source = fragmentSources(tile).front();
+  if (ownTile(source))
+    return ownPlaces.lookup(source).get();
+  auto made = source.getDefiningOp<CacheTileOp>();
   return places.lookup(made.getCache()).get();
 }
 
@@ -166,10 +213,16 @@ LogicalResult kvbuf::checkPlaces(gpu::GPUFuncOp kernel) {
       tile = load.getTile();
     if (!tile || !hasPlaces(tile))
       return WalkResult::advance();
-    Value cache;
+    Value known;
     for (Value source : fragmentSources(tile)) {
       auto made = source.getDefiningOp<CacheTileOp>();
-      if (!made || (cache && made.getCache() != cache)) {
+      // The tile of an op is as a cache of its own.
+      Value its = ownTile(source) ? source : made ? made.getCache() : Value();
+      if (ownTile(source) && !cast<TileType>(source.getType()).getPageSize())
+        return source.getDefiningOp()->emitOpError()
+               << "makes a tile whose rows it finds one by one; expected "
+                  "page_size = 1 on the tile";
+      if (!its || (known && its != known)) {
         InFlightDiagnostic diag =
             op->emitOpError() << "loads a tile of a cache whose type finds "
                                  "each row, or another tile; expected tiles "
@@ -177,7 +230,7 @@ LogicalResult kvbuf::checkPlaces(gpu::GPUFuncOp kernel) {
         diag.attachNote(source.getLoc()) << "the other tile is here";
         return diag;
       }
-      cache = made.getCache();
+      known = its;
     }
     return WalkResult::advance();
   });

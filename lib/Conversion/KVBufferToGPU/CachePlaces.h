@@ -19,8 +19,32 @@
 
 namespace kvbuf {
 
+/// Where the rows of a tile are, which are found one by one.
+class RowPlaces {
+public:
+  virtual ~RowPlaces() = default;
+  /// The offset of row `row` (an i32) of a tile, in elements.
+  virtual mlir::Value lineOf(Lanes &lower, const TileView &tile,
+                             mlir::Value row) const = 0;
+};
+
+/// Those of a tile that an op of another dialect makes
+/// (`LaneContext::setTileRows`).
+class OwnPlaces : public RowPlaces {
+public:
+  OwnPlaces(Values strides, LaneContext::RowPlace place)
+      : strides(std::move(strides)), place(std::move(place)) {}
+  mlir::Value lineOf(Lanes &lower, const TileView &tile,
+                     mlir::Value row) const override;
+
+private:
+  /// Of all dimensions but the last.
+  const Values strides;
+  const LaneContext::RowPlace place;
+};
+
 /// A cache whose type alone knows where rows are.
-class CachePlaces {
+class CachePlaces : public RowPlaces {
 public:
   CachePlaces(CacheLayout layout, CacheParts parts, Values strides)
       : layout(layout), parts(std::move(parts)), strides(std::move(strides)) {}
@@ -31,8 +55,8 @@ public:
                 bool checked) const;
   /// How many elements of a head's first row such indices lie behind.
   mlir::Value offsetOf(Lanes &lower, llvm::ArrayRef<mlir::Value> lead) const;
-  /// The offset of row `row` (an i32) of a tile, in elements.
-  mlir::Value lineOf(Lanes &lower, const TileView &tile, mlir::Value row) const;
+  mlir::Value lineOf(Lanes &lower, const TileView &tile,
+                     mlir::Value row) const override;
 
   const CacheLayout layout;
   const CacheParts parts;
@@ -56,11 +80,15 @@ CacheParts partsOf(LaneLowering &lower, mlir::Value cache);
 /// of those that it makes of them.
 void findPlaces(LaneLowering &lower);
 
+/// The op of another dialect that makes a tile, or null.
+mlir::Operation *ownTile(mlir::Value tile);
+
 /// Whether the type of a cache that a tile may be of alone knows where rows
-/// are.
+/// are, or an op of another dialect that makes it does.
 bool hasPlaces(mlir::Value tile);
 
-/// Whether all tiles that are loaded row by row are each of one cache.
+/// Whether all tiles that are loaded row by row are each of one cache, or of
+/// one op.
 mlir::LogicalResult checkPlaces(mlir::gpu::GPUFuncOp kernel);
 
 } // namespace kvbuf

@@ -39,6 +39,10 @@ public:
   /// Lowers one op, whose operands have their lanes.
   mlir::LogicalResult lowerOp(mlir::Operation *op);
 
+  void setTileRows(mlir::TypedValue<TileType> tile, mlir::Value tensor,
+                   mlir::Value rows, RowPlace place) override;
+  mlir::Value memrefOf(mlir::Value tensor) override;
+
   /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
   /// Of a kernel with rings: their teams, slots and clusters.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneMovement.h"
+#include "CachePlaces.h"
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "PackedRows.h"
@@ -189,6 +190,10 @@ void kvbuf::lowerOp(Lanes &lanes, StagedViewOp op) {
 
 LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {
   TileView tile = lanes.tileOf(op.getTile());
+  if (ownTile(op.getTile()))
+    return op.emitOpError() << "expected a tile of kvbuffer.dram_tile without "
+                               "gather; others go through LDS by "
+                               "kvbuffer.dram_load";
   // A lane's words are whole, or past the tile's columns.
   int64_t cols = op.getTile().getType().getCols();
   auto made = op.getTile().getDefiningOp<DramTileOp>();

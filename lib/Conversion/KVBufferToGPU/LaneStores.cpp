@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneStores.h"
+#include "CachePlaces.h"
 #include "LaneArithmetic.h"
 #include "LaneLowering.h"
 #include "Staging.h"
@@ -41,6 +42,9 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
 LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   TileView tile = lower.tileOf(op.getTile());
+  if (tile.map == RowMap::Places)
+    return op.emitOpError() << "stores into a tile whose rows are found one by "
+                               "one; expected a tile of kvbuffer.dram_tile";
   // An engine stores the rows of a group of warps.
   if (!op.getVia() || !lower.machine.boxStores() || !lower.team ||
       !lower.rings.group) {

@@ -169,9 +169,8 @@ public:
   /// What is known of a tile in DRAM, and says it.
   TileView tileOf(mlir::TypedValue<TileType> tile);
   void setTile(mlir::TypedValue<TileType> tile, const TileView &view);
-  /// Of a tile that its cache's type finds row by row (`RowMap::Places`): the
-  /// cache.
-  const CachePlaces *placesOf(mlir::Value tile);
+  /// Of a tile whose rows are found one by one (`RowMap::Places`): by whom.
+  const RowPlaces *placesOf(mlir::Value tile);
   /// The lane value of a scalar of the tile program.
   mlir::Value single(mlir::Value value) { return map[value].front(); }
   /// The same, or null for a value that has not one lane value.
@@ -211,6 +210,8 @@ public:
 
   /// Caches whose types alone know where rows are.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const CachePlaces>> places;
+  /// Tiles that ops of other dialects make.
+  llvm::DenseMap<mlir::Value, std::shared_ptr<const RowPlaces>> ownPlaces;
 
 protected:
   /// The op of the tile program that is being lowered.

@@ -99,6 +99,8 @@ TileEdges TileView::edgesOf(Value tile) {
                          !range.getMask().boundsLeft());
     edges.rowsBehind = !op.getLayout().getRows().endWithData();
     edges.rowDimension = op.getLayout().getLeadingDims().size() - 1;
+  } else if (ownTile(tile)) {
+    edges.rowsBehind = true;
   }
   return edges;
 }
@@ -121,7 +123,7 @@ RowMap TileView::mapOf(Lanes &lanes, TypedValue<TileType> tile) {
   if (auto made = source.getDefiningOp<DramTileOp>())
     return made.getNumbers() ? RowMap::Table : RowMap::Groups;
   auto made = source.getDefiningOp<CacheTileOp>();
-  if (made && made.getLayout().getRows().byPlace)
+  if (ownTile(source) || (made && made.getLayout().getRows().byPlace))
     return RowMap::Places;
   // Who widens packed rows looks pages up by row.
   bool byLane = !lanes.machine.hasRings() && !packedRowOf(tile) &&

@@ -24,6 +24,7 @@ namespace kvbuf {
 using Values = llvm::SmallVector<mlir::Value>;
 
 class CachePlaces;
+class RowPlaces;
 class Lanes;
 
 /// How the rows of a tile are found.
@@ -36,7 +37,7 @@ enum class RowMap {
   Table,
   /// Lanes have looked the pages up already.
   Lanes,
-  /// By code that the cache's type emits, row by row.
+  /// By code that the cache's type emits, or the tile's own op, row by row.
   Places
 };
 
@@ -87,9 +88,9 @@ public:
   /// Of `RowMap::Lanes`: lane i has the number (i32) of the page that row i
   /// lies in, or 0 where no row of that page is valid.
   mlir::Value pages;
-  /// Of `RowMap::Places`: the sequence, and the cache.
+  /// Of `RowMap::Places`: the sequence, and who finds rows.
   mlir::Value batch;
-  const CachePlaces *places = nullptr;
+  const RowPlaces *places = nullptr;
 
   /// The map of a tile, wherever it comes from.
   static RowMap mapOf(Lanes &lanes, mlir::TypedValue<TileType> tile);

@@ -443,6 +443,42 @@ LogicalResult BlockRun::runOp(DramTileOp op) {
   return success();
 }
 
+LogicalResult BlockRun::setTileRows(Operation *op, Value result, Value tensor,
+                                    ArrayRef<std::vector<int64_t>> rows) {
+  auto tile = std::make_shared<Tile>();
+  tile->type = cast<TileType>(result.getType());
+  tile->op = op;
+  tile->tensor = get<Tensor *>(tensor);
+  tile->rows.assign(tile->type.getRows(), Tile::kInvalid);
+  if (tile->type.getCols() > tile->tensor->shape.back())
+    return error(op) << "makes a tile of " << tile->type.getCols()
+                     << " columns of " << tile->tensor->name
+                     << ", whose rows have " << tile->tensor->shape.back();
+  for (auto [offset, row] : llvm::zip(tile->rows, rows)) {
+    SmallVector<int64_t> index(row.begin(), row.end());
+    index.push_back(0);
+    FailureOr<int64_t> found =
+        tile->tensor->offset(index, [&] { return error(op); });
+    if (failed(found))
+      return failure();
+    offset = *found;
+  }
+  set(result, RuntimeValue(std::shared_ptr<const Tile>(tile)));
+  return success();
+}
+
+FailureOr<int64_t> BlockRun::elementOf(Operation *op, Value value,
+                                       ArrayRef<int64_t> index) {
+  const Tensor &tensor = *get<Tensor *>(value);
+  auto fail = [&] { return error(op); };
+  if (failed(tensor.checkReadable(fail)))
+    return failure();
+  FailureOr<int64_t> offset = tensor.offset(index, fail);
+  if (failed(offset))
+    return failure();
+  return tensor.loadInt(*offset);
+}
+
 LogicalResult BlockRun::runOp(KeyRangeOp op) {
   KeyRange range =
       keyRange(integer(op.getRow()), integer(op.getQueries()),

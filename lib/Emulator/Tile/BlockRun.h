@@ -79,6 +79,11 @@ public:
   void setInteger(mlir::Value value, int64_t integer) override {
     set(value, integer);
   }
+  llvm::LogicalResult
+  setTileRows(mlir::Operation *op, mlir::Value tile, mlir::Value tensor,
+              llvm::ArrayRef<std::vector<int64_t>> rows) override;
+  mlir::FailureOr<int64_t> elementOf(mlir::Operation *op, mlir::Value tensor,
+                                     llvm::ArrayRef<int64_t> index) override;
   mlir::InFlightDiagnostic errorAt(mlir::Operation *op) override {
     return error(op);
   }

@@ -297,6 +297,59 @@ struct Numbers {
   }
 };
 
+/// `"foreign.scattered"(%tensor, %list, %first, %rows)`: a tile of rows of a
+/// tensor [sheets, rows, D]. Row i is that of number n = list[first + i]: row n
+/// / sheets of sheet n mod sheets.
+class ScatteredOp
+    : public Op<ScatteredOp, OpTrait::NOperands<4>::Impl, OpTrait::OneResult,
+                OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
+                LaneLoweringInterface::Trait,
+                emu::TileExecutionInterface::Trait> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ScatteredOp)
+  using Op::Op;
+  static StringRef getOperationName() { return "foreign.scattered"; }
+  static ArrayRef<StringRef> getAttributeNames() { return {}; }
+
+  int64_t sheets() {
+    return cast<MemRefType>(getOperand(0).getType()).getDimSize(0);
+  }
+  Value tile() { return getOperation()->getResult(0); }
+
+  LogicalResult lowerToLanes(LaneContext &context) {
+    Value list = context.memrefOf(getOperand(1));
+    Value first = context.lanesOf(getOperand(2)).front();
+    Value rows = context.lanesOf(getOperand(3)).front();
+    int64_t sheets = this->sheets();
+    context.setTileRows(
+        cast<TypedValue<TileType>>(tile()), getOperand(0), rows,
+        [=](ImplicitLocOpBuilder &b, Value row) -> SmallVector<Value> {
+          Numbers n{b, b.getLoc()};
+          // In place of a row that is not there stands the last one that is.
+          Value last = n.make<arith::SubIOp>(rows, n.number(1));
+          Value at =
+              n.make<arith::AddIOp>(first, n.make<arith::MinSIOp>(row, last));
+          Value number = n.entry(list, at);
+          return {n.make<arith::RemUIOp>(number, n.number(sheets)),
+                  n.make<arith::DivUIOp>(number, n.number(sheets))};
+        });
+    return success();
+  }
+
+  LogicalResult executeTile(emu::TileContext &context) {
+    int64_t first = context.integerOf(getOperand(2));
+    std::vector<std::vector<int64_t>> rows;
+    for (int64_t i = 0, e = context.integerOf(getOperand(3)); i < e; ++i) {
+      FailureOr<int64_t> number =
+          context.elementOf(getOperation(), getOperand(1), {first + i});
+      if (failed(number))
+        return failure();
+      rows.push_back({*number % sheets(), *number / sheets()});
+    }
+    return context.setTileRows(getOperation(), tile(), getOperand(0), rows);
+  }
+};
+
 /// `!foreign.rolling<D>`: [batch, rows, heads, D]. `count` says how many tokens
 /// a sequence has had; the cache keeps as many of the last as it has rows, each
 /// new one in the place of the oldest.
@@ -434,7 +487,7 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ForeignDialect)
   explicit ForeignDialect(MLIRContext *context)
       : Dialect(getDialectNamespace(), context, TypeID::get<ForeignDialect>()) {
-    addOperations<AffineOp, ColumnSumsOp, SilentOp>();
+    addOperations<AffineOp, ColumnSumsOp, ScatteredOp, SilentOp>();
     addTypes<BackwardsType, RollingType, ShelvesType, CountedType>();
   }
   Type parseType(DialectAsmParser &parser) const override {

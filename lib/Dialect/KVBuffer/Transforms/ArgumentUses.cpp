@@ -30,7 +30,7 @@ struct Accesses {
 constexpr Accesses kReads{true, false}, kWrites{false, true}, kBoth{true, true};
 
 /// What the readers and writers of a tile do with the tensor that it is of.
-static Accesses accessesOfTile(DramTileOp tile) {
+static Accesses accessesOfTile(Operation *tile) {
   Accesses accesses;
   for (Operation *user : tile->getUsers())
     accesses |= isa<FragmentStoreOp>(user)                          ? kWrites
@@ -76,6 +76,12 @@ static Accesses accessesBy(OpOperand &use, bool scales) {
     return scales ? kReads : kBoth;
   if (isa<ScalesBlockPagedPtrOp, ScalesRawPtrOp>(op))
     return scales ? kBoth : kReads;
+  // An op of another dialect that makes a tile, of this tensor or by it.
+  if (op->getNumResults() == 1 && isa<TileType>(op->getResult(0).getType())) {
+    Accesses accesses = accessesOfTile(op);
+    accesses |= kReads;
+    return accesses;
+  }
   return op->hasTrait<LaneLevel>() ? kReads : kBoth;
 }
 
