@@ -169,6 +169,9 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     for (Operation *user : ring.getRing().getUsers())
       if (auto load = dyn_cast<RingLoadOp>(user))
         loads.push_back(load);
+    // What a team puts there it has computed, each block's for itself.
+    if (llvm::any_of(ring.getRing().getUsers(), llvm::IsaPred<RingPutOp>))
+      return;
     KVBufferAttr params = ring.getRing().getType().getParams();
     // Who copies columns of packed rows as they are does so for one block.
     if (llvm::any_of(loads, [&](RingLoadOp load) {
