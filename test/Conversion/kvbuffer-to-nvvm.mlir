@@ -15,6 +15,18 @@ gpu.module @m {
     gpu.return
   }
 
+  // L2 is asked for lines of global memory, and nobody for those of shared memory.
+  // CHECK-LABEL: llvm.func @prefetch(
+  // CHECK: nvvm.prefetch level = L2, %{{.*}} : !llvm.ptr<1>
+  // CHECK-NOT: prefetch
+  // CHECK: llvm.return
+  gpu.func @prefetch(%x: memref<64xf32, #gpu.address_space<global>>, %y: memref<64xf32, #gpu.address_space<workgroup>>) kernel {
+    %c32 = arith.constant 32 : index
+    memref.prefetch %x[%c32], read, locality<2>, data : memref<64xf32, #gpu.address_space<global>>
+    memref.prefetch %y[%c32], read, locality<2>, data : memref<64xf32, #gpu.address_space<workgroup>>
+    gpu.return
+  }
+
   // bf16 operands are words of 32 bits, f16 operands pairs.
   // CHECK-LABEL: llvm.func @bf16(
   // CHECK-COUNT-6: llvm.bitcast %{{.*}} : vector<2xbf16> to i32

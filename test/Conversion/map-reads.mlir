@@ -41,3 +41,34 @@ func.func @documents(%q: !qo, %k: !kv, %v: !kv,
     }
   return
 }
+
+// A bias of f32 as well: in pairs for each of a lane's two rows. The lines of the tile
+// before, 64 keys of 4 bytes, are asked for a tile ahead.
+// CHECK-LABEL: gpu.func @bias(
+// CHECK:         kvbuffer.wgmma_wait {{.*}}pending = 1
+// CHECK:         scf.while (%{{.*}} = %true,
+// CHECK:         scf.for
+// CHECK:           kvbuffer.wgmma c(
+// CHECK-COUNT-4:   memref.prefetch %{{.*}}, read, locality<2>, data : memref<?xf32>
+// CHECK:           %[[EVEN:.*]] = arith.cmpi eq, %{{.*}}, %c0{{.*}} : index
+// CHECK-NEXT:      scf.if %[[EVEN]]
+// CHECK-COUNT-16:    vector.load %{{.*}} {alignment = 8 : i64} : memref<?xf32>, vector<2xf32>
+// CHECK:           } else {
+// CHECK-COUNT-32:    memref.load %{{.*}} : memref<?xf32>
+// CHECK:           }
+// CHECK-NOT:       memref.load
+// CHECK:           kvbuffer.wgmma_wait {{.*}}pending = 1
+// CHECK-NOT:       memref.load
+// CHECK:           kvbuffer.wgmma_wait
+func.func @bias(%q: !qo, %k: !kv, %v: !kv,
+    %bias: memref<4x?x?xf32> {kvbuffer.name = "bias", kvbuffer.shape = [4, "seq_q", "seq_k"]}, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%bias : memref<4x?x?xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<4x?x?xf32>):
+      %x = memref.load %b[%head, %row, %key] : memref<4x?x?xf32>
+      %t = arith.addf %s, %x : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}

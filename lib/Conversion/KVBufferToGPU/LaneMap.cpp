@@ -174,7 +174,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
     place.firstCol = firstCol;
     return place;
   };
-  SmallVector<int64_t> pairs;
+  SmallVector<int64_t> pairs, ofRows(rows.begin(), rows.end());
+  llvm::sort(ofRows);
   for (int64_t column : columns)
     if (column % 2 == 0 && columns.contains(column + 1))
       pairs.push_back(column);
@@ -182,7 +183,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
   // A lane's columns are pairs, each from an even one on.
   if (wait && 2 * pairs.size() == columns.size() && atom.columnRun() >= 2 &&
       firstCol && op.getCol() && isMultipleOf(op.getCol(), 2) &&
-      failed(map.readPairs(at(0, 0), pairs)))
+      failed(map.readPairs(at(0, 0), ofRows, pairs)))
     return failure();
   if (wait)
     for (int64_t index = 0; index < atoms; ++index)

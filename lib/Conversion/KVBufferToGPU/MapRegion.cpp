@@ -407,10 +407,10 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
   return success();
 }
 
-/// Whether a load reads words of 32 bits by the column, whose other places are
-/// the same for all elements.
+/// Whether a load reads words of 32 bits by the column, which its other places
+/// do not follow from.
 static bool readsByColumn(memref::LoadOp load, Value column,
-                          function_ref<bool(Value)> isOnce) {
+                          function_ref<bool(Value)> isOfRow) {
   Value last = load.getIndices().empty() ? Value() : load.getIndices().back();
   while (last && last != column) {
     auto cast = last.getDefiningOp<arith::IndexCastOp>();
@@ -418,83 +418,123 @@ static bool readsByColumn(memref::LoadOp load, Value column,
   }
   return last && load.getType().isIntOrFloat() &&
          load.getType().getIntOrFloatBitWidth() == 32 &&
-         llvm::all_of(load.getIndices().drop_back(), isOnce);
+         llvm::all_of(load.getIndices().drop_back(), isOfRow);
 }
 
-/// Reads the pairs of words `columns` behind `at`: by one load each, or by two.
-static void yieldPairs(ImplicitLocOpBuilder &b, Value flat, Value at, Type type,
+/// Reads the pairs of words `columns` behind each of `rows`: by one load each,
+/// or by two.
+static void yieldPairs(ImplicitLocOpBuilder &b, Value flat,
+                       ArrayRef<Value> rows, Type type,
                        ArrayRef<int64_t> columns, bool byPairs) {
   Values values;
-  auto from = [&](int64_t col) -> Value {
-    return arith::AddIOp::create(b, at, arith::ConstantIndexOp::create(b, col));
-  };
-  for (int64_t col : columns) {
-    Value pair;
-    if (byPairs)
-      pair = vector::LoadOp::create(b, VectorType::get(2, type), flat,
-                                    ValueRange{from(col)},
-                                    /*nontemporal=*/false, llvm::Align(8));
-    for (int64_t i : {0, 1})
-      values.push_back(
-          pair ? vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{i})
-                     .getResult()
-               : memref::LoadOp::create(b, flat, ValueRange{from(col + i)})
-                     .getResult());
+  for (Value row : rows) {
+    auto from = [&](int64_t col) -> Value {
+      return arith::AddIOp::create(b, row,
+                                   arith::ConstantIndexOp::create(b, col));
+    };
+    for (int64_t col : columns) {
+      Value pair;
+      if (byPairs)
+        pair = vector::LoadOp::create(b, VectorType::get(2, type), flat,
+                                      ValueRange{from(col)},
+                                      /*nontemporal=*/false, llvm::Align(8));
+      for (int64_t i : {0, 1})
+        values.push_back(
+            pair ? vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{i})
+                       .getResult()
+                 : memref::LoadOp::create(b, flat, ValueRange{from(col + i)})
+                       .getResult());
+    }
   }
   scf::YieldOp::create(b, values);
 }
 
-LogicalResult MapLowering::readPairs(const Place &place,
+/// Asks for what lanes read of the tile before this one, to which a loop from
+/// the last keys to the first comes next: the lines of `cols` words before
+/// those at `at`. Only where rows have numbers of their own are these from
+/// memory.
+static void prefetchNext(ImplicitLocOpBuilder &b, Value flat, Value at,
+                         int64_t cols) {
+  constexpr int64_t line = 128 / 4;
+  for (int64_t col = cols; col > 0; col -= line) {
+    Value next =
+        arith::SubIOp::create(b, at, arith::ConstantIndexOp::create(b, col));
+    next = arith::MaxSIOp::create(
+        b, next, arith::ConstantIndexOp::create(b, 0).getResult());
+    memref::PrefetchOp::create(b, flat, ValueRange{next}, /*isWrite=*/false,
+                               /*localityHint=*/2, /*isDataCache=*/true);
+  }
+}
+
+LogicalResult MapLowering::readPairs(const Place &place, ArrayRef<int64_t> rows,
                                      ArrayRef<int64_t> columns) {
   Value column = body.getArgument(op.getInputs().size() + 1);
-  auto isOnce = [&](Value value) {
+  auto levelOf = [&](Value value) -> unsigned {
     auto argument = dyn_cast<BlockArgument>(value);
+    if (argument && argument.getOwner() == &body)
+      return argument == column                                 ? PerColumn
+             : argument.getArgNumber() == op.getInputs().size() ? PerRow
+                                                                : PerElement;
     Operation *def = value.getDefiningOp();
-    return !(argument && argument.getOwner() == &body) &&
-           !(def && levels.lookup(def) != Once);
+    return def ? levels.lookup(def) : unsigned(Once);
   };
+  auto isOfRow = [&](Value value) { return (levelOf(value) & ~PerRow) == 0; };
   for (auto load : body.getOps<memref::LoadOp>()) {
     const TensorArg *tensor = lower.signature.findTensor(load.getMemref());
     if (!tensor || !reads.contains(load) ||
-        !readsByColumn(load, column, isOnce))
+        !readsByColumn(load, column, isOfRow))
       continue;
-    setPlace(place);
-    // What it needs, for the lane's first column.
-    for (Operation &inner : body.without_terminator()) {
-      if (&inner == load)
-        break;
-      if (reads.contains(&inner) && failed(evaluateOnce(inner, place)))
-        return failure();
+    bool once = levels.lookup(load) == PerColumn;
+    Value flat = lower.flat(tensor->data), isEven;
+    SmallVector<Value> starts;
+    ArrayRef<int64_t> own = once ? rows.take_front() : rows;
+    for (int64_t row : own) {
+      Place here = place;
+      here.row = row;
+      setPlace(here);
+      // What it needs, for the lane's first column.
+      for (Operation &inner : body.without_terminator()) {
+        if (&inner == load)
+          break;
+        if (reads.contains(&inner) && failed(evaluateOnce(inner, here)))
+          return failure();
+      }
+      b.setLoc(load.getLoc());
+      Value at = lower.index(0);
+      for (auto [i, index] : llvm::enumerate(load.getIndices())) {
+        Value term = materialize(index);
+        if (i < tensor->strides.size())
+          term = arith::MulIOp::create(b, term, tensor->strides[i]);
+        at = arith::AddIOp::create(b, at, term);
+      }
+      Value address = arith::AddIOp::create(
+          b, memref::ExtractAlignedPointerAsIndexOp::create(b, flat),
+          arith::MulIOp::create(b, at, lower.index(4)).getResult());
+      Value rest = arith::AndIOp::create(b, address, lower.index(7));
+      isEven =
+          isEven ? arith::OrIOp::create(b, isEven, rest).getResult() : rest;
+      starts.push_back(at);
+      if (!once)
+        prefetchNext(b, flat, at, op.getResult().getType().getCols());
     }
-    b.setLoc(load.getLoc());
-    Value at = lower.index(0), flat = lower.flat(tensor->data);
-    for (auto [i, index] : llvm::enumerate(load.getIndices())) {
-      Value term = materialize(index);
-      if (i < tensor->strides.size())
-        term = arith::MulIOp::create(b, term, tensor->strides[i]);
-      at = arith::AddIOp::create(b, at, term);
-    }
-    Value address = arith::AddIOp::create(
-        b, memref::ExtractAlignedPointerAsIndexOp::create(b, flat),
-        arith::MulIOp::create(b, at, lower.index(4)).getResult());
-    Value rest = arith::AndIOp::create(b, address, lower.index(7));
-    Value isEven = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rest,
-                                         lower.index(0));
-    SmallVector<Type> types(2 * columns.size(), load.getType());
+    isEven = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, isEven,
+                                   lower.index(0));
+    SmallVector<Type> types(2 * own.size() * columns.size(), load.getType());
     auto branch = scf::IfOp::create(b, types, isEven, /*addThenBlock=*/true,
                                     /*addElseBlock=*/true);
     for (bool byPairs : {true, false}) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(byPairs ? branch.thenBlock()
                                          : branch.elseBlock());
-      yieldPairs(b, flat, at, load.getType(), columns, byPairs);
+      yieldPairs(b, flat, starts, load.getType(), columns, byPairs);
     }
     for (auto [i, value] : llvm::enumerate(branch.getResults())) {
       Known known{std::nullopt, value};
       if (value.getType().isInteger(32))
         known.term = Term{value, 0, Range::ofI32()};
-      std::pair<int64_t, int64_t> where{0, columns[i / 2] + i % 2};
-      kept[{load.getOperation(), where}] = {known};
+      int64_t pair = i / 2, col = columns[pair % columns.size()] + i % 2;
+      kept[{load.getOperation(),
+            {once ? 0 : own[pair / columns.size()], col}}] = {known};
     }
   }
   return success();

@@ -105,9 +105,11 @@ public:
   /// Reads those of a place.
   mlir::LogicalResult read(const Place &place);
   /// Reads words that lie by columns two at a time, the lane's pairs of which
-  /// begin at `columns` behind the place's; where rows of the tensor begin at
-  /// odd words, one at a time.
+  /// begin at `columns` behind the place's, in its rows `rows` behind it where
+  /// each has its own; where rows of the tensor begin at odd words, one at a
+  /// time.
   mlir::LogicalResult readPairs(const Place &place,
+                                llvm::ArrayRef<int64_t> rows,
                                 llvm::ArrayRef<int64_t> columns);
 
 private:

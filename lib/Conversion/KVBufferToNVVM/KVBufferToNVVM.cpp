@@ -307,6 +307,33 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   }
 };
 
+/// LLVM's prefetches are nothing to its backend; this one asks L2 for a line.
+struct LowerPrefetch : ConvertOpToLLVMPattern<memref::PrefetchOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(memref::PrefetchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value address =
+        getStridedElementPtr(rewriter, op.getLoc(), op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    unsigned space =
+        cast<LLVM::LLVMPointerType>(address.getType()).getAddressSpace();
+    if (space != 0 && space != unsigned(NVVM::NVVMMemorySpace::Global)) {
+      rewriter.eraseOp(op);
+      return success();
+    }
+    rewriter.replaceOpWithNewOp<NVVM::PrefetchOp>(
+        op,
+        NVVM::PrefetchCacheLevelAttr::get(rewriter.getContext(),
+                                          NVVM::PrefetchCacheLevel::L2),
+        NVVM::CacheEvictionPriorityAttr(), address, /*predicate=*/Value(),
+        /*tensormap=*/UnitAttr(), /*uniform=*/UnitAttr(),
+        /*in_param_space=*/UnitAttr());
+    return success();
+  }
+};
+
 /// What a loop's annotation says reaches LLVM as an attribute of the branches'
 /// own; upstream's conversions of loops leave a discardable one.
 void keepLoopAnnotations(Operation *module) {
@@ -433,5 +460,5 @@ void kvbuf::populateKVBufferToNVVMConversionPatterns(
   addCounterPatterns(patterns, converter, "block");
   // Ahead of upstream's patterns for the same ops.
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
-  patterns.add<LowerAbs>(converter, PatternBenefit(10));
+  patterns.add<LowerAbs, LowerPrefetch>(converter, PatternBenefit(10));
 }

@@ -1,6 +1,6 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
-# RUN: %python %s %src sm_90a documents alibi halves
+# RUN: %python %s %src sm_90a documents alibi halves bias
 # RUN: %python %s %src gfx950 alibi documents
 # RUN: %python %s %src gfx942 tree bias
 """Runs the examples of examples/scores against float64.
@@ -27,6 +27,9 @@ HEADS = 4
 
 
 class Bias:
+    # Rows that begin at multiples of 8 bytes, and others.
+    sizes = (2, 70, 150), (1, 40, 131), (1, 1, 129)
+
     def __init__(self, batch, queries, keys, i, j):
         self.bias = RNG.standard_normal((HEADS, queries, keys)).astype(np.float32)
         self.tensors = {"bias": self.bias}
