@@ -39,7 +39,7 @@ def check(out, name):
 
 #: S = K^T V. Warps have columns of K each, also of several blocks of its slot.
 STATE = """
-#schedule = #kvbuffer.schedule<BM = 128, BN = 64, warps = {warps}, stages = 1>
+#schedule = #kvbuffer.schedule<BM = 128, BN = 64, {more}>
 #kbuf = #kvbuffer.kv_buffer<64x128xbf16, open>
 #vbuf = #kvbuffer.kv_buffer<64x32xbf16, open>
 !k_in = memref<?x?xbf16, strided<[?, 1]>>
@@ -86,11 +86,18 @@ for chip in sys.argv[3:]:
     o = np.full((BATCH, TOKENS, HEADS, SIZE), np.nan, np.float32)
     compile(EXAMPLE, chip)(q=q, k=k, v=v, o=o)
     check(o, chip)
-    (FOLDER / "state.mlir").write_text(STATE.format(warps=4))
-    s = np.full((128, 32), np.nan, np.float32)
-    compile(FOLDER / "state.mlir", chip)(k=keys, v=values, s=s)
-    # Sums of 64 products in f32.
-    np.testing.assert_allclose(s, state, rtol=0, atol=1e-4, err_msg=chip)
+    # Warps by themselves; and groups of them, whose operand a is in registers, with
+    # tiles that others move.
+    schedules = ["warps = 4, stages = 1"]
+    if chip == "sm_90a":
+        schedules.append("BK = 64, stages = 2, warps = 8, warp_cols = 1, producers = 4, "
+                         "mma_shape = [64, 8, 16], swap_a_b = false")
+    for schedule in schedules:
+        (FOLDER / "state.mlir").write_text(STATE.format(more=schedule))
+        s = np.full((128, 32), np.nan, np.float32)
+        compile(FOLDER / "state.mlir", chip)(k=keys, v=values, s=s)
+        # Sums of 64 products in f32.
+        np.testing.assert_allclose(s, state, rtol=0, atol=1e-4, err_msg=chip)
 for name, array in ("q", q), ("k", k), ("v", v), ("o", np.zeros_like(result, np.float32)):
     np.save(FOLDER / f"{name}.npy", array)
 subprocess.run(["kvbuf-tile-run", EXAMPLE,
