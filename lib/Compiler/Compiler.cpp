@@ -257,7 +257,8 @@ static void addReport(const ResourceReport &report, StringRef tool,
 }
 
 /// Holds the releases and acquires of an AMD code object against the memory
-/// model: what LLVM's backend makes of them nobody sees but here.
+/// model, and results against when they are there: what LLVM's backend makes of
+/// them nobody sees but here.
 static LogicalResult checkWaits(StringRef hsaco, TargetModule &found) {
   llvm::Expected<std::vector<MissingWait>> missing = findMissingWaits(hsaco);
   if (!missing)
@@ -272,7 +273,17 @@ static LogicalResult checkWaits(StringRef hsaco, TargetModule &found) {
         << "the code of '" << wait.function
         << "' lacks a 's_waitcnt vmcnt(0)': " << wait.text;
   }
-  return success(missing->empty());
+  llvm::Expected<std::vector<IsaHazard>> hazards = findHazards(hsaco);
+  if (!hazards)
+    return emitError(found.code.getLoc())
+           << llvm::toString(hazards.takeError());
+  for (const IsaHazard &hazard : *hazards) {
+    Operation *function = found.code.lookupSymbol(hazard.function);
+    emitError(function ? function->getLoc() : found.code.getLoc())
+        << "the code of '" << hazard.function
+        << "' does not wait for a result: " << hazard.text;
+  }
+  return success(missing->empty() && hazards->empty());
 }
 
 /// Appends the binaries for `target`.

@@ -33,6 +33,25 @@ enum class IsaClass {
   Other
 };
 
+/// Parts of registers, by LLVM's numbers: registers share a part if they
+/// overlap.
+using RegisterUnits = llvm::SmallVector<uint16_t, 8>;
+
+/// The registers of an instruction, for hazards.
+struct IsaRegisters {
+  /// Vector registers, and all others, that it writes.
+  RegisterUnits vectorsWritten, scalarsWritten;
+  /// The same of what it reads, but for the mask of lanes. A matrix
+  /// instruction's vectors are those of A and B, and of C.
+  RegisterUnits vectorsRead, scalarsRead, accumulatorsRead;
+  /// Whether it writes, or reads for other ends than to mask lanes, EXEC;
+  /// writes M0, VCC, or reads VCC.
+  bool writesExec = false, writesM0 = false, writesVCC = false,
+       readsVCC = false;
+  /// Bytes of a vector that it stores.
+  unsigned storeBytes = 0;
+};
+
 /// One instruction, decoded as far as the report needs it.
 struct IsaInstruction {
   uint64_t address = 0;
@@ -56,6 +75,12 @@ struct IsaInstruction {
   std::optional<uint64_t> target;
   /// Whether execution can go on after it.
   bool fallsThrough = true;
+  IsaRegisters registers;
+  /// Of vector instructions: whether it takes a lane by its number, or reads
+  /// one lane; moves between lanes (DPP); divides by what VCC scales; whether a
+  /// matrix instruction is of f32, and of f64.
+  bool selectsLane = false, readsLane = false, betweenLanes = false,
+       dividesByVCC = false, ofF32 = false, ofF64 = false;
 };
 
 /// Disassembles for one chip.
@@ -104,6 +129,18 @@ struct MissingWait {
 /// Fails where the code cannot be read.
 llvm::Expected<std::vector<MissingWait>>
 findMissingWaits(llvm::StringRef hsaco);
+
+/// An instruction that comes too early behind another, whose result it needs.
+struct IsaHazard {
+  std::string function;
+  /// The two, and how many more cycles there have to be between them.
+  std::string text;
+};
+
+/// The first hazard of each function of a code object that nothing resolves;
+/// none where the chip resolves them itself. Fails where the code cannot be
+/// read.
+llvm::Expected<std::vector<IsaHazard>> findHazards(llvm::StringRef hsaco);
 
 /// Waves of a kernel that fit on a compute unit: see IsaKernel::wavesPerUnit.
 int64_t wavesPerUnit(const IsaKernel &kernel, int64_t ldsBytes,

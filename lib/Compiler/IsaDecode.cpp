@@ -128,6 +128,9 @@ public:
 private:
   IsaInstruction classify(const llvm::MCInst &inst, uint64_t address,
                           unsigned size) const;
+  /// Fills in what hazards are told by.
+  void addRegisters(IsaInstruction &result, const llvm::MCInst &inst,
+                    StringRef name, StringRef operands) const;
 
   llvm::MCTargetOptions options;
   std::unique_ptr<llvm::MCRegisterInfo> registers;
@@ -171,6 +174,68 @@ llvm::Error Decoder::initialize(StringRef chip) {
       target->createMCInstPrinter(triple, assembly->getAssemblerDialect(),
                                   *assembly, *instructions, *registers));
   return llvm::Error::success();
+}
+
+void Decoder::addRegisters(IsaInstruction &result, const llvm::MCInst &inst,
+                           StringRef name, StringRef operands) const {
+  IsaRegisters &own = result.registers;
+  auto isVector = [&](llvm::MCRegister reg) {
+    StringRef of = registers->getName(reg);
+    return of.starts_with("VGPR") || of.starts_with("AGPR");
+  };
+  auto add = [&](RegisterUnits &units, llvm::MCRegister reg) {
+    for (auto unit : registers->regunits(reg))
+      units.push_back(static_cast<uint16_t>(unit));
+  };
+  auto writes = [&](llvm::MCRegister reg) {
+    StringRef of = registers->getName(reg);
+    own.writesExec |= of.starts_with("EXEC");
+    own.writesM0 |= of.starts_with("M0");
+    own.writesVCC |= of.starts_with("VCC");
+    add(isVector(reg) ? own.vectorsWritten : own.scalarsWritten, reg);
+  };
+  auto reads = [&](llvm::MCRegister reg, bool isAccumulator) {
+    StringRef of = registers->getName(reg);
+    own.readsVCC |= of.starts_with("VCC");
+    if (isVector(reg))
+      add(isAccumulator ? own.accumulatorsRead : own.vectorsRead, reg);
+    else if (!of.starts_with("EXEC"))
+      add(own.scalarsRead, reg);
+  };
+  const llvm::MCInstrDesc &desc = instructions->get(inst.getOpcode());
+  unsigned sources = 0;
+  for (unsigned i = 0; i < inst.getNumOperands(); ++i) {
+    const llvm::MCOperand &operand = inst.getOperand(i);
+    if (i < desc.getNumDefs()) {
+      if (operand.isReg() && operand.getReg())
+        writes(operand.getReg());
+      continue;
+    }
+    // A matrix instruction has A, B and C behind its result.
+    bool isC = result.kind == IsaClass::Mfma && sources == 2;
+    if (operand.isReg() && operand.getReg()) {
+      reads(operand.getReg(), isC);
+      if (desc.mayStore() && isVector(operand.getReg()))
+        own.storeBytes = std::max<unsigned>(
+            own.storeBytes,
+            2 * llvm::range_size(registers->regunits(operand.getReg())));
+    }
+    ++sources;
+  }
+  for (llvm::MCPhysReg reg : desc.implicit_defs())
+    writes(reg);
+  for (llvm::MCPhysReg reg : desc.implicit_uses())
+    reads(reg, false);
+  result.selectsLane = name == "v_readlane_b32" || name == "v_writelane_b32";
+  result.readsLane = name == "v_readlane_b32" || name == "v_readfirstlane_b32";
+  result.betweenLanes = name.contains("_dpp") || operands.contains("row_") ||
+                        operands.contains("quad_perm") ||
+                        operands.contains("wave_sh");
+  result.dividesByVCC = name.starts_with("v_div_fmas");
+  result.ofF64 = result.kind == IsaClass::Mfma && name.contains("f64");
+  result.ofF32 = result.kind == IsaClass::Mfma && !result.ofF64 &&
+                 (name.ends_with("f32") || name.contains("x1f32") ||
+                  name.contains("x2f32") || name.contains("x4f32"));
 }
 
 IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
@@ -237,6 +302,7 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
     result.kind = IsaClass::Scalar;
     result.isCall = name.starts_with("s_swappc") || name.starts_with("s_call");
   }
+  addRegisters(result, inst, name, operands);
   return result;
 }
 

@@ -159,6 +159,9 @@ kvbuf::checkCodeObject(llvm::StringRef hsaco) {
   llvm::Expected<std::vector<MissingWait>> missing = findMissingWaits(hsaco);
   if (!missing)
     return missing.takeError();
+  llvm::Expected<std::vector<IsaHazard>> hazards = findHazards(hsaco);
+  if (!hazards)
+    return hazards.takeError();
   llvm::Expected<IsaReport> report = analyzeCodeObject(hsaco);
   if (!report)
     return report.takeError();
@@ -166,6 +169,9 @@ kvbuf::checkCodeObject(llvm::StringRef hsaco) {
   for (const MissingWait &wait : *missing)
     found.push_back("'" + wait.function +
                     "' lacks a 's_waitcnt vmcnt(0)': " + wait.text);
+  for (const IsaHazard &hazard : *hazards)
+    found.push_back("'" + hazard.function +
+                    "' does not wait for a result: " + hazard.text);
   for (const IsaKernel &kernel : report->kernels) {
     if (kernel.vgprSpills || kernel.sgprSpills)
       found.push_back(llvm::formatv("'{0}' has spilled {1} vector and {2} "

@@ -33,6 +33,7 @@ std::optional<IssueModel> kvbuf::lookupIssueModel(llvm::StringRef chip) {
     // CDNA 4 white paper: twice the rate of transcendental functions.
     model.transcendental = 8;
     model.matrixMacs = 512;
+    model.laterResults = 1;
     model.convertsPairs = true;
     return model;
   }

@@ -88,8 +88,9 @@ static Report report = Report::None;
 static cl::opt<bool> checkIsa(
     "check-isa",
     cl::desc("Read an AMD code object, of any compiler, or an artifact with "
-             "some: fail if a release or an acquire does not wait, or if "
-             "registers were spilled or lanes keep anything in memory"),
+             "some: fail if a release or an acquire does not wait, if a "
+             "result is read too early, or if registers were spilled or lanes "
+             "keep anything in memory"),
     cl::cat(category));
 static cl::opt<std::string>
     ptxas("ptxas", cl::value_desc("path"),
@@ -348,8 +349,8 @@ static int checkFile(llvm::StringRef bytes) {
       status = fail(text);
   }
   if (!status)
-    llvm::outs() << "releases and acquires wait; nothing is spilled or kept in "
-                    "memory\n";
+    llvm::outs() << "releases and acquires wait, and so does what reads "
+                    "results; nothing is spilled or kept in memory\n";
   return status;
 }
 

@@ -52,6 +52,9 @@ struct IssueModel {
   /// MFMA of m x n x k takes m*n*k / this many (CDNA 3 and CDNA 4 ISA, "passes"
   /// of 4 cycles).
   unsigned matrixMacs = 256;
+  /// Cycles of s_nop more than on the chips before it until the result of an
+  /// MFMA of more than two passes may be used.
+  unsigned laterResults = 0;
   /// Whether one instruction converts a pair of fp32 to bf16 or f16.
   bool convertsPairs = false;
 };
