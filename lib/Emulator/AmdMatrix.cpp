@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace kvbuf::emu;
 
@@ -70,6 +71,22 @@ static Place resultPlace(const WarpOp &op, unsigned l, unsigned e) {
           l % op.m};
 }
 
+/// The scales of an operand, 2^(byte - 127), 255 is no number: lane l has that
+/// of row l % m and of the 32 elements along k from l / m * 32 on.
+static std::vector<double> scalesOf(const WarpOp &op, const uint32_t *words,
+                                    unsigned byte, unsigned lanes) {
+  constexpr unsigned together = 32;
+  unsigned groups = op.k / together;
+  std::vector<double> scales(op.m * groups);
+  for (unsigned l = 0; l < lanes; ++l) {
+    unsigned exponent = words[l] >> 8 * byte & 0xFF;
+    scales[l % op.m * groups + l / op.m % groups] =
+        exponent == 0xFF ? std::numeric_limits<double>::quiet_NaN()
+                         : std::ldexp(1.0, static_cast<int>(exponent) - 127);
+  }
+  return scales;
+}
+
 void Run::amdMultiply(Warp &w, const WarpOp &op, const uint32_t *slots) {
   Fragment d{w, lanes, slots, op.wideC, op.c},
       a{w, lanes, slots + op.numD, op.wideA, op.a},
@@ -101,6 +118,15 @@ void Run::amdMultiply(Warp &w, const WarpOp &op, const uint32_t *slots) {
       Place p = resultPlace(op, l, e);
       sums[(p.block * size + p.row) * size + p.col] = c.bits(l, element(e));
     }
+  std::vector<double> leftScales, rightScales;
+  if (op.detail & mfmaScaled) {
+    const uint32_t *last = slots + 2 * op.numD + op.numA + op.numB;
+    auto words = [&](unsigned i) {
+      return w.regs + static_cast<size_t>(last[i]) * lanes;
+    };
+    leftScales = scalesOf(op, words(0), op.detail >> 1 & 3, lanes);
+    rightScales = scalesOf(op, words(1), op.detail >> 3 & 3, lanes);
+  }
   for (unsigned block = 0; block < blocks; ++block)
     for (unsigned row = 0; row < size; ++row)
       for (unsigned col = 0; col < size; ++col) {
@@ -125,6 +151,19 @@ void Run::amdMultiply(Warp &w, const WarpOp &op, const uint32_t *slots) {
           continue;
         }
         float sum = static_cast<float>(numberOf(op.c, result));
+        if (!leftScales.empty()) {
+          // Of a lane's 32 elements the second half lies half of k behind.
+          unsigned groups = depth / 32;
+          for (unsigned k = 0; k < depth; ++k) {
+            unsigned g = (k / 32 * 16 + k % 32 / 16 * (depth / 2)) / 32;
+            sum = static_cast<float>(
+                std::fma(numberOf(op.a, x[k]) * leftScales[row * groups + g],
+                         numberOf(op.b, y[k]) * rightScales[col * groups + g],
+                         static_cast<double>(sum)));
+          }
+          result = bitsAs(op.c, sum);
+          continue;
+        }
         for (unsigned k = 0; k < depth; ++k) {
           sum = std::fma(static_cast<float>(numberOf(op.a, x[k])),
                          static_cast<float>(numberOf(op.b, y[k])), sum);

@@ -349,8 +349,11 @@ static std::string whyUnsafe(const Program &p, const Inst &i) {
     case WarpOpKind::Mma:
     case WarpOpKind::Wmma:
     case WarpOpKind::AmdWmma:
-    case WarpOpKind::AmdMfmaAny:
       needed = 2 * op.numD + op.numA + op.numB;
+      break;
+    case WarpOpKind::AmdMfmaAny:
+      needed =
+          2 * op.numD + op.numA + op.numB + (op.detail & mfmaScaled ? 2 : 0);
       break;
     case WarpOpKind::WmmaLoad:
     case WarpOpKind::WmmaStore:

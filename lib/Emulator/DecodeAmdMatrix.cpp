@@ -59,7 +59,8 @@ Comps Decoder::registersOf(Value v, bool isDouble) {
 }
 
 LogicalResult Decoder::decodeAmdProduct(Operation *op, WarpOp w, Value a,
-                                        Value b, Value c) {
+                                        Value b, Value c,
+                                        ArrayRef<Value> scales) {
   bool isDouble = w.c == Element::F64;
   Comps result = allocate(op->getResult(0).getType()),
         as = registersOf(a, isDouble), bs = registersOf(b, isDouble),
@@ -100,6 +101,8 @@ LogicalResult Decoder::decodeAmdProduct(Operation *op, WarpOp w, Value a,
   llvm::append_range(parts, as);
   llvm::append_range(parts, bs);
   llvm::append_range(parts, cs);
+  for (Value scale : scales)
+    parts.push_back(getNarrow(scale));
   emitWarpOp(w, parts);
   set(op->getResult(0), result);
   return success();
@@ -177,10 +180,12 @@ LogicalResult Decoder::decodeAmdWmma(Operation *op, StringRef name) {
   return decodeAmdProduct(op, w, operands[0], operands[1], operands[2]);
 }
 
-/// "scale.f32.16x16x128.f8f6f4".
+/// "scale.f32.16x16x128.f8f6f4"; as an intrinsic's, with the types of A and B,
+/// which are 32 bytes where an element has 8 bits.
 static bool scaledMfma(StringRef name, WarpOp &w) {
   return name.consume_front("scale.f32.") && readShape(name, w) &&
-         name == ".f8f6f4";
+         name.consume_front(".f8f6f4") &&
+         (name.empty() || name == ".v8i32.v8i32");
 }
 
 /// "f32.16x16x4f16", of one type of elements.
@@ -232,20 +237,30 @@ LogicalResult Decoder::decodeAnyMfma(Operation *op, StringRef name) {
         return std::nullopt;
       return *format ? Element::E5M2 : Element::E4M3;
     };
-    auto isOne = [&](unsigned i) {
-      return constantOf(op->getOperand(i)) == 0 &&
-             constantOf(op->getOperand(i + 1)) == 0x7F7F7F7F;
+    // Of A and B: which byte of the words that follow.
+    auto byteAt = [&](unsigned i) -> std::optional<int64_t> {
+      std::optional<int64_t> byte = constantOf(op->getOperand(i));
+      return byte && *byte >= 0 && *byte < 4 ? byte : std::nullopt;
     };
     std::optional<Element> left = formatAt(3), right = formatAt(4);
     if (!left || !right)
       return unsupported(op, "formats other than fp8 and bf8");
-    if (!isOne(5) || !isOne(7))
-      return unsupported(op, "scales other than 1");
+    std::optional<int64_t> byteA = byteAt(5), byteB = byteAt(7);
+    if (!byteA || !byteB)
+      return unsupported(op, "a byte of scales that is no constant");
     w.a = *left;
     w.b = *right;
     w.c = Element::F32;
+    SmallVector<Value> scales;
+    auto isOne = [&](unsigned i) {
+      return constantOf(op->getOperand(i)) == 0x7F7F7F7F;
+    };
+    if (!isOne(6) || !isOne(8)) {
+      w.detail = mfmaScaled | *byteA << 1 | *byteB << 3;
+      scales = {op->getOperand(6), op->getOperand(8)};
+    }
     return decodeAmdProduct(op, w, op->getOperand(0), op->getOperand(1),
-                            op->getOperand(2));
+                            op->getOperand(2), scales);
   }
   std::optional<WarpOp> named = mfmaNamed(name);
   if (!named || program.chip.lanes != 64 || op->getNumOperands() < 3)

@@ -243,7 +243,8 @@ private:
   Comps registersOf(mlir::Value v, bool isDouble);
   mlir::LogicalResult decodeAmdProduct(mlir::Operation *op, WarpOp w,
                                        mlir::Value a, mlir::Value b,
-                                       mlir::Value c);
+                                       mlir::Value c,
+                                       llvm::ArrayRef<mlir::Value> scales = {});
   mlir::LogicalResult decodeAmdWmma(mlir::Operation *op, llvm::StringRef name);
   mlir::LogicalResult decodeAnyMfma(mlir::Operation *op, llvm::StringRef name);
   // DecodeBuffers.cpp.

@@ -119,6 +119,10 @@ struct WarpOp {
   AmdLayout layout = AmdLayout::Gfx11;
 };
 
+/// `detail` of AmdMfmaAny: 2 operands more, words of which a byte scales each
+/// 32 elements; bits 1 and 2 say which byte of A's, bits 3 and 4 which of B's.
+inline constexpr uint8_t mfmaScaled = 1;
+
 } // namespace kvbuf::emu
 
 #endif // KVBUF_LIB_EMULATOR_WARPOPS_H
