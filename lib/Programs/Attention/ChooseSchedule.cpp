@@ -253,6 +253,11 @@ LogicalResult kvbuf::chooseSchedule(AttentionOp op,
     ScheduleChoice choice = split ? *split : chooseTiles(op, request, target);
     if (op.isLatent() && op.getBatchInvariant())
       choice.splitSize = kInvariantSplit;
+    // What scales of tokens do to scores stands between the two products, which
+    // are not in flight together then.
+    if (choice.wideners && (isScaledByToken(op.getK().getType()) ||
+                            isScaledByToken(op.getV().getType())))
+      choice.pingPong = false;
     repairSchedule(op, asked, target, choice);
     if (!choice.note.empty())
       remark::missed(op.getLoc(),

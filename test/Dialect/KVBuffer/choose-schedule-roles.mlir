@@ -23,6 +23,8 @@
 // CHECK-DAG: #[[BLOCKS:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 224, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
 // Quantized caches have one team more; pages of 128 are whole tiles.
 // CHECK-DAG: #[[WIDENED:.*]] = #kvbuffer.schedule<BM = 128, BN = 96, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, ping_pong = true, tiles = dynamic, stage_output = true>
+// Scales of tokens keep the products apart: nobody takes turns.
+// CHECK-DAG: #[[WIDENEDTOKENS:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, tiles = dynamic, stage_output = true>
 // CHECK-DAG: #[[WIDENED128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56, overlap_products = true, tiles = dynamic>
 // CHECK-DAG: #[[D24:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 16, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 
@@ -164,6 +166,13 @@ func.func @quantized(%q: !q256, %k: !kq, %v: !kq, %o: !q256) {
 // CHECK: schedule = #[[WIDENED]]
 func.func @widened(%q: !q8, %k: !k8, %v: !k8, %o: !q8) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q8, !k8, !k8, !q8
+  return
+}
+!k8t = !kvbuffer.cache<dense, f8E4M3FN, heads = 2, head_size = 128, scale = f32, granularity = 128>
+// CHECK: func.func @widened_tokens
+// CHECK: schedule = #[[WIDENEDTOKENS]]
+func.func @widened_tokens(%q: !q8, %k: !k8t, %v: !k8t, %o: !q8) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q8, !k8t, !k8t, !q8
   return
 }
 // CHECK: func.func @widened_pages
