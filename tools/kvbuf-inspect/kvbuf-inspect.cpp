@@ -89,10 +89,11 @@ public:
 private:
   /// A field of a kernel that only people read.
   std::string note(const KernelSpec &kernel, const char *key) const {
-    for (const Json &entry : raw["kernels"])
-      if (entry.value("entry", "") == kernel.entry && entry.contains(key))
-        return entry[key].is_string() ? entry[key].get<std::string>()
-                                      : entry[key].dump();
+    for (const char *list : {"kernels", "copies"})
+      for (const Json &entry : raw.value(list, Json::array()))
+        if (entry.value("entry", "") == kernel.entry && entry.contains(key))
+          return entry[key].is_string() ? entry[key].get<std::string>()
+                                        : entry[key].dump();
     return "";
   }
   void printKernel(const KernelSpec &kernel) const;
@@ -133,7 +134,13 @@ void Inspector::printKernel(const KernelSpec &k) const {
     row("else", k.instead);
   if (!k.beside.empty())
     row("with", joined(k.beside, ", "));
-  if (manifest.isAlternative(k))
+  if (k.copiesIf)
+    row("copies if", k.copiesIf->str() + " > 0");
+  if (!k.copies.empty())
+    row("copies", manifest.findTensor(k.copies)->output
+                      ? k.copies + " out of " + k.copy
+                      : k.copies + " into " + k.copy);
+  else if (manifest.isAlternative(k))
     row("launched", "in another kernel's place alone");
   std::vector<std::string> args;
   for (const KernelArg &arg : k.args)

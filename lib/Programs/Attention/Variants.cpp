@@ -290,9 +290,9 @@ void AttentionVariants::findCopied() {
     auto name = names ? names.getAs<StringAttr>(role) : nullptr;
     result.copied.push_back(name ? name.getValue().str() : role.str());
   }
-  Attribute rows =
-      b.expr("product", {b.number(problem.getHeads() / problem.getKVHeads()),
-                         b.getStringAttr(kLongestQuerySize)});
+  Attribute rows = b.getStringAttr(kLongestQuerySize);
+  if (int64_t sharing = problem.getHeads() / problem.getKVHeads(); sharing > 1)
+    rows = b.expr("product", {b.number(sharing), rows});
   result.copiesPay = b.expr("sum", {rows, b.number(1 - kRowsOfCopies)});
 }
 
