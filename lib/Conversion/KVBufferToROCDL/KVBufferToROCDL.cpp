@@ -9,6 +9,7 @@
 #include "Common/CheckKernel.h"
 #include "Common/LowerCounters.h"
 #include "Common/LowerMath.h"
+#include "KVBufferToROCDL/FinishKernel.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Target/DefaultChips.h"
@@ -41,12 +42,10 @@ namespace kvbuf {
 using namespace mlir;
 using namespace kvbuf;
 
-/// Address spaces of LLVM's AMDGPU backend.
-static constexpr unsigned kLds = 3, kBuffer = 8;
+/// The address space of buffers in LLVM's AMDGPU backend.
+static constexpr unsigned kBuffer = 8;
 /// The scope that all blocks of a launch are in.
 static constexpr StringLiteral kDevice = "agent";
-/// The symbol of a module's LDS.
-static constexpr StringLiteral kLdsName = "kvbuf_lds";
 
 /// The chip that an op's module names; where it names none, the vendor's
 /// default.
@@ -628,7 +627,6 @@ private:
   /// Makes the global that stands for LDS, as large as the largest kernel asks,
   /// and takes that size out of what the launch has to bring.
   void ensureLds(gpu::GPUModuleOp module);
-  void finishKernel(LLVM::LLVMFuncOp func, const TargetInfo &target);
 };
 
 } // namespace
@@ -655,176 +653,6 @@ void ConvertKVBufferToROCDLPass::ensureLds(gpu::GPUModuleOp module) {
                                        Attribute(), /*alignment=*/1024, kLds);
   b.createBlock(&global.getInitializerRegion());
   LLVM::ReturnOp::create(b, loc, LLVM::UndefOp::create(b, loc, type));
-}
-
-/// The parameters that point to tensors of which the kernel's manifest says
-/// that it only reads them. A kernel without a manifest has none.
-static llvm::DenseSet<Value> readOnlyPointers(LLVM::LLVMFuncOp func) {
-  llvm::DenseSet<Value> pointers;
-  LaunchAttr launch = LaunchAttr::of(func);
-  auto tensors = func->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
-  ArrayAttr args = launch ? launch.getArgs() : ArrayAttr();
-  if (!args || !tensors || args.size() != func.getNumArguments())
-    return pointers;
-  auto isRead = [&](StringAttr name) {
-    return name &&
-           llvm::any_of(tensors.getAsRange<TensorAttr>(),
-                        [&](TensorAttr tensor) {
-                          return tensor.getName() == name &&
-                                 tensor.getAccess() == TensorAccess::Read;
-                        });
-  };
-  for (auto [arg, value] :
-       llvm::zip_equal(args.getAsRange<ArgumentAttr>(), func.getArguments()))
-    if (arg.getKind() == ArgumentKind::Pointer && isRead(arg.getTensor()))
-      pointers.insert(value);
-  return pointers;
-}
-
-/// What an address was computed from, as far as that can be told.
-static Value baseOf(Value pointer) {
-  for (;;) {
-    Operation *op = pointer.getDefiningOp();
-    if (auto gep = dyn_cast_or_null<LLVM::GEPOp>(op))
-      pointer = gep.getBase();
-    else if (auto cast = dyn_cast_or_null<LLVM::AddrSpaceCastOp>(op))
-      pointer = cast.getArg();
-    else if (auto buffer = dyn_cast_or_null<ROCDL::MakeBufferRsrcOp>(op))
-      pointer = buffer.getBase();
-    else if (auto extract = dyn_cast_or_null<LLVM::ExtractValueOp>(op)) {
-      // Out of a descriptor that was put together in this function.
-      auto insert = extract.getContainer().getDefiningOp<LLVM::InsertValueOp>();
-      while (insert && insert.getPosition() != extract.getPosition())
-        insert = insert.getContainer().getDefiningOp<LLVM::InsertValueOp>();
-      if (!insert)
-        return pointer;
-      pointer = insert.getValue();
-    } else {
-      return pointer;
-    }
-  }
-}
-
-/// Says which memory operations cannot be each other's concern: without it the
-/// backend waits for every copy in flight before each read of LDS. Loads of
-/// tensors that the kernel only reads are invariant. Of others they must not
-/// be: the scalar cache, which invariant loads may go through, sees no writes,
-/// and no acquire invalidates it.
-static void tagMemory(LLVM::LLVMFuncOp func) {
-  MLIRContext *context = func.getContext();
-  Builder b(context);
-  auto domain =
-      LLVM::AliasScopeDomainAttr::get(context, b.getStringAttr("AsyncOps"));
-  auto scope = [&](StringRef name) {
-    return LLVM::AliasScopeAttr::get(domain, b.getStringAttr(name));
-  };
-  ArrayAttr copies = b.getArrayAttr({scope("AsyncCopies")});
-  ArrayAttr local = b.getArrayAttr({scope("LocalLoads")});
-  llvm::DenseSet<Value> readOnly = readOnlyPointers(func);
-  auto isLds = [](Value pointer) {
-    return cast<LLVM::LLVMPointerType>(pointer.getType()).getAddressSpace() ==
-           kLds;
-  };
-  func.walk([&](Operation *op) {
-    if (isa<ROCDL::RawPtrBufferLoadLdsOp, ROCDL::TensorLoadToLDSOp>(op)) {
-      cast<LLVM::AliasAnalysisOpInterface>(op).setAliasScopes(copies);
-      return;
-    }
-    if (auto load = dyn_cast<LLVM::LoadOp>(op);
-        load && load.getOrdering() == LLVM::AtomicOrdering::not_atomic &&
-        !load.getVolatile_() && readOnly.contains(baseOf(load.getAddr())))
-      load.setInvariant(true);
-    auto access = dyn_cast<LLVM::AliasAnalysisOpInterface>(op);
-    bool lds = isa<ROCDL::ds_read_tr16_b64, ROCDL::DsLoadTr16_B128>(op);
-    if (auto load = dyn_cast<LLVM::LoadOp>(op))
-      lds = isLds(load.getAddr());
-    if (auto store = dyn_cast<LLVM::StoreOp>(op))
-      lds = isLds(store.getAddr());
-    if (access && lds) {
-      access.setAliasScopes(local);
-      access.setNoAliasScopes(copies);
-    }
-  });
-}
-
-/// Branches on votes are rare (`kvbuffer.lane_any`): the backend lays their
-/// blocks out of the way of those that most iterations run.
-static void weighBranches(LLVM::LLVMFuncOp func) {
-  llvm::DenseSet<Value> votes;
-  func.walk([&](LLVM::ICmpOp compare) {
-    if (compare.getLhs().getDefiningOp<ROCDL::BallotOp>())
-      votes.insert(compare);
-  });
-  // A vote of one iteration may be acted upon in the next.
-  for (bool changed = true; changed;) {
-    changed = false;
-    func.walk([&](BranchOpInterface branch) {
-      for (unsigned i = 0; i < branch->getNumSuccessors(); ++i) {
-        SuccessorOperands operands = branch.getSuccessorOperands(i);
-        for (unsigned arg = 0; arg < operands.size(); ++arg)
-          if (operands[arg] && votes.contains(operands[arg]))
-            changed |=
-                votes.insert(branch->getSuccessor(i)->getArgument(arg)).second;
-      }
-    });
-  }
-  func.walk([&](LLVM::CondBrOp branch) {
-    if (votes.contains(branch.getCondition()))
-      branch.setBranchWeights(ArrayRef<int32_t>{1, 1000});
-  });
-}
-
-/// The bytes of the LDS of a kernel's module.
-static int64_t ldsBytesOf(LLVM::LLVMFuncOp func) {
-  auto lds = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
-      func, StringAttr::get(func.getContext(), kLdsName));
-  auto array = lds ? dyn_cast<LLVM::LLVMArrayType>(lds.getGlobalType())
-                   : LLVM::LLVMArrayType();
-  return array ? array.getNumElements() : 0;
-}
-
-void ConvertKVBufferToROCDLPass::finishKernel(LLVM::LLVMFuncOp func,
-                                              const TargetInfo &target) {
-  MLIRContext *context = &getContext();
-  Builder b(context);
-  tagMemory(func);
-  weighBranches(func);
-  SmallVector<Attribute> attributes{b.getStringAttr("nounwind")};
-  // Two waves a SIMD share its registers, so that one computes while the other
-  // waits: 256 for each lane, which is all that an instruction can name. Fewer
-  // registers would give the reads of LDS less room. A kernel without LDS hides
-  // its loads by as many waves as there are.
-  bool usesLds = func.walk([](LLVM::AddressOfOp op) {
-                       return op.getGlobalName() == kLdsName
-                                  ? WalkResult::interrupt()
-                                  : WalkResult::advance();
-                     })
-                     .wasInterrupted();
-  // Blocks of one wave may be as few as their LDS leaves room for; those of a
-  // wave a SIMD, of which LDS has room for one alone, are.
-  LaunchAttr launch = LaunchAttr::of(func);
-  ArrayRef<int64_t> block = launch ? launch.getBlock() : ArrayRef<int64_t>();
-  int64_t waves = block.empty() ? 0 : block.front() / target.waveSize;
-  constexpr int64_t kSimds = 4;
-  bool isAlone =
-      waves > 0 && waves <= kSimds && 2 * ldsBytesOf(func) > target.ldsBytes;
-  if (usesLds)
-    attributes.insert(
-        attributes.begin(),
-        b.getStrArrayAttr(
-            {"amdgpu-waves-per-eu", waves == 1 || isAlone ? "1,2" : "2,2"}));
-  func.setPassthroughAttr(b.getArrayAttr(attributes));
-  // The size of a block is known: the registers that a lane may use follow.
-  if (!block.empty()) {
-    std::string range = std::to_string(launch.getThreads());
-    func->setAttr("rocdl.flat_work_group_size",
-                  b.getStringAttr(range + "," + range));
-    func->setAttr("rocdl.reqd_work_group_size",
-                  b.getDenseI32ArrayAttr(
-                      SmallVector<int32_t>(block.begin(), block.end())));
-  }
-  func->setAttr(KVBufferDialect::kPhaseAttr,
-                PhaseAttr::get(context, Phase::Target));
 }
 
 void ConvertKVBufferToROCDLPass::runOnOperation() {
