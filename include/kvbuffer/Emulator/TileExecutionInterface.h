@@ -46,6 +46,14 @@ public:
   /// `op`, where `op` must not read it now.
   virtual llvm::FailureOr<Matrix> stagedBy(mlir::Operation *op,
                                            mlir::Value staged) = 0;
+  /// The elements of a tile in DRAM, zeros where it has none; fails, with an
+  /// error at `op`, where they must not be read now.
+  virtual llvm::FailureOr<Matrix> tileBy(mlir::Operation *op,
+                                         mlir::Value tile) = 0;
+  /// A floating-point number.
+  virtual double floatOf(mlir::Value value) = 0;
+  /// Counts the multiplications and additions of a product, for the report.
+  virtual void countMultiplyAdds(int64_t count) = 0;
   /// An integer or index.
   virtual int64_t integerOf(mlir::Value value) = 0;
   virtual void setInteger(mlir::Value value, int64_t integer) = 0;

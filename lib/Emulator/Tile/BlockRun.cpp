@@ -7,11 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockRun.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include <cmath>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -638,213 +635,20 @@ LogicalResult BlockRun::runOp(FragmentLoadOp op) {
   return success();
 }
 
-LogicalResult BlockRun::runOp(TileFragmentOp op) {
+FailureOr<Matrix> BlockRun::tileBy(Operation *op, Value value) {
   auto fail = [&] { return error(op); };
-  Tile tile = *get<std::shared_ptr<const Tile>>(op.getTile());
+  Tile tile = *get<std::shared_ptr<const Tile>>(value);
+  if (!tile.tensor) {
+    InFlightDiagnostic diag = error(op)
+                              << "reads a tile that was predicated off";
+    diag.attachNote(tile.op->getLoc()) << "the tile is made here";
+    return failure();
+  }
   if (failed(tile.tensor->checkReadable(fail)) ||
       (tile.rows.empty() && failed(findRows(op, tile))))
     return failure();
-  FragmentType type = op.getFragment().getType();
+  TileType type = cast<TileType>(value.getType());
   Matrix result(type.getRows(), type.getCols());
-  loadTile(tile, result, 0, tile.type.getCols());
-  set(op.getFragment(), std::move(result));
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Fragments
-//===----------------------------------------------------------------------===//
-
-LogicalResult BlockRun::runOp(MmaOp op) {
-  const Matrix &a = matrix(op.getA());
-  const Matrix &acc = matrix(op.getAcc());
-  const Matrix &b = matrix(op.getB());
-  int64_t cols = op.getTransposeB() ? b.rows : b.cols, first = op.getColumn();
-  report.multiplyAdds += a.rows * a.cols * cols;
-  if (cols == acc.cols) {
-    set(op.getResult(), multiply(a, b, acc, op.getTransposeB()));
-    return success();
-  }
-  Matrix part =
-      multiply(a, b, slice(acc, 0, first, acc.rows, cols), op.getTransposeB());
-  Matrix result = acc;
-  for (int64_t r = 0; r < acc.rows; ++r)
-    for (int64_t c = 0; c < cols; ++c)
-      result.at(r, first + c) = part.at(r, c);
-  set(op.getResult(), std::move(result));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(AnyNegativeOp op) {
-  set(op.getAny(), int64_t(llvm::any_of(matrix(op.getRows()).data, [](float x) {
-        return std::signbit(x);
-      })));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(OnlineSoftmaxOp op) {
-  const Matrix &scores = matrix(op.getScores());
-  if (op.getNotNegative())
-    for (auto [r, m] : llvm::enumerate(matrix(op.getMax()).data))
-      if (std::signbit(m))
-        return error(op) << "has 'not_negative', but the maximum of row " << r
-                         << " is " << m;
-  if (!op.getMasked())
-    for (auto [i, s] : llvm::enumerate(scores.data))
-      if (s == -std::numeric_limits<float>::infinity())
-        return error(op) << "has no 'masked', but the score at ["
-                         << i / scores.cols << ", " << i % scores.cols
-                         << "] is -inf";
-  SoftmaxStep step =
-      onlineSoftmax(scores, matrix(op.getMax()), matrix(op.getSum()),
-                    op.getRowMax() ? &matrix(op.getRowMax()) : nullptr,
-                    op.getScale().convertToFloat(), op.getUnbounded());
-  Type element = op.getP().getType().getElementType();
-  float gain = op.gainOfWeights();
-  set(op.getP(), map(step.p, element, [&](float x) { return gain * x; }));
-  set(op.getNewMax(), std::move(step.max));
-  set(op.getNewSum(), std::move(step.sum));
-  set(op.getRescale(), std::move(step.rescale));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(RaiseMaxOp op) {
-  RaisedMax raised = raiseMax(matrix(op.getScores()), matrix(op.getMax()),
-                              op.getScale().convertToFloat(),
-                              op.getExact() && integer(op.getExact()));
-  set(op.getNewMax(), std::move(raised.max));
-  set(op.getFactor(), std::move(raised.factor));
-  set(op.getRaised(), int64_t(raised.any));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(ApplyRaiseOp op) {
-  Matrix acc = matrix(op.getAcc()), sum = matrix(op.getSum());
-  const Matrix &factor = matrix(op.getFactor());
-  if (integer(op.getRaised()))
-    for (int64_t r = 0; r < acc.rows; ++r) {
-      sum.at(r, 0) *= factor.at(r, 0);
-      for (int64_t c = 0; c < acc.cols; ++c)
-        acc.at(r, c) *= factor.at(r, 0);
-    }
-  set(op.getNewAcc(), std::move(acc));
-  set(op.getNewSum(), std::move(sum));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(SoftmaxHeadOp op) {
-  const Matrix &scores = matrix(op.getScores()), &max = matrix(op.getMax());
-  if (!op.getMasked())
-    for (int64_t r = 0; r < max.rows; ++r)
-      if (max.at(r, 0) == -std::numeric_limits<float>::infinity())
-        return error(op) << "has no 'masked', but the maximum of row " << r
-                         << " is -inf";
-  Matrix x = softmaxHead(scores, max, op.getScale().convertToFloat());
-  Matrix largest = max;
-  for (int64_t r = 0; r < max.rows; ++r) {
-    largest.at(r, 0) = 0;
-    for (int64_t c = 0; c < x.cols; ++c)
-      largest.at(r, 0) =
-          std::max(largest.at(r, 0),
-                   2 * c < x.cols ? x.at(r, c) : std::exp2(x.at(r, c)));
-  }
-  Matrix excess = map(largest, op.getOperand(), [](float w) { return w; });
-  for (int64_t r = 0; r < max.rows; ++r)
-    excess.at(r, 0) -= largest.at(r, 0);
-  set(op.getExponents(), std::move(x));
-  set(op.getExcess(), std::move(excess));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(SoftmaxTailOp op) {
-  SoftmaxTail tail =
-      softmaxTail(matrix(op.getExponents()), matrix(op.getSum()));
-  Type element = op.getP().getType().getElementType();
-  set(op.getP(), map(tail.p, element, [](float x) { return x; }));
-  if (op.getExcess())
-    for (int64_t r = 0; r < tail.sum.rows; ++r)
-      tail.sum.at(r, 0) += matrix(op.getExcess()).at(r, 0);
-  set(op.getNewSum(), std::move(tail.sum));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(CarryExcessOp op) {
-  Matrix carried = matrix(op.getCarried());
-  for (int64_t r = 0; r < carried.rows; ++r)
-    carried.at(r, 0) =
-        std::fma(carried.at(r, 0), matrix(op.getFactor()).at(r, 0),
-                 matrix(op.getExcess()).at(r, 0));
-  set(op.getNewCarried(), std::move(carried));
-  return success();
-}
-
-LogicalResult BlockRun::runOp(SoftmaxFinishOp op) {
-  float sink = 0;
-  if (op.getSink())
-    sink = cast<FloatAttr>(get<Attribute>(op.getSink())).getValueAsDouble();
-  SoftmaxResult result = finishSoftmax(
-      matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum()),
-      op.getExcess() ? &matrix(op.getExcess()) : nullptr,
-      op.getExcess() ? Type() : findWeightType(op.getMax()),
-      op.getScale().convertToFloat(), op.getSink() ? &sink : nullptr,
-      op.getUnbounded());
-  set(op.getResult(), std::move(result.out));
-  set(op.getLse(), std::move(result.lse));
-  return success();
-}
-
-LogicalResult BlockRun::runFragmentOp(Operation *op) {
-  auto type = cast<FragmentType>(op->getResult(0).getType());
-  Type element = type.getElementType();
-  Matrix result =
-      llvm::TypeSwitch<Operation *, Matrix>(op)
-          .Case([&](FragmentFillOp op) {
-            return Matrix(type.getRows(), type.getCols(),
-                          roundTo(element, op.getValue().convertToFloat()));
-          })
-          .Case([&](FragmentSliceOp op) {
-            return slice(matrix(op.getSource()), op.getRow(), op.getCol(),
-                         type.getRows(), type.getCols());
-          })
-          .Case([&](FragmentConvertOp op) {
-            return map(matrix(op.getSource()), element,
-                       [](float x) { return x; });
-          })
-          .Case([&](ExchangeOp op) { return matrix(op.getSource()); })
-          .Case([&](RowReduceOp op) {
-            return reduceRows(matrix(op.getSource()),
-                              op.getKind() == Reduction::Maximum);
-          })
-          // A row of a tile has one sum, of all its columns.
-          .Case([&](WarpReduceOp op) { return matrix(op.getSource()); })
-          .Case([&](SoftcapOp op) {
-            float scale = op.getScale().convertToFloat(),
-                  cap = op.getCap().convertToFloat();
-            return map(matrix(op.getScores()), element, [&](float x) {
-              return cap * std::tanh(scale * x / cap);
-            });
-          })
-          .Case([&](FragmentScaleOp op) {
-            float factor = op.getFactor().convertToFloat();
-            return map(matrix(op.getSource()), element,
-                       [&](float x) { return x * factor; });
-          })
-          .Case([&](MaskOp op) {
-            return hide(matrix(op.getScores()), integer(op.getRow()),
-                        integer(op.getQueries()), integer(op.getKey()),
-                        integer(op.getKeys()), op.getMask(), op.getGroup());
-          })
-          .Case([&](RescaleOp op) {
-            Matrix scaled = matrix(op.getAcc());
-            const Matrix &factor = matrix(op.getFactor());
-            for (int64_t r = 0; r < scaled.rows; ++r)
-              for (int64_t c = 0; c < scaled.cols; ++c)
-                scaled.at(r, c) =
-                    op.getAddend() ? std::fma(scaled.at(r, c), factor.at(r, 0),
-                                              matrix(op.getAddend()).at(r, c))
-                                   : scaled.at(r, c) * factor.at(r, 0);
-            return scaled;
-          });
-  set(op->getResult(0), std::move(result));
-  return success();
+  loadTile(tile, result, 0, type.getCols());
+  return result;
 }

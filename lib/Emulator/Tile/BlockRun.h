@@ -62,8 +62,6 @@ public:
   template <typename OpTy> mlir::LogicalResult runOwn(OpTy op) {
     return runOp(op);
   }
-  /// Ops from fragments to one fragment.
-  mlir::LogicalResult runFragmentOp(mlir::Operation *op);
 
   // What an op's execution is offered.
 
@@ -75,6 +73,15 @@ public:
   }
   mlir::FailureOr<Matrix> stagedBy(mlir::Operation *op,
                                    mlir::Value staged) override;
+  mlir::FailureOr<Matrix> tileBy(mlir::Operation *op,
+                                 mlir::Value tile) override;
+  double floatOf(mlir::Value value) override {
+    return mlir::cast<mlir::FloatAttr>(get<mlir::Attribute>(value))
+        .getValueAsDouble();
+  }
+  void countMultiplyAdds(int64_t count) override {
+    report.multiplyAdds += count;
+  }
   int64_t integerOf(mlir::Value value) override { return integer(value); }
   void setInteger(mlir::Value value, int64_t integer) override {
     set(value, integer);
@@ -132,20 +139,8 @@ private:
   mlir::LogicalResult runOp(DramLoadOp op);
   mlir::LogicalResult runOp(LdsStageOp op);
   mlir::LogicalResult runOp(FragmentLoadOp op);
-  mlir::LogicalResult runOp(TileFragmentOp op);
-  // Fragments.
-  mlir::LogicalResult runOp(MmaOp op);
-  mlir::LogicalResult runOp(OnlineSoftmaxOp op);
-  mlir::LogicalResult runOp(AnyNegativeOp op);
-  mlir::LogicalResult runOp(RaiseMaxOp op);
-  mlir::LogicalResult runOp(ApplyRaiseOp op);
-  mlir::LogicalResult runOp(SoftmaxHeadOp op);
-  mlir::LogicalResult runOp(SoftmaxTailOp op);
-  mlir::LogicalResult runOp(CarryExcessOp op);
-  mlir::LogicalResult runOp(SoftmaxFinishOp op);
   // Arithmetic by regions (Map.cpp).
   mlir::LogicalResult runOp(MapOp op);
-  mlir::LogicalResult runOp(FragmentFitOp op);
   // Items of work, and work that blocks share (Work.cpp).
   mlir::LogicalResult runOp(WorkItemOp op);
   mlir::LogicalResult runOp(ItemRowsOp op);
@@ -156,7 +151,6 @@ private:
   mlir::LogicalResult runOp(PartialStoreOp op);
   mlir::LogicalResult runOp(PartialLoadOp op);
   mlir::LogicalResult runOp(PartialJoinOp op);
-  mlir::LogicalResult runOp(SoftmaxMergeOp op);
   mlir::LogicalResult runOp(SoftmaxSinkOp op);
   // Rings and products in flight (RingOps.cpp).
   /// A filling that the team whose code runs takes, if it is one of those that

@@ -43,25 +43,3 @@ LogicalResult BlockRun::runOp(MapOp op) {
   set(op.getResult(), std::move(result));
   return success();
 }
-
-LogicalResult BlockRun::runOp(FragmentFitOp op) {
-  const Matrix &source = matrix(op.getSource());
-  double largest = 0;
-  for (int64_t r = 0; r < source.rows; ++r)
-    for (int64_t c = 0; c < source.cols; ++c)
-      if (double x = std::abs(double(source.at(r, c))); std::isfinite(x))
-        largest = std::max(largest, x);
-  // The largest in [2^14, 2^15), but for those that would need more than the
-  // powers of two that f32 has.
-  int power = largest > 0 ? std::min(14 - std::ilogb(largest), 126) : 126;
-  float scale = 1;
-  if (op.getScale())
-    scale = cast<FloatAttr>(get<Attribute>(op.getScale())).getValueAsDouble();
-  FragmentType rows = op.getFactor().getType();
-  set(op.getFactor(),
-      Matrix(rows.getRows(), 1, float(std::ldexp(1.0, -power)) * scale));
-  set(op.getFragment(),
-      map(source, op.getFragment().getType().getElementType(),
-          [&](float x) { return float(std::ldexp(double(x), power)); }));
-  return success();
-}

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "BlockRun.h"
+#include "Fragments.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -18,8 +19,8 @@ using namespace kvbuf::emu::tile;
 
 namespace {
 
-/// The execution of an op of our own is a member of BlockRun: it shares LDS,
-/// queues and rings.
+/// The execution of an op that is a member of BlockRun: it makes what others
+/// are offered, tiles, slots, rings, teams and work, or runs a region.
 template <typename OpTy>
 struct TileModel
     : TileExecutionInterface::ExternalModel<TileModel<OpTy>, OpTy> {
@@ -28,12 +29,21 @@ struct TileModel
   }
 };
 
-/// Ops from fragments to one fragment, without a state.
+/// That of one which needs what is offered to everybody's ops alone.
+template <typename OpTy>
+struct ContextModel
+    : TileExecutionInterface::ExternalModel<ContextModel<OpTy>, OpTy> {
+  LogicalResult executeTile(Operation *op, TileContext &context) const {
+    return execute(context, cast<OpTy>(op));
+  }
+};
+
+/// Of those: ops from fragments to one fragment, without a state.
 template <typename OpTy>
 struct FragmentModel
     : TileExecutionInterface::ExternalModel<FragmentModel<OpTy>, OpTy> {
   LogicalResult executeTile(Operation *op, TileContext &context) const {
-    return static_cast<BlockRun &>(context).runFragmentOp(op);
+    return executeFragmentOp(context, op);
   }
 };
 
@@ -48,10 +58,11 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
-           StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, TileFragmentOp,
-           MmaOp, MapOp, FragmentFitOp, OnlineSoftmaxOp, AnyNegativeOp,
-           RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
-           CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp, SoftmaxSinkOp>(
+           StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, MapOp,
+           SoftmaxSinkOp>(context);
+    attach<ContextModel, TileFragmentOp, MmaOp, FragmentFitOp, OnlineSoftmaxOp,
+           AnyNegativeOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
+           SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp>(
         context);
     attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp,

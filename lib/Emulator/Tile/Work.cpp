@@ -239,18 +239,6 @@ LogicalResult BlockRun::runOp(PartialJoinOp op) {
   return success();
 }
 
-LogicalResult BlockRun::runOp(SoftmaxMergeOp op) {
-  SoftmaxPart part = mergeSoftmax(
-      {matrix(op.getAcc()), matrix(op.getMax()), matrix(op.getSum())},
-      {matrix(op.getOtherAcc()), matrix(op.getOtherMax()),
-       matrix(op.getOtherSum())},
-      op.getScale().convertToFloat(), op.getUnbounded());
-  set(op.getNewAcc(), std::move(part.acc));
-  set(op.getNewMax(), std::move(part.max));
-  set(op.getNewSum(), std::move(part.sum));
-  return success();
-}
-
 LogicalResult BlockRun::runOp(SoftmaxSinkOp op) {
   auto fail = [&] { return error(op); };
   Tensor *sinks = get<Tensor *>(op.getSinks());
