@@ -113,12 +113,12 @@ class Foreign(unittest.TestCase):
         self.run_scores(sums=False, layout=OTHER)
         self.run_scores(sums=True, layout=OTHER)
 
-    def column_sums(self):
+    def column_sums(self, of="%ks", kind="staged<#buf>"):
         """The program with the sums of K's columns, which threads leave in LDS,
         beside the scores; q, k and what is expected."""
         text = re.sub(r'"foreign.OP"\(%dots, %half\) {.*} : \(!scores, !row\)',
-                      '"foreign.column_sums"(%dots, %ks) : '
-                      "(!scores, !kvbuffer.staged<#buf>)", PROGRAM)
+                      f'"foreign.column_sums"(%dots, {of}) : '
+                      f"(!scores, !kvbuffer.{kind})", PROGRAM)
         q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
         exact = from_bf16(q) @ from_bf16(k).T + from_bf16(k).sum(0)
         return text, q, k, exact
@@ -133,6 +133,29 @@ class Foreign(unittest.TestCase):
             kvbuf.compile(target.stdout, target=CHIP, machine_code=False)(
                 q=q, k=k, s=out, device=kvbuf.Device("emulator"))
             np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-3)
+
+    def test_tile(self):
+        """Of a tile in DRAM, 27 rows of which are there: by lanes, and on tiles."""
+        text, q, k, _ = self.column_sums("%part", "tile<32x32xbf16>")
+        text = text.replace("    %token", """    %c27 = arith.constant 27 : index
+    %part = kvbuffer.dram_tile %k[%c0, %c0] valid(%c27, %c32) : !in -> !kvbuffer.tile<32x32xbf16>
+    %token""")
+        exact = from_bf16(q) @ from_bf16(k).T + from_bf16(k)[:27].sum(0)
+        target = lowered(text)
+        self.assertEqual(target.returncode, 0, target.stderr)
+        out = np.full((ROWS, 32), np.nan, np.float32)
+        kvbuf.compile(target.stdout, target=CHIP, machine_code=False)(
+            q=q, k=k, s=out, device=kvbuf.Device("emulator"))
+        np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-3)
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for name, array in ("q", q), ("k", k), ("s", exact.astype(np.float32)):
+                files += ["--expect" if name == "s" else "--input",
+                          f"{name}={folder}/{name}.npy"]
+                np.save(f"{folder}/{name}.npy", array)
+            result = subprocess.run(["kvbuf-tile-run", LOAD, *files], input=text,
+                                    capture_output=True, text=True)
+            self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
 
     def test_staged_by_tiles(self):
         text, q, k, exact = self.column_sums()
@@ -254,6 +277,10 @@ class Foreign(unittest.TestCase):
                           f"%c32) : {bytes_} -> !kvbuffer.tile<32x32xf8"))
         self.assertIn("'foreign.column_sums' op reads single elements of 'f8E4M3FN'; "
                       "expected elements of 16 or 32 bits", lowered(small).stderr)
+        tile = small.replace("(%dots, %ks)", "(%dots, %kt)").replace(
+            "(!scores, !kvbuffer.staged<#buf>)", "(!scores, !kvbuffer.tile<32x32xf8E4M3FN>)")
+        self.assertIn("'foreign.column_sums' op reads single elements of 'f8E4M3FN'; "
+                      "expected elements of 16 or 32 bits", lowered(tile).stderr)
 
     def test_refused(self):
         """An op that says nothing, and one whose plugin is not there."""

@@ -15,6 +15,7 @@
 #ifndef KVBUFFER_CONVERSION_LANELOWERINGINTERFACE_H
 #define KVBUFFER_CONVERSION_LANELOWERINGINTERFACE_H
 
+#include "kvbuffer/Conversion/FragmentLayout.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -48,6 +49,21 @@ public:
   virtual llvm::SmallVector<mlir::Value> lanesOf(mlir::Value value) = 0;
   /// Says it of a result, in the same form.
   virtual void setLanes(mlir::Value value, mlir::ValueRange lanes) = 0;
+  /// The one value that a lane has of a scalar.
+  mlir::Value single(mlir::Value value) { return lanesOf(value).front(); }
+  /// The types of what a lane holds of a value of a type.
+  virtual void laneTypes(mlir::Type type,
+                         llvm::SmallVectorImpl<mlir::Type> &types) = 0;
+  /// Where lanes hold the elements of fragments of a type.
+  virtual const FragmentLayout &layoutOf(FragmentType type) = 0;
+
+  /// Constants.
+  virtual mlir::Value index(int64_t value) = 0;
+  virtual mlir::Value i32(int64_t value) = 0;
+  virtual mlir::Value f32(double value) = 0;
+  /// An index in 32 bits, and back, by its sign.
+  virtual mlir::Value toI32(mlir::Value index) = 0;
+  virtual mlir::Value toIndex(mlir::Value i32) = 0;
 
   /// Calls `fn` for each element that a lane holds of a fragment of role `acc`,
   /// with its value and place, and returns what a lane holds of the fragment of
@@ -57,6 +73,15 @@ public:
               llvm::function_ref<mlir::Value(mlir::Value element,
                                              const LaneElement &at)>
                   fn) = 0;
+  /// The same of some vectors, whose elements `fn` gets by the number of their
+  /// vector and their place in it.
+  virtual llvm::SmallVector<mlir::Value>
+  mapElements(llvm::ArrayRef<mlir::Value> vectors,
+              llvm::function_ref<mlir::Value(mlir::Value element, unsigned atom,
+                                             int64_t reg)>
+                  fn) = 0;
+  /// Element `i` of a vector.
+  virtual mlir::Value element(mlir::Value vector, int64_t i) = 0;
   /// The lane-dependent part of an element's row and column; i32.
   virtual mlir::Value laneRow(FragmentType type) = 0;
   virtual mlir::Value laneCol(FragmentType type) = 0;
@@ -64,6 +89,27 @@ public:
   /// fragment of this type; all lanes that share the row have it then.
   virtual mlir::Value reduceRow(FragmentType type, mlir::Value value,
                                 bool isMax) = 0;
+  /// The same of the lanes of a warp alone, and of several rows' values of the
+  /// warps that share the columns of fragments of this type.
+  virtual mlir::Value reduceLanes(const FragmentLayout &layout,
+                                  mlir::Value value, bool isMax) = 0;
+  virtual llvm::SmallVector<mlir::Value>
+  reduceWarps(FragmentType type, llvm::ArrayRef<mlir::Value> values,
+              bool isMax) = 0;
+  /// A vector of f32 as one of an operand's elements; a probability is in
+  /// [0, 1]. The quotient of two f32, the second one not 0, as fast as the chip
+  /// has it.
+  virtual mlir::Value roundOperand(mlir::Value vector, mlir::VectorType type,
+                                   bool isProbability) = 0;
+  virtual mlir::Value ratio(mlir::Value x, mlir::Value y) = 0;
+
+  /// The element at (row, col), i32, of a tile in DRAM; any lane may ask for
+  /// any, and gets zero where the tile has none. Fails, with an error at the
+  /// op, for elements below 16 bits, and for tiles whose pages lanes have
+  /// looked up for a load.
+  virtual mlir::FailureOr<mlir::Value>
+  tileElement(mlir::TypedValue<TileType> tile, mlir::Value row,
+              mlir::Value col) = 0;
 
   /// The thread among those that work together, of the block or of the team
   /// whose code is lowered (i32), and how many there are. All of them run an

@@ -24,11 +24,11 @@ Value RowExponents::offsetOf(ImplicitLocOpBuilder &b, Value max) const {
   return arith::MulFOp::create(b, max, negScale);
 }
 
-RowExponents kvbuf::exponentsOf(Lanes &lanes, Value max, const APFloat &scale,
-                                bool unbounded) {
+RowExponents kvbuf::exponentsOf(LaneContext &lanes, Value max,
+                                const APFloat &scale, bool unbounded) {
   if (unbounded)
     return unboundedExponents(lanes, max, scale);
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   double base2 = scale.convertToFloat() * std::numbers::log2e;
   RowExponents row{lanes.f32(base2), lanes.f32(-base2), {}};
   Value none = arith::CmpFOp::create(
@@ -40,9 +40,9 @@ RowExponents kvbuf::exponentsOf(Lanes &lanes, Value max, const APFloat &scale,
   return row;
 }
 
-RowExponents kvbuf::unboundedExponents(Lanes &lanes, Value max,
+RowExponents kvbuf::unboundedExponents(LaneContext &lanes, Value max,
                                        const APFloat &scale) {
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   // As f32 has it, and the largest product that counts as it is.
   float base2 = scale.convertToFloat() * std::numbers::log2e;
   float limit = std::nextafter(0x1p28f / base2, 0.0f);
@@ -95,9 +95,9 @@ Value kvbuf::largestOfBits(ImplicitLocOpBuilder &b, unsigned chains,
   return arith::BitcastOp::create(b, b.getF32Type(), top);
 }
 
-SmallVector<Values> kvbuf::valuesByRow(Lanes &lanes, FragmentType type,
+SmallVector<Values> kvbuf::valuesByRow(LaneContext &lanes, FragmentType type,
                                        ArrayRef<Value> vectors) {
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   SmallVector<Values> rows(vectors.size() / cols * parts);
@@ -108,15 +108,14 @@ SmallVector<Values> kvbuf::valuesByRow(Lanes &lanes, FragmentType type,
   return rows;
 }
 
-Value kvbuf::roundingOf(Lanes &lanes, Value weight, Type operand) {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value kvbuf::roundingOf(LaneContext &lanes, Value weight, Type operand) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   // Conversions come in pairs.
   auto wide = VectorType::get({2}, b.getF32Type());
   Value pair =
       vector::FromElementsOp::create(b, wide, ValueRange{weight, weight});
-  Value rounded =
-      lanes.machine.roundOperand(lanes, pair, VectorType::get({2}, operand),
-                                 /*isProbability=*/true);
+  Value rounded = lanes.roundOperand(pair, VectorType::get({2}, operand),
+                                     /*isProbability=*/true);
   Value back =
       arith::ExtFOp::create(b, b.getF32Type(), lanes.element(rounded, 0));
   return arith::SubFOp::create(b, back, weight);

@@ -42,7 +42,7 @@ struct RowExponents {
 
 /// Exponents of a row whose largest score is `max`, or -inf where it has seen
 /// no key; `scale` is the softmax's own.
-RowExponents exponentsOf(Lanes &lanes, mlir::Value max,
+RowExponents exponentsOf(LaneContext &lanes, mlir::Value max,
                          const llvm::APFloat &scale, bool unbounded);
 
 /// Those of a softmax that is `unbounded`.
@@ -52,7 +52,7 @@ RowExponents exponentsOf(Lanes &lanes, mlir::Value max,
 /// the power of two below, by which every product is exact. A row's scores are
 /// multiples of 16 apart there, so that all but the largest weigh nothing by
 /// either scale; and up to there no more than 8 is lost, which an f16 bears.
-RowExponents unboundedExponents(Lanes &lanes, mlir::Value max,
+RowExponents unboundedExponents(LaneContext &lanes, mlir::Value max,
                                 const llvm::APFloat &scale);
 
 /// Folds values with one or two chains: two overlap latencies, one saves
@@ -69,11 +69,12 @@ mlir::Value largestOfBits(mlir::ImplicitLocOpBuilder &b, unsigned chains,
                           llvm::ArrayRef<mlir::Value> values);
 
 /// The lane's elements of an accumulator of this type, by row.
-llvm::SmallVector<Values> valuesByRow(Lanes &lanes, FragmentType type,
+llvm::SmallVector<Values> valuesByRow(LaneContext &lanes, FragmentType type,
                                       llvm::ArrayRef<mlir::Value> vectors);
 
 /// What rounding to an operand's element type adds to a weight, an f32.
-mlir::Value roundingOf(Lanes &lanes, mlir::Value weight, mlir::Type operand);
+mlir::Value roundingOf(LaneContext &lanes, mlir::Value weight,
+                       mlir::Type operand);
 
 } // namespace kvbuf
 

@@ -33,9 +33,9 @@ static constexpr int64_t kLargest = 14;
 /// The largest exponent field of a factor whose inverse is no subnormal.
 static constexpr int64_t kLargestField = 2 * kBias - 1;
 
-void kvbuf::lowerOp(Lanes &lanes, FragmentFitOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  const Values &words = lanes.get(op.getSource());
+void kvbuf::lowerOp(LaneContext &lanes, FragmentFitOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  const Values &words = lanes.lanesOf(op.getSource());
   // The largest magnitude, as the integer of its bits and one step more: with
   // that infinities and NaNs, whose exponents are the largest, are negative,
   // and do not count.
@@ -58,9 +58,9 @@ void kvbuf::lowerOp(Lanes &lanes, FragmentFitOp op) {
   for (int64_t i = 0; i < count; ++i)
     top = arith::MaxSIOp::create(b, top, lanes.element(largest, i));
   top = arith::ExtSIOp::create(b, b.getI32Type(), top);
-  for (int64_t apart = 1; apart < lanes.target.waveSize; apart *= 2) {
+  for (int64_t apart = 1; apart < lanes.chip().waveSize; apart *= 2) {
     auto shuffle = gpu::ShuffleOp::create(b, top, lanes.i32(apart),
-                                          lanes.i32(lanes.target.waveSize),
+                                          lanes.i32(lanes.chip().waveSize),
                                           gpu::ShuffleMode::XOR);
     top = arith::MaxSIOp::create(b, top, shuffle.getShuffleResult());
   }
@@ -109,8 +109,8 @@ void kvbuf::lowerOp(Lanes &lanes, FragmentFitOp op) {
                               vector::BroadcastOp::create(b, wide, multiplier));
     fitted.push_back(arith::TruncFOp::create(b, type.clone(b.getF16Type()), x));
   }
-  lanes.set(op.getFragment(), fitted);
+  lanes.setLanes(op.getFragment(), fitted);
   SmallVector<Type> rows;
   lanes.laneTypes(op.getFactor().getType(), rows);
-  lanes.set(op.getFactor(), Values(rows.size(), factor));
+  lanes.setLanes(op.getFactor(), Values(rows.size(), factor));
 }

@@ -14,7 +14,7 @@
 namespace kvbuf {
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(Lanes &lanes, FragmentFitOp op);
+void lowerOp(LaneContext &lanes, FragmentFitOp op);
 
 } // namespace kvbuf
 

@@ -41,8 +41,8 @@ static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
 // Fragments
 //===----------------------------------------------------------------------===//
 
-void kvbuf::lowerOp(Lanes &lanes, FragmentFillOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, FragmentFillOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   SmallVector<Type> types;
   lanes.laneTypes(op.getFragment().getType(), types);
   Values values;
@@ -64,12 +64,12 @@ void kvbuf::lowerOp(Lanes &lanes, FragmentFillOp op) {
     values.push_back(
         arith::ConstantOp::create(b, type, cast<TypedAttr>(value)));
   }
-  lanes.set(op.getFragment(), values);
+  lanes.setLanes(op.getFragment(), values);
 }
 
-void kvbuf::lowerOp(Lanes &lanes, FragmentSliceOp op) {
+void kvbuf::lowerOp(LaneContext &lanes, FragmentSliceOp op) {
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
-  const FragmentLayout &atom = lanes.layouts.of(from);
+  const FragmentLayout &atom = lanes.layoutOf(from);
   int64_t perAtom =
       from.getRole() == Role::Acc ? 1 : atom.registers() / atom.words;
   // Atoms are listed row by row of [m][k], [k][n] or [m][n]; rows of a turned b
@@ -78,24 +78,25 @@ void kvbuf::lowerOp(Lanes &lanes, FragmentSliceOp op) {
   int64_t toOuter = atom.atoms(to) / toInner;
   int64_t row = (atom.turned ? op.getCol() : op.getRow()) / atom.rows,
           col = (atom.turned ? op.getRow() : op.getCol()) / atom.cols;
+  const Values source = lanes.lanesOf(op.getSource());
   Values values;
   for (int64_t i = 0; i < toOuter; ++i)
     for (int64_t j = 0; j < toInner; ++j)
       for (int64_t w = 0; w < perAtom; ++w)
-        values.push_back(lanes.get(
-            op.getSource())[((row + i) * fromInner + col + j) * perAtom + w]);
-  lanes.set(op.getFragment(), values);
+        values.push_back(
+            source[((row + i) * fromInner + col + j) * perAtom + w]);
+  lanes.setLanes(op.getFragment(), values);
 }
 
-void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, MmaOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   // Atoms: a is [m][k], acc [m][n]; b is listed [k][n], whichever way it lies
   // in LDS (see Machine::emitFragmentLoad).
   FragmentType aType = op.getA().getType(), bType = op.getB().getType(),
                accType = op.getAcc().getType();
-  const FragmentLayout &aAtom = lanes.layouts.of(aType),
-                       &bAtom = lanes.layouts.of(bType),
-                       &accAtom = lanes.layouts.of(accType);
+  const FragmentLayout &aAtom = lanes.layoutOf(aType),
+                       &bAtom = lanes.layoutOf(bType),
+                       &accAtom = lanes.layoutOf(accType);
   auto product = cast<MmaLayoutAttr>(accType.getLayout());
   int64_t group = product.getGroup();
   int64_t aWords = aAtom.registers() / aAtom.words;
@@ -106,8 +107,8 @@ void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
   int64_t column = op.getColumn() / accAtom.cols;
   int64_t ns = bAtom.atomCols(bType);
   int64_t ms = accAtom.atoms(accType) / accNs;
-  Values acc = lanes.get(op.getAcc());
-  ArrayRef<Value> a = lanes.get(op.getA()), bs = lanes.get(op.getB());
+  Values acc = lanes.lanesOf(op.getAcc());
+  const Values as = lanes.lanesOf(op.getA()), bs = lanes.lanesOf(op.getB());
   // The part of an atom's words that feeds instruction `g` of its group.
   auto part = [&](ArrayRef<Value> words, int64_t width, int64_t g) {
     if (group == 1)
@@ -119,15 +120,17 @@ void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
   };
   // A product waits for the one before it of the same accumulators. Of a group
   // that is larger than the instruction's own, others come in between.
-  const MatrixInstruction *mma = lanes.target.findMatrix(
+  const MatrixInstruction *mma = lanes.chip().findMatrix(
       product.getShape(), elementName(aType.getElementType()));
   int64_t inTurn = mma ? std::min<int64_t>(group, mma->group) : group;
   for (int64_t k = 0; k < ks; ++k)
     for (int64_t first = 0; first < group; first += inTurn)
       for (int64_t n = 0; n < ns; ++n)
         for (int64_t m = 0; m < ms; ++m) {
-          ArrayRef<Value> left = a.slice((m * ks + k) * aWords, aWords);
-          ArrayRef<Value> right = bs.slice((k * ns + n) * bWords, bWords);
+          ArrayRef<Value> left =
+              ArrayRef(as).slice((m * ks + k) * aWords, aWords);
+          ArrayRef<Value> right =
+              ArrayRef(bs).slice((k * ns + n) * bWords, bWords);
           int64_t leftWidth = aAtom.words / group,
                   rightWidth = bAtom.words / group;
           if (product.getSwapped()) {
@@ -140,14 +143,14 @@ void kvbuf::lowerOp(Lanes &lanes, MmaOp op) {
                                   part(right, rightWidth, g),
                                   product.getShape());
         }
-  lanes.set(op.getResult(), acc);
+  lanes.setLanes(op.getResult(), acc);
 }
 
-LogicalResult kvbuf::toOperand(Lanes &lanes, Operation *op, FragmentType from,
-                               FragmentType type, ArrayRef<Value> acc,
-                               Values &words) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  const FragmentLayout &a = lanes.layouts.of(type), &c = lanes.layouts.of(from);
+LogicalResult kvbuf::toOperand(LaneContext &lanes, Operation *op,
+                               FragmentType from, FragmentType type,
+                               ArrayRef<Value> acc, Values &words) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  const FragmentLayout &a = lanes.layoutOf(type), &c = lanes.layoutOf(from);
   // Each register of the operand must be a register of the same lane.
   bool sameLanes = a.layout.inLog2("lane") == c.layout.inLog2("lane");
   for (unsigned bit = 0; sameLanes && bit < a.layout.inLog2("lane"); ++bit)
@@ -178,8 +181,7 @@ LogicalResult kvbuf::toOperand(Lanes &lanes, Operation *op, FragmentType from,
       auto wide = VectorType::get({a.words}, b.getF32Type());
       auto narrow = VectorType::get({a.words}, type.getElementType());
       for (int64_t w = 0; w < a.registers(); w += a.words)
-        words.push_back(lanes.machine.roundOperand(
-            lanes,
+        words.push_back(lanes.roundOperand(
             vector::FromElementsOp::create(
                 b, wide, ArrayRef<Value>(elements).slice(w, a.words)),
             narrow, /*isProbability=*/isa<OnlineSoftmaxOp, SoftmaxTailOp>(op)));
@@ -193,11 +195,10 @@ LogicalResult kvbuf::toOperand(Lanes &lanes, Operation *op, FragmentType from,
 
 /// Operand b of accumulators that are one warp's: the elements of each word are
 /// registers of the same lane.
-static LogicalResult toOperandB(Lanes &lanes, FragmentConvertOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+static LogicalResult toOperandB(LaneContext &lanes, FragmentConvertOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
-  const FragmentLayout &atom = lanes.layouts.of(to),
-                       &c = lanes.layouts.of(from);
+  const FragmentLayout &atom = lanes.layoutOf(to), &c = lanes.layoutOf(from);
   // Atoms of b are [contracted][columns]; a turned fragment is [columns][...].
   LinearLayout own = atom.turned ? transposed(atom.layout) : atom.layout;
   bool sameLanes = own.inLog2("lane") == c.layout.inLog2("lane") &&
@@ -213,7 +214,7 @@ static LogicalResult toOperandB(Lanes &lanes, FragmentConvertOp op) {
   int64_t rows = to.getRows(), cols = to.getCols(), accCols = c.atomCols(from);
   if (atom.turned)
     std::swap(rows, cols);
-  const Values acc = lanes.get(op.getSource());
+  const Values acc = lanes.lanesOf(op.getSource());
   Type element = to.getElementType();
   Values words, elements;
   for (int64_t k = 0; sameLanes && k < rows; k += atom.rows)
@@ -235,8 +236,8 @@ static LogicalResult toOperandB(Lanes &lanes, FragmentConvertOp op) {
         Value word = vector::FromElementsOp::create(
             b, narrow.clone(from.getElementType()), elements);
         if (from.getElementType() != element)
-          word = lanes.machine.roundOperand(lanes, word, narrow,
-                                            /*isProbability=*/false);
+          word = lanes.roundOperand(word, narrow,
+                                    /*isProbability=*/false);
         words.push_back(word);
         elements.clear();
       }
@@ -246,12 +247,12 @@ static LogicalResult toOperandB(Lanes &lanes, FragmentConvertOp op) {
            << ", of accumulators that lie otherwise, " << from.getLayout()
            << "; expected those of one warp, and a "
               "kvbuffer.exchange before";
-  lanes.set(op.getFragment(), words);
+  lanes.setLanes(op.getFragment(), words);
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentConvertOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, FragmentConvertOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
   if (to.getRole() == Role::B && from.getRole() == Role::Acc &&
       (from.getElementType().isF32() ||
@@ -259,24 +260,24 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentConvertOp op) {
     return toOperandB(lanes, op);
   if (to.getRole() == Role::A && from.getRole() == Role::Acc) {
     Values words;
-    if (failed(
-            toOperand(lanes, op, from, to, lanes.get(op.getSource()), words)))
+    if (failed(toOperand(lanes, op, from, to, lanes.lanesOf(op.getSource()),
+                         words)))
       return failure();
-    lanes.set(op.getFragment(), words);
+    lanes.setLanes(op.getFragment(), words);
     return success();
   }
   if (to.getRole() != from.getRole() || !from.getElementType().isF32())
     return op.emitOpError() << "cannot convert " << from << " to " << to;
   Values values;
   bool isByte = to.getElementType().getIntOrFloatBitWidth() == 8;
-  for (Value vector : lanes.get(op.getSource())) {
+  for (Value vector : lanes.lanesOf(op.getSource())) {
     VectorType type =
         cast<VectorType>(vector.getType()).clone(to.getElementType());
-    values.push_back(isByte ? lanes.machine.roundOperand(
-                                  lanes, vector, type, /*isProbability=*/false)
-                            : arith::TruncFOp::create(b, type, vector));
+    values.push_back(
+        isByte ? lanes.roundOperand(vector, type, /*isProbability=*/false)
+               : arith::TruncFOp::create(b, type, vector));
   }
-  lanes.set(op.getFragment(), values);
+  lanes.setLanes(op.getFragment(), values);
   return success();
 }
 
@@ -284,26 +285,27 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentConvertOp op) {
 // Scores
 //===----------------------------------------------------------------------===//
 
-void kvbuf::lowerOp(Lanes &lanes, FragmentScaleOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, FragmentScaleOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value factor = lanes.f32(op.getFactor().convertToFloat());
-  lanes.set(op.getResult(), lanes.mapElements(lanes.get(op.getSource()),
-                                              [&](Value s, unsigned, int64_t) {
-                                                return mulf(b, s, factor);
-                                              }));
+  lanes.setLanes(op.getResult(),
+                 lanes.mapElements(lanes.lanesOf(op.getSource()),
+                                   [&](Value s, unsigned, int64_t) {
+                                     return mulf(b, s, factor);
+                                   }));
 }
 
 /// Windows that reach further are compared in 64 bits first: their ends as
 /// columns of a tile need not fit into 32. More than any tile is wide.
 static constexpr int64_t kFarReach = int64_t(1) << 29;
 
-void kvbuf::lowerOp(Lanes &lanes, MaskOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, MaskOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
-  int64_t rows = lanes.get(op.getScores()).size() / cols * parts;
+  int64_t rows = lanes.lanesOf(op.getScores()).size() / cols * parts;
   MaskAttr mask = op.getMask();
   Value row = lanes.single(op.getRow()), key = lanes.single(op.getKey()),
         keys = lanes.single(op.getKeys());
@@ -363,10 +365,11 @@ void kvbuf::lowerOp(Lanes &lanes, MaskOp op) {
       low[r] = arith::SubIOp::create(b, begins[r], col);
   }
   Value hidden = lanes.f32(-std::numeric_limits<double>::infinity());
-  lanes.set(
+  lanes.setLanes(
       op.getResult(),
       lanes.mapElements(
-          lanes.get(op.getScores()), [&](Value s, unsigned index, int64_t reg) {
+          lanes.lanesOf(op.getScores()),
+          [&](Value s, unsigned index, int64_t reg) {
             int64_t r = index / cols * parts + atom.rowPart(reg);
             int64_t at = index % cols * atom.cols + atom.colOffset(reg);
             Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt,
@@ -567,32 +570,33 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, OnlineSoftmaxOp op) {
   return success();
 }
 
-void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, RescaleOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getAcc().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   // Copies: new values move those that are kept.
-  const Values factor = lanes.get(op.getFactor()), acc = lanes.get(op.getAcc());
+  const Values factor = lanes.lanesOf(op.getFactor()),
+               acc = lanes.lanesOf(op.getAcc());
   if (op.getAddend()) {
-    const Values addend = lanes.get(op.getAddend());
-    return lanes.set(
+    const Values addend = lanes.lanesOf(op.getAddend());
+    return lanes.setLanes(
         op.getResult(),
         lanes.mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
           int64_t row = index / cols * parts + atom.rowPart(reg);
           return fma(b, x, factor[row], lanes.element(addend[index], reg));
         }));
   }
-  bool branches = lanes.target.branchedRescaleAccumulators &&
+  bool branches = lanes.chip().branchedRescaleAccumulators &&
                   int64_t(acc.size()) * atom.registers() >=
-                      lanes.target.branchedRescaleAccumulators;
+                      lanes.chip().branchedRescaleAccumulators;
   // Who waits for another team's factors has nothing in flight that a branch
   // would hold up.
   branches |= bool(op.getFactor().getDefiningOp<QueueTakeOp>());
   // A factor is exactly 1 where the maximum stays, so nothing changes.
   Values changes;
-  if (lanes.target.predicatesRescale || branches)
+  if (lanes.chip().predicatesRescale || branches)
     for (Value f : factor)
       changes.push_back(
           arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, f, lanes.f32(1)));
@@ -601,13 +605,13 @@ void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
       int64_t row = index / cols * parts + atom.rowPart(reg);
       Value product = mulf(b, x, factor[row]);
       // One predicated multiplication: assemblers fold the two.
-      if (lanes.target.predicatesRescale)
+      if (lanes.chip().predicatesRescale)
         product = arith::SelectOp::create(b, changes[row], product, x);
       return product;
     });
   };
   if (!branches)
-    return lanes.set(op.getResult(), multiply());
+    return lanes.setLanes(op.getResult(), multiply());
   Value any = changes.front();
   for (Value change : llvm::drop_begin(changes))
     any = arith::OrIOp::create(b, any, change);
@@ -621,14 +625,15 @@ void kvbuf::lowerOp(Lanes &lanes, RescaleOp op) {
     b.setInsertionPointToEnd(apply.elseBlock());
     scf::YieldOp::create(b, acc);
   }
-  lanes.set(op.getResult(), Values(apply->result_begin(), apply->result_end()));
+  lanes.setLanes(op.getResult(),
+                 Values(apply->result_begin(), apply->result_end()));
 }
 
 /// What rounding adds to the weight of a row's largest score: 2 to the power of
 /// what the product of `max` and `scale`, in base 2, loses by its own rounding.
-static Value largestExcess(Lanes &lanes, SoftmaxFinishOp op, Value max,
+static Value largestExcess(LaneContext &lanes, SoftmaxFinishOp op, Value max,
                            Value scale, Type operand) {
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   if (op.getUnbounded()) {
     RowExponents row = unboundedExponents(lanes, max, op.getScale());
     Value lost = fma(b, max, row.scale, row.offset);
@@ -656,9 +661,9 @@ struct FinishedRow {
 } // namespace
 
 /// The row of a softmax that is `unbounded`, from its maximum and sum.
-static FinishedRow finishUnbounded(Lanes &lanes, SoftmaxFinishOp op, Value max,
-                                   Value sum, Value one) {
-  ImplicitLocOpBuilder &b = lanes.b;
+static FinishedRow finishUnbounded(LaneContext &lanes, SoftmaxFinishOp op,
+                                   Value max, Value sum, Value one) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   if (!op.getSink())
     return {max, sum, one};
   // A score as those of keys are, before they are scaled.
@@ -674,9 +679,9 @@ static FinishedRow finishUnbounded(Lanes &lanes, SoftmaxFinishOp op, Value max,
 }
 
 /// The log-sum-exp of a row, unless its sum is 0.
-static Value logSumExp(Lanes &lanes, SoftmaxFinishOp op,
+static Value logSumExp(LaneContext &lanes, SoftmaxFinishOp op,
                        const FinishedRow &finished, Value ln2) {
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   auto [top, sum, factor] = finished;
   Value logarithm = math::Log2Op::create(b, sum);
   if (!op.getUnbounded())
@@ -691,9 +696,9 @@ static Value logSumExp(Lanes &lanes, SoftmaxFinishOp op,
 
 /// The row of another softmax; `scale` is in base 2, and so is `sink`, which
 /// may be null.
-static FinishedRow finishRow(Lanes &lanes, Value max, Value sum, Value scale,
-                             Value sink, Value one) {
-  ImplicitLocOpBuilder &b = lanes.b;
+static FinishedRow finishRow(LaneContext &lanes, Value max, Value sum,
+                             Value scale, Value sink, Value one) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity()),
         zero = lanes.f32(0), factor = one;
   // Base-2 logarithm of the largest term; -inf for a row without a key.
@@ -710,10 +715,10 @@ static FinishedRow finishRow(Lanes &lanes, Value max, Value sum, Value scale,
   return {top, sum, factor};
 }
 
-void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, SoftmaxFinishOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getAcc().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   Value scale = lanes.f32(op.getScale().convertToFloat() * std::numbers::log2e);
@@ -725,10 +730,10 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
     sink = mulf(b, lanes.single(op.getSink()), lanes.f32(std::numbers::log2e));
   Values inverse, lse, excess;
   if (op.getExcess())
-    excess = lanes.get(op.getExcess());
+    excess = lanes.lanesOf(op.getExcess());
   Type weights = findWeightType(op.getMax());
-  for (auto [row, m, l] :
-       llvm::enumerate(lanes.get(op.getMax()), lanes.rowValues(op.getSum()))) {
+  for (auto [row, m, l] : llvm::enumerate(lanes.lanesOf(op.getMax()),
+                                          lanes.lanesOf(op.getSum()))) {
     // What a reduction has made is of the whole row.
     bool isWhole = op.getSum().getDefiningOp<RowReduceOp>() != nullptr;
     Value keys = isWhole ? l : lanes.reduceLanes(atom, l, /*isMax=*/false);
@@ -746,16 +751,16 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxFinishOp op) {
     else if (weights)
       divisor =
           fma(b, largestExcess(lanes, op, m, scale, weights), factor, sum);
-    Value ratio = lanes.machine.emitRatio(lanes, factor, divisor);
+    Value ratio = lanes.ratio(factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
     lse.push_back(arith::SelectOp::create(b, empty, lowest,
                                           logSumExp(lanes, op, finished, ln2)));
   }
-  lanes.set(
+  lanes.setLanes(
       op.getResult(),
-      lanes.mapElements(lanes.get(op.getAcc()), [&](Value x, unsigned index,
-                                                    int64_t reg) {
+      lanes.mapElements(lanes.lanesOf(op.getAcc()), [&](Value x, unsigned index,
+                                                        int64_t reg) {
         return mulf(b, x, inverse[index / cols * parts + atom.rowPart(reg)]);
       }));
-  lanes.set(op.getLse(), lse);
+  lanes.setLanes(op.getLse(), lse);
 }

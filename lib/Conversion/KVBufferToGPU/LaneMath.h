@@ -17,21 +17,21 @@ class LaneLowering;
 
 /// Accumulator elements as words of operand a; errors if lanes would have to
 /// exchange data.
-mlir::LogicalResult toOperand(Lanes &lanes, mlir::Operation *op,
+mlir::LogicalResult toOperand(LaneContext &lanes, mlir::Operation *op,
                               FragmentType from, FragmentType type,
                               llvm::ArrayRef<mlir::Value> acc, Values &words);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(Lanes &lanes, FragmentFillOp op);
-void lowerOp(Lanes &lanes, FragmentSliceOp op);
-void lowerOp(Lanes &lanes, MmaOp op);
-mlir::LogicalResult lowerOp(Lanes &lanes, FragmentConvertOp op);
-void lowerOp(Lanes &lanes, FragmentScaleOp op);
-void lowerOp(Lanes &lanes, MaskOp op);
+void lowerOp(LaneContext &lanes, FragmentFillOp op);
+void lowerOp(LaneContext &lanes, FragmentSliceOp op);
+void lowerOp(LaneContext &lanes, MmaOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, FragmentConvertOp op);
+void lowerOp(LaneContext &lanes, FragmentScaleOp op);
+void lowerOp(LaneContext &lanes, MaskOp op);
 void lowerOp(LaneLowering &lower, AnyNegativeOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, OnlineSoftmaxOp op);
-void lowerOp(Lanes &lanes, RescaleOp op);
-void lowerOp(Lanes &lanes, SoftmaxFinishOp op);
+void lowerOp(LaneContext &lanes, RescaleOp op);
+void lowerOp(LaneContext &lanes, SoftmaxFinishOp op);
 
 } // namespace kvbuf
 

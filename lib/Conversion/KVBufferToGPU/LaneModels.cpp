@@ -41,23 +41,41 @@ enum class Warps {
   Copies
 };
 
-/// The lowering of an op of our own. Its emitter may ask for all that is known
-/// of the kernel.
+/// Whether an op's emitter needs nothing but what everybody's ops are offered.
+template <typename OpTy>
+concept TakesContext =
+    requires(LaneContext &context, OpTy op) { lowerOp(context, op); };
+
+/// The lowering of an op of our own. The emitters of ops that make what others
+/// are offered, slots, teams, rings, signatures and tiles, ask for all that is
+/// known of the kernel.
 template <typename OpTy, Warps warps>
 struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
   LogicalResult lowerToLanes(Operation *op, LaneContext &context) const {
-    auto &lowering = static_cast<LaneLowering &>(context);
+    if constexpr (TakesContext<OpTy>) {
+      static_assert(warps == Warps::Any);
+      return lower(context, cast<OpTy>(op));
+    } else {
+      return lowerInKernel(static_cast<LaneLowering &>(context), op);
+    }
+  }
+
+  static LogicalResult lowerInKernel(LaneLowering &lowering, Operation *op) {
     if (warps == Warps::Rings && failed(checkRings(lowering, op)))
       return failure();
     if (warps == Warps::Copies && failed(checkNoRings(lowering, op)))
       return failure();
-    auto own = cast<OpTy>(op);
-    if constexpr (std::is_void_v<decltype(lowerOp(lowering, own))>) {
-      lowerOp(lowering, own);
+    return lower(lowering, cast<OpTy>(op));
+  }
+
+  template <typename Context>
+  static LogicalResult lower(Context &context, OpTy op) {
+    if constexpr (std::is_void_v<decltype(lowerOp(context, op))>) {
+      lowerOp(context, op);
       return success();
     } else {
-      return lowerOp(lowering, own);
+      return lowerOp(context, op);
     }
   }
 };

@@ -183,9 +183,9 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentLoadOp op) {
   return success();
 }
 
-void kvbuf::lowerOp(Lanes &lanes, StagedViewOp op) {
+void kvbuf::lowerOp(LaneContext &lanes, StagedViewOp op) {
   // The view's place is in its type.
-  lanes.set(op.getView(), {lanes.single(op.getSource())});
+  lanes.setLanes(op.getView(), lanes.lanesOf(op.getSource()));
 }
 
 LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {

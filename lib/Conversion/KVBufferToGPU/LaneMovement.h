@@ -27,7 +27,7 @@ void lowerOp(Lanes &lanes, AllocOp op);
 void lowerOp(Lanes &lanes, DramLoadOp op);
 void lowerOp(Lanes &lanes, LdsStageOp op);
 mlir::LogicalResult lowerOp(Lanes &lanes, FragmentLoadOp op);
-void lowerOp(Lanes &lanes, StagedViewOp op);
+void lowerOp(LaneContext &lanes, StagedViewOp op);
 mlir::LogicalResult lowerOp(Lanes &lanes, TileFragmentOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::memref::LoadOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::memref::DimOp op);

@@ -294,10 +294,10 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
 /// Joins some states, in their order; `scale` and `unbounded` as in
 /// `kvbuffer.softmax_merge`. One without an accumulator has one of 0, and is
 /// not the first.
-static SoftmaxState merge(Lanes &lanes, FragmentType type,
+static SoftmaxState merge(LaneContext &lanes, FragmentType type,
                           ArrayRef<SoftmaxState> states, const APFloat &scale,
                           bool unbounded) {
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   // What each state's rows are multiplied by.
   SmallVector<Values> factors(states.size());
   SoftmaxState joined;
@@ -318,7 +318,7 @@ static SoftmaxState merge(Lanes &lanes, FragmentType type,
     joined.max.push_back(max);
     joined.sum.push_back(sum);
   }
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   joined.acc = lanes.mapElements(
@@ -380,7 +380,7 @@ static void leavesOf(SoftmaxMergeOp root,
   }
 }
 
-void kvbuf::lowerOp(Lanes &lanes, SoftmaxMergeOp op) {
+void kvbuf::lowerOp(LaneContext &lanes, SoftmaxMergeOp op) {
   // A tree of merges is one: each row's maximum is known before the first
   // weight is computed, so that each partial result is scaled once. As long as
   // registers hold all of them.
@@ -388,10 +388,10 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxMergeOp op) {
   SmallVector<std::pair<SoftmaxMergeOp, bool>> leaves;
   leavesOf(root, leaves);
   FragmentType type = op.getAcc().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t registers = atom.atoms(type) * atom.registers();
   bool together = int64_t(leaves.size()) * registers <=
-                  int64_t(lanes.target.registersPerLane) * 5 / 8;
+                  int64_t(lanes.chip().registersPerLane) * 5 / 8;
   if (!together)
     leaves = {{op, false}, {op, true}};
   else if (root != op)
@@ -399,17 +399,18 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxMergeOp op) {
   SmallVector<SoftmaxState> states;
   for (auto [merge, isOther] : leaves)
     if (isOther)
-      states.push_back({lanes.get(merge.getOtherAcc()),
-                        lanes.get(merge.getOtherMax()),
-                        lanes.rowValues(merge.getOtherSum())});
+      states.push_back({lanes.lanesOf(merge.getOtherAcc()),
+                        lanes.lanesOf(merge.getOtherMax()),
+                        lanes.lanesOf(merge.getOtherSum())});
     else
-      states.push_back({lanes.get(merge.getAcc()), lanes.get(merge.getMax()),
-                        lanes.rowValues(merge.getSum())});
+      states.push_back({lanes.lanesOf(merge.getAcc()),
+                        lanes.lanesOf(merge.getMax()),
+                        lanes.lanesOf(merge.getSum())});
   SoftmaxState joined =
       merge(lanes, type, states, op.getScale(), op.getUnbounded());
-  lanes.set(op.getNewAcc(), joined.acc);
-  lanes.set(op.getNewMax(), joined.max);
-  lanes.set(op.getNewSum(), joined.sum);
+  lanes.setLanes(op.getNewAcc(), joined.acc);
+  lanes.setLanes(op.getNewMax(), joined.max);
+  lanes.setLanes(op.getNewSum(), joined.sum);
 }
 
 void kvbuf::lowerOp(LaneLowering &lower, SoftmaxSinkOp op) {

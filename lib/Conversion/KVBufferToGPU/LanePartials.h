@@ -94,7 +94,7 @@ mlir::FailureOr<RowMemory> rowMemory(Lanes &lower, OpTy op,
 /// Lowers an op; its model calls it (LaneModels.cpp).
 mlir::LogicalResult lowerOp(LaneLowering &lower, PartialStoreOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, PartialLoadOp op);
-void lowerOp(Lanes &lanes, SoftmaxMergeOp op);
+void lowerOp(LaneContext &lanes, SoftmaxMergeOp op);
 void lowerOp(LaneLowering &lower, SoftmaxSinkOp op);
 mlir::LogicalResult lowerOp(LaneLowering &lower, PartialJoinOp op);
 

@@ -31,11 +31,11 @@ static Value chain(ArrayRef<Value> values,
   return result;
 }
 
-void kvbuf::lowerOp(Lanes &lanes, RaiseMaxOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   // A copy: new values move those that are kept.
-  Values max = lanes.get(op.getMax());
+  Values max = lanes.lanesOf(op.getMax());
   auto larger = [&](Value x, Value y) -> Value {
     return arith::MaxNumFOp::create(b, x, y);
   };
@@ -47,7 +47,7 @@ void kvbuf::lowerOp(Lanes &lanes, RaiseMaxOp op) {
   Values own;
   Value needed;
   for (auto [row, values] : llvm::enumerate(valuesByRow(
-           lanes, op.getScores().getType(), lanes.get(op.getScores())))) {
+           lanes, op.getScores().getType(), lanes.lanesOf(op.getScores())))) {
     own.push_back(chain(values, larger));
     Value limit = arith::AddFOp::create(b, max[row], slack);
     Value above =
@@ -64,9 +64,8 @@ void kvbuf::lowerOp(Lanes &lanes, RaiseMaxOp op) {
     Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
     Values newMax, factors;
     for (auto [row, value] : llvm::enumerate(own)) {
-      Value raised =
-          lanes.reduceLanes(lanes.layouts.of(op.getScores().getType()),
-                            larger(max[row], value), /*isMax=*/true);
+      Value raised = lanes.reduceLanes(lanes.layoutOf(op.getScores().getType()),
+                                       larger(max[row], value), /*isMax=*/true);
       // A row that has seen no key: -inf - -inf would be NaN.
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
@@ -85,15 +84,16 @@ void kvbuf::lowerOp(Lanes &lanes, RaiseMaxOp op) {
   }
   ValueRange results = raise.getResults();
   auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
-  lanes.set(op.getNewMax(), take(results.take_front(max.size())));
-  lanes.set(op.getFactor(), take(results.drop_front(max.size())));
-  lanes.set(op.getRaised(), {any});
+  lanes.setLanes(op.getNewMax(), take(results.take_front(max.size())));
+  lanes.setLanes(op.getFactor(), take(results.drop_front(max.size())));
+  lanes.setLanes(op.getRaised(), {any});
 }
 
-void kvbuf::lowerOp(Lanes &lanes, ApplyRaiseOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  Values acc = lanes.get(op.getAcc()), factors = lanes.get(op.getFactor());
-  Values sum = lanes.rowValues(op.getSum()), before(acc);
+void kvbuf::lowerOp(LaneContext &lanes, ApplyRaiseOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  Values acc = lanes.lanesOf(op.getAcc()),
+         factors = lanes.lanesOf(op.getFactor());
+  Values sum = lanes.lanesOf(op.getSum()), before(acc);
   llvm::append_range(before, sum);
   SmallVector<Type> types;
   for (Value value : before)
@@ -104,7 +104,7 @@ void kvbuf::lowerOp(Lanes &lanes, ApplyRaiseOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(apply.thenBlock());
     FragmentType type = op.getAcc().getType();
-    const FragmentLayout &atom = lanes.layouts.of(type);
+    const FragmentLayout &atom = lanes.layoutOf(type);
     int64_t cols = atom.atomCols(type);
     unsigned parts = atom.rowParts().size();
     Values results =
@@ -120,8 +120,8 @@ void kvbuf::lowerOp(Lanes &lanes, ApplyRaiseOp op) {
   }
   ValueRange results = apply.getResults();
   auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
-  lanes.set(op.getNewAcc(), take(results.take_front(acc.size())));
-  lanes.set(op.getNewSum(), take(results.drop_front(acc.size())));
+  lanes.setLanes(op.getNewAcc(), take(results.take_front(acc.size())));
+  lanes.setLanes(op.getNewSum(), take(results.drop_front(acc.size())));
 }
 
 /// Whether the head of a softmax makes a lane's element a weight: the elements
@@ -130,16 +130,16 @@ static bool isHead(int64_t column, int64_t columns) {
   return 2 * column < columns;
 }
 
-void kvbuf::lowerOp(Lanes &lanes, SoftmaxHeadOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
   Values offset;
-  for (Value max : lanes.get(op.getMax())) {
+  for (Value max : lanes.lanesOf(op.getMax())) {
     if (op.getMasked()) {
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
@@ -151,7 +151,7 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxHeadOp op) {
   // the maximum already.
   Values excess;
   for (auto [row, values] : llvm::enumerate(valuesByRow(
-           lanes, op.getScores().getType(), lanes.get(op.getScores())))) {
+           lanes, op.getScores().getType(), lanes.lanesOf(op.getScores())))) {
     Value own = chain(values, [&](Value x, Value y) -> Value {
       return arith::MaxNumFOp::create(b, x, y);
     });
@@ -159,35 +159,34 @@ void kvbuf::lowerOp(Lanes &lanes, SoftmaxHeadOp op) {
         exp2(b, math::FmaOp::create(b, own, lanes.f32(scale), offset[row]));
     excess.push_back(roundingOf(lanes, weight, op.getOperand()));
   }
-  lanes.set(op.getExcess(), excess);
-  lanes.set(op.getExponents(),
-            lanes.mapElements(
-                lanes.get(op.getScores()),
-                [&](Value s, unsigned index, int64_t reg) -> Value {
-                  int64_t row = index / cols * parts + atom.rowPart(reg);
-                  Value x =
-                      math::FmaOp::create(b, s, lanes.f32(scale), offset[row]);
-                  return isHead(index % cols * atom.cols, type.getCols())
-                             ? exp2(b, x)
-                             : x;
-                }));
+  lanes.setLanes(op.getExcess(), excess);
+  lanes.setLanes(
+      op.getExponents(),
+      lanes.mapElements(
+          lanes.lanesOf(op.getScores()),
+          [&](Value s, unsigned index, int64_t reg) -> Value {
+            int64_t row = index / cols * parts + atom.rowPart(reg);
+            Value x = math::FmaOp::create(b, s, lanes.f32(scale), offset[row]);
+            return isHead(index % cols * atom.cols, type.getCols()) ? exp2(b, x)
+                                                                    : x;
+          }));
 }
 
-LogicalResult kvbuf::lowerOp(Lanes &lanes, SoftmaxTailOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxTailOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getExponents().getType();
-  const FragmentLayout &atom = lanes.layouts.of(type);
+  const FragmentLayout &atom = lanes.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   Values p = lanes.mapElements(
-      lanes.get(op.getExponents()),
+      lanes.lanesOf(op.getExponents()),
       [&](Value x, unsigned index, int64_t) -> Value {
         return isHead(index % cols * atom.cols, type.getCols()) ? x
                                                                 : exp2(b, x);
       });
   // The sum stays this lane's part of it until the end.
-  Values sum = lanes.rowValues(op.getSum()), excess;
+  Values sum = lanes.lanesOf(op.getSum()), excess;
   if (op.getExcess())
-    excess = lanes.get(op.getExcess());
+    excess = lanes.lanesOf(op.getExcess());
   for (auto [row, values] : llvm::enumerate(valuesByRow(lanes, type, p))) {
     values.insert(values.begin(), sum[row]);
     if (!excess.empty())
@@ -201,23 +200,23 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, SoftmaxTailOp op) {
     Values words;
     if (failed(toOperand(lanes, op, type, op.getP().getType(), p, words)))
       return failure();
-    lanes.set(op.getP(), words);
+    lanes.setLanes(op.getP(), words);
   }
-  lanes.set(op.getNewSum(), sum);
+  lanes.setLanes(op.getNewSum(), sum);
   return success();
 }
 
-void kvbuf::lowerOp(Lanes &lanes, CarryExcessOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, CarryExcessOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Values carried;
-  for (auto [value, factor, excess] :
-       llvm::zip_equal(lanes.get(op.getCarried()), lanes.get(op.getFactor()),
-                       lanes.get(op.getExcess())))
+  for (auto [value, factor, excess] : llvm::zip_equal(
+           lanes.lanesOf(op.getCarried()), lanes.lanesOf(op.getFactor()),
+           lanes.lanesOf(op.getExcess())))
     carried.push_back(math::FmaOp::create(b, value, factor, excess));
-  lanes.set(op.getNewCarried(), carried);
+  lanes.setLanes(op.getNewCarried(), carried);
 }
 
-void kvbuf::lowerOp(Lanes &lanes, MeetOp) { lanes.machine.emitMeet(lanes); }
+void kvbuf::lowerOp(LaneContext &lanes, MeetOp) { lanes.meet(); }
 
 void kvbuf::lowerOp(Lanes &lanes, StaggerOp op) {
   ImplicitLocOpBuilder &b = lanes.b;

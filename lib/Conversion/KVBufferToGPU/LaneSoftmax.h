@@ -14,12 +14,12 @@
 namespace kvbuf {
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(Lanes &lanes, RaiseMaxOp op);
-void lowerOp(Lanes &lanes, ApplyRaiseOp op);
-void lowerOp(Lanes &lanes, SoftmaxHeadOp op);
-mlir::LogicalResult lowerOp(Lanes &lanes, SoftmaxTailOp op);
-void lowerOp(Lanes &lanes, CarryExcessOp op);
-void lowerOp(Lanes &lanes, MeetOp op);
+void lowerOp(LaneContext &lanes, RaiseMaxOp op);
+void lowerOp(LaneContext &lanes, ApplyRaiseOp op);
+void lowerOp(LaneContext &lanes, SoftmaxHeadOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, SoftmaxTailOp op);
+void lowerOp(LaneContext &lanes, CarryExcessOp op);
+void lowerOp(LaneContext &lanes, MeetOp op);
 void lowerOp(Lanes &lanes, StaggerOp op);
 
 } // namespace kvbuf

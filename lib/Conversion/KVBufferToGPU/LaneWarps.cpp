@@ -135,31 +135,27 @@ Values kvbuf::reduceWarps(Lanes &lanes, Operation *op,
   return results;
 }
 
-void kvbuf::lowerOp(Lanes &lanes, RowReduceOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, RowReduceOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getSource().getType();
-  const FragmentLayout &layout = lanes.layouts.of(type);
+  const FragmentLayout &layout = lanes.layoutOf(type);
   bool isMax = op.getKind() == Reduction::Maximum;
   Values rows;
   for (const Values &elements :
-       valuesByRow(lanes, type, lanes.get(op.getSource()))) {
+       valuesByRow(lanes, type, lanes.lanesOf(op.getSource()))) {
     Value row = elements.front();
     for (Value element : ArrayRef(elements).drop_front())
       row = isMax ? arith::MaxNumFOp::create(b, row, element).getResult()
                   : arith::AddFOp::create(b, row, element).getResult();
     rows.push_back(lanes.reduceLanes(layout, row, isMax));
   }
-  if (layout.colWarps > 1)
-    rows = reduceWarps(lanes, op, layout, rows, isMax);
-  lanes.set(op.getRow(), rows);
+  lanes.setLanes(op.getRow(), lanes.reduceWarps(type, rows, isMax));
 }
 
-void kvbuf::lowerOp(Lanes &lanes, WarpReduceOp op) {
-  Values parts = lanes.rowValues(op.getSource());
-  const FragmentLayout &layout = lanes.layouts.of(op.getSource().getType());
-  if (layout.colWarps > 1)
-    parts = reduceWarps(lanes, op, layout, parts, /*isMax=*/false);
-  lanes.set(op.getRow(), parts);
+void kvbuf::lowerOp(LaneContext &lanes, WarpReduceOp op) {
+  Values parts = lanes.lanesOf(op.getSource());
+  FragmentType type = op.getSource().getType();
+  lanes.setLanes(op.getRow(), lanes.reduceWarps(type, parts, /*isMax=*/false));
 }
 
 //===----------------------------------------------------------------------===//

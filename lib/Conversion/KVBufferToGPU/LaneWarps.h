@@ -28,8 +28,8 @@ std::optional<Values> exchangeByLds(Lanes &lanes, mlir::Operation *op,
                                     llvm::ArrayRef<mlir::Value> elements);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(Lanes &lanes, RowReduceOp op);
-void lowerOp(Lanes &lanes, WarpReduceOp op);
+void lowerOp(LaneContext &lanes, RowReduceOp op);
+void lowerOp(LaneContext &lanes, WarpReduceOp op);
 
 } // namespace kvbuf
 

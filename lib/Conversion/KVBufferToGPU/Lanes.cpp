@@ -9,6 +9,7 @@
 
 #include "Lanes.h"
 #include "LaneWarps.h"
+#include "PackedRows.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -352,7 +353,49 @@ Value Lanes::reduceLanes(const FragmentLayout &layout, Value value,
 Value Lanes::reduceRow(FragmentType type, Value value, bool isMax) {
   const FragmentLayout &layout = layouts.of(type);
   value = reduceLanes(layout, value, isMax);
-  if (layout.colWarps > 1)
-    value = reduceWarps(*this, current, layout, value, isMax).front();
-  return value;
+  return reduceWarps(type, value, isMax).front();
+}
+
+Values Lanes::reduceWarps(FragmentType type, ArrayRef<Value> values,
+                          bool isMax) {
+  const FragmentLayout &layout = layouts.of(type);
+  if (layout.colWarps == 1)
+    return Values(values);
+  return kvbuf::reduceWarps(*this, current, layout, values, isMax);
+}
+
+FailureOr<Value> Lanes::tileElement(TypedValue<TileType> tile, Value row,
+                                    Value col) {
+  TileView view = tileOf(tile);
+  Type type = tile.getType().getElementType();
+  if (type.getIntOrFloatBitWidth() < 16)
+    return current->emitOpError() << "reads single elements of " << type
+                                  << "; expected elements of 16 or 32 bits";
+  if (view.map == RowMap::Lanes || packedRowOf(tile))
+    return current->emitOpError()
+           << "reads elements of a tile whose "
+           << (view.map == RowMap::Lanes ? "pages lanes have looked up"
+                                         : "rows are packed")
+           << "; expected a kvbuffer.dram_load of it";
+  auto is = [&](arith::CmpIPredicate predicate, Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, predicate, x, y);
+  };
+  auto both = [&](Value x, Value y) -> Value {
+    return arith::AndIOp::create(b, x, y);
+  };
+  Value cols = view.cols ? view.cols : i32(tile.getType().getCols());
+  Value isThere = both(is(arith::CmpIPredicate::slt, row, view.hi),
+                       is(arith::CmpIPredicate::sge, row, view.lo));
+  isThere = both(isThere, is(arith::CmpIPredicate::slt, col, cols));
+  auto load = scf::IfOp::create(b, TypeRange{type}, isThere,
+                                /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(load.thenBlock());
+  Value at = arith::AddIOp::create(b, view.lineOf(*this, row), toIndex(col));
+  scf::YieldOp::create(
+      b, memref::LoadOp::create(b, flat(view.data), at).getResult());
+  b.setInsertionPointToStart(load.elseBlock());
+  scf::YieldOp::create(
+      b, arith::ConstantOp::create(b, type, b.getZeroAttr(type)).getResult());
+  return load.getResult(0);
 }

@@ -71,14 +71,43 @@ public:
   void setLanes(mlir::Value value, mlir::ValueRange lanes) override {
     set(value, Values(lanes));
   }
+  void laneTypes(mlir::Type type,
+                 llvm::SmallVectorImpl<mlir::Type> &types) override;
+  const FragmentLayout &layoutOf(FragmentType type) override {
+    return layouts.of(type);
+  }
+  mlir::Value index(int64_t value) override;
+  mlir::Value i32(int64_t value) override;
+  mlir::Value f32(double value) override;
+  mlir::Value toI32(mlir::Value index) override;
+  mlir::Value toIndex(mlir::Value i32) override;
   Values mapElements(mlir::TypedValue<FragmentType> fragment,
                      llvm::function_ref<mlir::Value(mlir::Value element,
                                                     const LaneElement &at)>
                          fn) override;
+  Values mapElements(
+      llvm::ArrayRef<mlir::Value> vectors,
+      llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)>
+          fn) override;
+  mlir::Value element(mlir::Value vector, int64_t i) override;
   mlir::Value laneRow(FragmentType type) override;
   mlir::Value laneCol(FragmentType type) override;
   mlir::Value reduceRow(FragmentType type, mlir::Value value,
                         bool isMax) override;
+  mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
+                          bool isMax) override;
+  Values reduceWarps(FragmentType type, llvm::ArrayRef<mlir::Value> values,
+                     bool isMax) override;
+  mlir::Value roundOperand(mlir::Value vector, mlir::VectorType type,
+                           bool isProbability) override {
+    return machine.roundOperand(*this, vector, type, isProbability);
+  }
+  mlir::Value ratio(mlir::Value x, mlir::Value y) override {
+    return machine.emitRatio(*this, x, y);
+  }
+  mlir::FailureOr<mlir::Value> tileElement(mlir::TypedValue<TileType> tile,
+                                           mlir::Value row,
+                                           mlir::Value col) override;
   mlir::Value ownThread() override { return thread; }
   int64_t ownThreads() const override { return threads(); }
   mlir::FailureOr<mlir::Value>
@@ -138,13 +167,6 @@ public:
 
   // Scalars.
 
-  /// Constants.
-  mlir::Value index(int64_t value);
-  mlir::Value i32(int64_t value);
-  mlir::Value f32(double value);
-  /// An index in 32 bits, and back, by its sign.
-  mlir::Value toI32(mlir::Value index);
-  mlir::Value toIndex(mlir::Value i32);
   /// Goes on where `condition` holds.
   void enter(mlir::Value condition);
 
@@ -175,8 +197,6 @@ public:
   mlir::Value single(mlir::Value value) { return map[value].front(); }
   /// The same, or null for a value that has not one lane value.
   mlir::Value findSingle(mlir::Value value) const;
-  /// The types of what a lane holds of a value of a type.
-  void laneTypes(mlir::Type type, llvm::SmallVectorImpl<mlir::Type> &types);
   /// What a lane holds of a value, loaded here where its rows live in LDS
   /// (schedule `sums_in_lds`).
   Values rowValues(mlir::Value value);
@@ -194,19 +214,6 @@ public:
                          mlir::Value col);
   /// Whether this lane is the first of those that share a row.
   mlir::Value firstOfRow(const FragmentLayout &layout);
-
-  // Elements.
-
-  /// Element `i` of a vector.
-  mlir::Value element(mlir::Value vector, int64_t i);
-  /// Applies `fn` to each element (a register of an atom) of each vector.
-  Values mapElements(
-      llvm::ArrayRef<mlir::Value> vectors,
-      llvm::function_ref<mlir::Value(mlir::Value, unsigned atom, int64_t reg)>
-          fn);
-  /// Combines a value over the lanes that hold other columns of the same row.
-  mlir::Value reduceLanes(const FragmentLayout &layout, mlir::Value value,
-                          bool isMax);
 
   /// Caches whose types alone know where rows are.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const CachePlaces>> places;

@@ -106,7 +106,8 @@ public:
 };
 
 /// `"foreign.column_sums"(%x, %slot)`: each element of `x` and the sum of its
-/// column of what a slot of LDS holds, bf16. Threads leave sums in LDS.
+/// column of what a slot of LDS, or a tile in DRAM, holds, bf16. Threads leave
+/// sums in LDS.
 class ColumnSumsOp
     : public Op<ColumnSumsOp, OpTrait::NOperands<2>::Impl, OpTrait::OneResult,
                 OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
@@ -121,31 +122,37 @@ public:
   TypedValue<FragmentType> x() {
     return cast<TypedValue<FragmentType>>(getOperand(0));
   }
-  TypedValue<StagedType> slot() {
-    return cast<TypedValue<StagedType>>(getOperand(1));
+  Value slot() { return getOperand(1); }
+  /// Its rows and columns.
+  std::pair<int64_t, int64_t> extents() {
+    if (auto staged = dyn_cast<StagedType>(slot().getType()))
+      return {staged.getRows(), staged.getCols()};
+    auto tile = cast<TileType>(slot().getType());
+    return {tile.getRows(), tile.getCols()};
+  }
+  FailureOr<Value> elementAt(LaneContext &context, Value row, Value col) {
+    if (isa<TileType>(slot().getType()))
+      return context.tileElement(cast<TypedValue<TileType>>(slot()), row, col);
+    return context.stagedElement(cast<TypedValue<StagedType>>(slot()), row,
+                                 col);
   }
 
   LogicalResult lowerToLanes(LaneContext &context) {
     ImplicitLocOpBuilder &b = context.builder();
-    StagedType type = slot().getType();
-    auto i32 = [&](int64_t value) -> Value {
-      return arith::ConstantIntOp::create(b, value, 32);
-    };
-    auto index = [&](Value value) -> Value {
-      return arith::IndexCastOp::create(b, b.getIndexType(), value);
-    };
-    Value sums = context.ldsElements(b.getF32Type(), type.getCols());
-    for (int64_t first = 0; first < type.getCols();
-         first += context.ownThreads()) {
+    auto [rows, cols] = extents();
+    auto i32 = [&](int64_t value) { return context.i32(value); };
+    auto index = [&](Value value) { return context.toIndex(value); };
+    Value sums = context.ldsElements(b.getF32Type(), cols);
+    for (int64_t first = 0; first < cols; first += context.ownThreads()) {
       Value col = arith::AddIOp::create(b, context.ownThread(), i32(first));
-      Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col,
-                                           i32(type.getCols()));
+      Value exists =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col, i32(cols));
       auto ifOp = scf::IfOp::create(b, exists, /*withElseRegion=*/false);
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(ifOp.thenBlock());
       Value sum;
-      for (int64_t row = 0; row < type.getRows(); ++row) {
-        FailureOr<Value> element = context.stagedElement(slot(), i32(row), col);
+      for (int64_t row = 0; row < rows; ++row) {
+        FailureOr<Value> element = elementAt(context, i32(row), col);
         if (failed(element))
           return failure();
         Value wide = arith::ExtFOp::create(b, b.getF32Type(), *element);
@@ -167,7 +174,10 @@ public:
   }
 
   LogicalResult executeTile(emu::TileContext &context) {
-    FailureOr<emu::Matrix> staged = context.stagedBy(getOperation(), slot());
+    FailureOr<emu::Matrix> staged =
+        isa<TileType>(slot().getType())
+            ? context.tileBy(getOperation(), slot())
+            : context.stagedBy(getOperation(), slot());
     if (failed(staged))
       return failure();
     emu::Matrix result = context.matrixOf(x());
