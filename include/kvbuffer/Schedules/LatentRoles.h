@@ -65,10 +65,7 @@ struct LatentRoles {
     // Scores need the first half first, and the second team begins later.
     roles.leftSlots = schedule.stages;
     roles.rightSlots = std::max<int64_t>(schedule.stages - 1, 2);
-    // Scores that run ahead leave more queries in shared memory.
-    bool few = roles.scoresAhead || schedule.stages < 3;
-    roles.restSlots = few ? 1 : 2;
-    roles.weightSlots = few ? 1 : 2;
+    roles.restSlots = roles.weightSlots = 1;
     const MovingTeam &mover = *schedule.movingTeam();
     int64_t lanes = schedule.blockWarps() * int64_t(target.waveSize);
     int64_t start =
@@ -88,6 +85,14 @@ struct LatentRoles {
                   {values, roles.scoresAhead ? kQueryColsBesideTwo : kQueryCols,
                    int64_t(llvm::alignDown(columnsOfRegister * room, block))})
             : 0;
+    // Where the halves leave room; scores that run ahead leave more queries in
+    // shared memory.
+    for (int64_t *slots : {&roles.restSlots, &roles.weightSlots})
+      if (!roles.scoresAhead) {
+        *slots = 2;
+        if (roles.bytes(schedule) > target.ldsBytes)
+          *slots = 1;
+      }
     return roles;
   }
 

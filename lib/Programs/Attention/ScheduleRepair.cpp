@@ -226,6 +226,10 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
     choice.stageOutput = false;
   if (!fits() && !asked.names("q_in_regs"))
     choice.qInRegs = false;
+  // Where it then lies teams of split keys have slots.
+  while (choice.splitKeys && choice.stages > 2 && !asked.names("stages") &&
+         !hasMemory())
+    --choice.stages;
   while (shrinks && choice.BN > fewest &&
          !(goesWithPages() && fits() && (!staged || hasMemory())))
     choice.BN -= step;
