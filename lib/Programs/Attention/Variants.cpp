@@ -271,9 +271,10 @@ void AttentionVariants::addFewSequences() {
 /// Query rows, times the heads that share a head of the cache, from which on it
 /// pays to copy K and V. Copies read and write 8 bytes for each column of a
 /// key, and so many rows take 4 operations each of them: on an H200 (3.5 TB/s,
-/// 600 TFLOP/s; kernels for any tensors have a fifth to a third of that) R rows
-/// take R / 343 of the copies' time.
-static constexpr int64_t kRowsOfCopies = 512;
+/// 600 TFLOP/s) R rows take R / 343 of the copies' time, and kernels for any
+/// tensors take three to eleven times as long (256 rows on 4096 keys: 458 us
+/// for 61).
+static constexpr int64_t kRowsOfCopies = 256;
 
 void AttentionVariants::findCopied() {
   // What rows of a cache belong to nobody costs as much as the others.
