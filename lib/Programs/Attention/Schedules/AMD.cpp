@@ -100,8 +100,14 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, choice.BK);
     widest = std::max(depth, valueDepth);
   } else {
-    // Caches of narrower elements than Q's are widened on their way into LDS.
-    widens = request.cacheBytes == 1 && !request.multipliesBytes();
+    // Caches of narrower elements than Q's are widened on their way into LDS,
+    // but over pages that lanes look up ahead: LLVM has what is widened awaited
+    // with all loads there.
+    constexpr int64_t mostWaves = 8;
+    widens = request.cacheBytes == 1 && !request.multipliesBytes() &&
+             !target.lanesLookUp(
+                 choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
+                 mostWaves);
     choice.BK = rowsOf(mma);
   }
   auto copies = [&](int64_t cols) {
