@@ -44,6 +44,8 @@ struct IsaRegisters {
   /// The same of what it reads, but for the mask of lanes. A matrix
   /// instruction's vectors are those of A and B, and of C.
   RegisterUnits vectorsRead, scalarsRead, accumulatorsRead;
+  /// What it takes a lane's number from.
+  RegisterUnits laneNumber;
   /// Whether it writes, or reads for other ends than to mask lanes, EXEC;
   /// writes M0, VCC, or reads VCC.
   bool writesExec = false, writesM0 = false, writesVCC = false,

@@ -203,6 +203,7 @@ void Decoder::addRegisters(IsaInstruction &result, const llvm::MCInst &inst,
       add(own.scalarsRead, reg);
   };
   const llvm::MCInstrDesc &desc = instructions->get(inst.getOpcode());
+  result.selectsLane = name == "v_readlane_b32" || name == "v_writelane_b32";
   unsigned sources = 0;
   for (unsigned i = 0; i < inst.getNumOperands(); ++i) {
     const llvm::MCOperand &operand = inst.getOperand(i);
@@ -215,6 +216,9 @@ void Decoder::addRegisters(IsaInstruction &result, const llvm::MCInst &inst,
     bool isC = result.kind == IsaClass::Mfma && sources == 2;
     if (operand.isReg() && operand.getReg()) {
       reads(operand.getReg(), isC);
+      // What is read, or data; then the number of a lane.
+      if (result.selectsLane && sources == 1)
+        add(own.laneNumber, operand.getReg());
       if (desc.mayStore() && isVector(operand.getReg()))
         own.storeBytes = std::max<unsigned>(
             own.storeBytes,
@@ -226,7 +230,6 @@ void Decoder::addRegisters(IsaInstruction &result, const llvm::MCInst &inst,
     writes(reg);
   for (llvm::MCPhysReg reg : desc.implicit_uses())
     reads(reg, false);
-  result.selectsLane = name == "v_readlane_b32" || name == "v_writelane_b32";
   result.readsLane = name == "v_readlane_b32" || name == "v_readfirstlane_b32";
   result.betweenLanes = name.contains("_dpp") || operands.contains("row_") ||
                         operands.contains("quad_perm") ||

@@ -118,7 +118,7 @@ static void behindVector(const IsaInstruction &first,
   }
   bool scalars = overlap(def.scalarsWritten, use.scalarsRead);
   distance.need(scalars && isVector, 2, "reads the scalar that");
-  distance.need(scalars && isVector && second.selectsLane, 4,
+  distance.need(overlap(def.scalarsWritten, use.laneNumber), 4,
                 "takes for a lane's number the scalar that");
   distance.need(scalars && isMemory, 5, "reads the scalar that");
   distance.need(def.writesVCC && second.dividesByVCC, 4, "takes the VCC that");
