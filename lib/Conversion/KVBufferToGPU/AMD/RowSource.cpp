@@ -95,7 +95,9 @@ Value RowSource::lineOfGroup(Value first, int64_t rows) {
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(guarded.thenBlock());
-  scf::YieldOp::create(b, lookUp(lower.toIndex(first)));
+  Value row = lower.toIndex(first);
+  scf::YieldOp::create(b,
+                       tile.map == RowMap::Table ? lookUp(row) : lineOf(row));
   b.setInsertionPointToStart(guarded.elseBlock());
   scf::YieldOp::create(b, lower.index(0));
   return guarded.getResult(0);
