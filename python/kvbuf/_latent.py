@@ -13,11 +13,12 @@ from ._attention import (Request, attention, few_rows, require_index,
                          require_rank, require_shape, require_type, run,
                          same_index_type)
 from ._flash import refuse
+from ._lists import without_gaps
 from ._ops import of
 from ._packed import packed_rows, tokens_of
 from ._problem import Problem
 from ._slots import _require_slots, _unchecked
-from ._torch_state import is_traced_by_jit
+from ._torch_state import is_operator, is_traced_by_jit
 
 
 def get_mla_metadata(*arguments, **named) -> tuple[None, None]:
@@ -253,6 +254,26 @@ def _whole(table):
     return lengths[:count]
 
 
+def _rows_named(ops, indices, counts, pages, size, step):
+    """(table, lengths): the rows that each list names, and how many; what is no key
+    stands behind them."""
+    batch, rows, _ = indices.shape
+    if is_operator("flash_mla_with_kvcache", indices, counts):
+        there = (indices >= 0) & (indices < pages * size)
+        if counts is not None:
+            places = torch.arange(indices.shape[2], device=indices.device)
+            there &= places < counts[:, None, None]
+        pages_of = torch.div(indices, size, rounding_mode="floor")
+        places_of = pages_of * step + (indices - pages_of * size)
+        table = torch.where(there, places_of, -1).sort(-1, descending=True).values
+        return (table.reshape(batch * rows, -1),
+                there.sum(-1, dtype=indices.dtype).reshape(-1))
+    lists = ops.rows_contiguous(indices.reshape(batch * rows, -1))
+    own = (_whole(lists) if counts is None
+           else counts.to(lists.dtype).repeat_interleave(rows))
+    return without_gaps(ops, lists, own, pages, size, step)
+
+
 def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
     """Attention of each row of q to the keys of a list of its own: rows are then
     sequences of one row each, and keys pages of one."""
@@ -268,16 +289,15 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
         require_shape("topk_length", counts, (batch,), "one a sequence")
         require_type(ops, "topk_length", counts, "i32", "i64")
     apart = q.reshape(batch * rows, 1, heads, q.shape[-1])
-    places_of = indices
-    if step != size or not packed:
-        there = (indices >= 0) & (indices < pages * size)
-    if step != size:
-        pages_of = torch.div(indices, size, rounding_mode="floor")
-        places_of = pages_of * step + (indices - pages_of * size)
-        places_of = torch.where(there, places_of, -1)
     if packed:
         # The kernel takes lists as they are.
-        table = places_of.reshape(batch * rows, -1)
+        table = indices
+        if step != size:
+            there = (indices >= 0) & (indices < pages * size)
+            pages_of = torch.div(indices, size, rounding_mode="floor")
+            places_of = pages_of * step + (indices - pages_of * size)
+            table = torch.where(there, places_of, -1)
+        table = table.reshape(batch * rows, -1)
         lengths = _whole(table)
         if counts is not None:
             lengths = counts.to(table.dtype).repeat_interleave(rows)
@@ -286,13 +306,7 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
         out, lse = _packed(ops, apart, tokens, row, table, lengths, values, scale,
                            False, sink, listed=True)
     else:
-        if counts is not None:
-            places = torch.arange(indices.shape[2], device=indices.device)
-            there &= places < counts[:, None, None]
-        # Those that are no keys come last, where nothing looks at them.
-        table = torch.where(there, places_of, -1).sort(-1, descending=True).values
-        table = table.reshape(batch * rows, -1)
-        lengths = there.sum(-1, dtype=indices.dtype).reshape(-1)
+        table, lengths = _rows_named(ops, indices, counts, pages, size, step)
         out, lse = flash_mla_with_kvcache(apart, tokens, table, lengths, values,
                                           softmax_scale=scale, attn_sink=sink)
     return (out.reshape(batch, rows, heads, values),

@@ -10,7 +10,7 @@ from unittest import mock
 import torch
 
 import kvbuf
-from kvbuf import _attention, _latent, _packed
+from kvbuf import _attention, _latent, _lists, _ops, _packed
 from kvbuf.torch import (concat_and_cache_mla, flash_attn_with_kvcache,
                          flash_mla_with_kvcache, get_mla_metadata)
 
@@ -208,6 +208,26 @@ class Latent(unittest.TestCase):
                 self.close(o[b:b + 1, i:i + 1], expected)
                 torch.testing.assert_close(lse[b, :, i].double(), sums[0, :, 0],
                                            atol=1e-4, rtol=1e-4)
+
+    def test_lists_without_gaps(self):
+        torch.manual_seed(5)
+        pages = 7
+        for chip, index, lists, most, size, step in (
+                ("sm_80", torch.int32, 5, 2048, 64, 64),
+                ("sm_90a", torch.int64, 3, 70, 16, 20),
+                ("gfx942", torch.int32, 9, 33, 64, 64),
+                ("gfx950", torch.int64, 1, 1, 1, 1)):
+            given = torch.randint(-3, pages * size + 3, (lists, most)).to(index)
+            counts = torch.randint(-1, most + 2, (lists,)).to(index)
+            with mock.patch.dict(os.environ, KVBUF_EMULATE=chip):
+                table, lengths = _lists.without_gaps(
+                    _ops.of(given), given, counts, pages, size, step)
+            for i, row in enumerate(given.tolist()):
+                rows = [key // size * step + key % size
+                        for key in row[:max(0, int(counts[i]))]
+                        if 0 <= key < pages * size]
+                self.assertEqual(table[i].tolist(), rows + [-1] * (most - len(rows)))
+                self.assertEqual(lengths[i], len(rows))
 
     def test_packed_rows(self):
         for size, width in (656, 576), (584, 512), (528, 512):
