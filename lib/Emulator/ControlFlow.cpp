@@ -107,6 +107,13 @@ bool Program::onlyReturns(uint32_t block) const {
   return false;
 }
 
+bool Program::endsBehind(const Inst &inst) const {
+  const Inst &next = *(&inst + 1);
+  if (next.op == Code::Jump)
+    return onlyReturns(static_cast<uint32_t>(next.imm));
+  return next.op == Code::Return && !next.flags;
+}
+
 /// What lanes, or threads of a block, do together.
 static bool isTogether(const Inst &inst) {
   switch (inst.op) {

@@ -499,9 +499,12 @@ bool Run::barrier(Warp &w, const Inst &inst, const uint32_t *id,
     hot.stop = true;
     return false;
   }
-  if ((w.mask | goneOf(w)) != w.live) {
+  // Whoever lets some lanes skip a barrier behind which the others do nothing
+  // has not let these return early.
+  bool isLast = w.mask != w.live && program.endsBehind(inst);
+  if (isLast || (w.mask | goneOf(w)) != w.live) {
     // Machines forgive lanes that are to end with no other barrier.
-    bool ends = (w.mask | goneOf(w, /*alone=*/true)) == w.live;
+    bool ends = !isLast && (w.mask | goneOf(w, /*alone=*/true)) == w.live;
     std::string text =
         "divergent barrier: " + std::to_string(__builtin_popcountll(w.mask)) +
         " of the warp's " + std::to_string(__builtin_popcountll(w.live)) +

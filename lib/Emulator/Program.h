@@ -285,6 +285,8 @@ struct Program {
 
   /// Whether lanes that come to a block have nothing left but to return.
   bool onlyReturns(uint32_t block) const;
+  /// The same of lanes that have executed an instruction.
+  bool endsBehind(const Inst &inst) const;
 };
 
 /// Puts AmdCountVm after vector memory operations and AmdUse before the first
