@@ -278,10 +278,8 @@ static constexpr int64_t kRowsOfCopies = 256;
 
 void AttentionVariants::findCopied() {
   // What rows of a cache belong to nobody costs as much as the others.
-  CacheKind kind = problem.getK().getType().getKind();
-  bool whole = kind == CacheKind::Dense || kind == CacheKind::Ragged;
   SmallVector<StringRef> roles{"q"};
-  if (whole)
+  if (!problem.getK().getType().hasTable())
     roles.append({"k", "v"});
   // Rows between ragged sequences are not written.
   if (!problem.isRagged())
