@@ -41,20 +41,26 @@ gpu.module @m {
 !kv = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = 16>
 module attributes {gpu.container_module, kvbuffer.target = "gfx950"} {
 gpu.module @m {
-  // Pages of 16: the four of the tile are looked up together, none where no row is
+  // Pages of 16: each wave looks up those of its own rows, none where no row is
   // valid; each copy's 16 rows are in one of them.
   // CHECK-LABEL: gpu.func @paged(
-  // CHECK:         %[[LINES:.*]]:4 = scf.if %{{.*}} -> (index, index, index, index) {
-  // CHECK-COUNT-4:   memref.load
+  // CHECK:         %[[LINE:.*]] = scf.if %{{.*}} -> (index) {
+  // CHECK:           memref.load
   // CHECK-NOT:       memref.load
   // CHECK:         } else {
-  // CHECK-NEXT:      scf.yield %c0, %c0, %c0, %c0
+  // CHECK-NEXT:      scf.yield %c0
   // CHECK-NOT:     scf.if
   // CHECK-NOT:     memref.load
-  // CHECK:         %[[RANGE:.*]] = kvbuffer.dram_range
+  // CHECK:         %[[RANGE:.*]] = kvbuffer.dram_range %{{.*}}[%[[LINE]]]
   // CHECK:         kvbuffer.range_copy %[[RANGE]]
+  // CHECK:         %[[LINE1:.*]] = scf.if %{{.*}} -> (index) {
+  // CHECK:           memref.load
+  // CHECK-NOT:       memref.load
+  // CHECK:         } else {
+  // CHECK-NEXT:      scf.yield %c0
   // CHECK-NOT:     scf.if
-  // CHECK:         %[[RANGE1:.*]] = kvbuffer.dram_range
+  // CHECK-NOT:     memref.load
+  // CHECK:         %[[RANGE1:.*]] = kvbuffer.dram_range %{{.*}}[%[[LINE1]]]
   // CHECK:         kvbuffer.range_copy %[[RANGE1]]
   // CHECK-NOT:     kvbuffer.range_copy
   gpu.func @paged(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {

@@ -28,7 +28,7 @@ sources = {path: path.read_text()
            if path.suffix in (".td", ".h", ".cpp")}
 td = "\n".join(text for path, text in sources.items() if path.suffix == ".td")
 code = "\n".join(sources.values())
-mnemonics = set(re.findall(r'KVBuffer_(?:Op<|Attr<"\w+", |Type<"\w+", )"([\w.]+)"', td))
+mnemonics = set(re.findall(r'KVBuffer_(?:OpOf<\w+, |Attr<"\w+", |Type<"\w+", )"([\w.]+)"', td))
 mnemonics |= set(re.findall(r'KVBuffer_TmaTileMaker<"([\w.]+)">', td))
 passes = set(re.findall(r'Pass<"([\w-]+)"', td))
 
