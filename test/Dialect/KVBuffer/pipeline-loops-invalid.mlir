@@ -72,3 +72,20 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  gpu.func @both(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-note @below {{the loop around is here}}
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @below {{'scf.for' op is to be made of its ops' stages, and so is a loop around it; expected one of them at a time}}
+      scf.for %j = %c0 to %n step %c1 {
+        memref.store %x, %out[%j] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+      } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>, kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>}
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}

@@ -39,4 +39,22 @@ gpu.module @m {
     } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
     gpu.return
   }
+
+  // A loop leaves the stages of the one behind it alone.
+  // CHECK-LABEL: gpu.func @two_loops(
+  // CHECK-COUNT-2: scf.for {{.*}} iter_args(
+  // CHECK-NOT: kvbuffer.
+  gpu.func @two_loops(%list: memref<?xi32>, %out: memref<?xi32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      %x = memref.load %list[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 1>} : memref<?xi32>
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    scf.for %i = %c0 to %n step %c1 {
+      %x = memref.load %out[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 1>} : memref<?xi32>
+      memref.store %x, %list[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<peeled_now>}
+    gpu.return
+  }
 }

@@ -96,8 +96,12 @@ void kvbuf::loadWhole(scf::ForOp loop) {
 }
 
 void kvbuf::forgetStages(scf::ForOp loop) {
-  loop->getBlock()->walk(
-      [](Operation *op) { op->removeAttr(KVBufferDialect::kStageAttr); });
+  // Loops beside it that are still to be made need what their ops say.
+  loop->getBlock()->walk<WalkOrder::PreOrder>([](Operation *op) {
+    op->removeAttr(KVBufferDialect::kStageAttr);
+    return op->hasAttr(KVBufferDialect::kPipelineAttr) ? WalkResult::skip()
+                                                       : WalkResult::advance();
+  });
 }
 
 /// Whether `op` loads one number of an argument that its kernel only reads.

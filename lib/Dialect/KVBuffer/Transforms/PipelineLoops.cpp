@@ -24,6 +24,20 @@ namespace {
 struct PipelineLoopsPass : kvbuf::impl::PipelineLoopsBase<PipelineLoopsPass> {
   using Base::Base;
 
+  /// A loop that is made anew brings ops that have no place in the one around.
+  LogicalResult verifyAlone(scf::ForOp loop) {
+    for (auto around = loop->getParentOfType<scf::ForOp>(); around;
+         around = around->getParentOfType<scf::ForOp>())
+      if (around->hasAttr(KVBufferDialect::kPipelineAttr)) {
+        InFlightDiagnostic diag =
+            loop.emitOpError("is to be made of its ops' stages, and so is a "
+                             "loop around it; expected one of them at a time");
+        diag.attachNote(around.getLoc()) << "the loop around is here";
+        return diag;
+      }
+    return success();
+  }
+
   LogicalResult pipeline(scf::ForOp loop) {
     bool predicated =
         loop->getAttrOfType<PipelineAttr>(KVBufferDialect::kPipelineAttr)
@@ -48,6 +62,9 @@ struct PipelineLoopsPass : kvbuf::impl::PipelineLoopsBase<PipelineLoopsPass> {
       if (loop->hasAttr(KVBufferDialect::kPipelineAttr))
         loops.push_back(loop);
     });
+    for (scf::ForOp loop : loops)
+      if (failed(verifyAlone(loop)))
+        return signalPassFailure();
     for (scf::ForOp loop : loops)
       if (failed(pipeline(loop)))
         return signalPassFailure();
