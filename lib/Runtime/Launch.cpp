@@ -299,11 +299,13 @@ std::string whyNot(Together &together, const Manifest &m,
   std::vector<const KernelSpec *> copiers;
   for (const TensorSpec &t : m.tensors) {
     const BoundTensor &arg = tensors.at(t.name);
-    if (whyNot(together, t, arg).empty())
+    std::string own = whyNot(together, t, arg);
+    if (own.empty())
       continue;
+    // Of several tensors, the one that no copy helps is what to tell of.
     const KernelSpec *copier = m.findCopier(t.name);
     if (!copier || !whyNot(together, t, copyOf(arg, 0)).empty())
-      return why;
+      return own;
     copiers.push_back(copier);
   }
   together.copiers = copiers;
