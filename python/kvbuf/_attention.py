@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _kernels, _ops
 from ._device import Device
-from ._problem import Problem
+from ._problem import _FLOAT8, Problem
 
 #: torch's, numpy's, or of a library that speaks DLPack.
 Tensor = Any
@@ -136,6 +136,9 @@ def same_index_type(ops, tensors):
 def float8_kinds(ops, q, k, v, kv_dtype):
     """The 8-bit floats of queries (None: there are none), keys and values, or "" of
     others."""
+    if kv_dtype is not None and kv_dtype not in _FLOAT8:
+        raise ValueError(f"kv_dtype is {kv_dtype!r}; expected one of "
+                         f"{', '.join(_FLOAT8)}, or None")
     kinds = []
     for name, x in ("q", q), ("k", k), ("v", v):
         if name == "q" and (x is None or not ops.float8_of(x)):

@@ -84,11 +84,11 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
 ALL_KEYS = 2**30
 
 
-def prefix_of(flags):
+def prefix_of(flags, batch):
     """`attention`'s prefix of sequences whose flags say which are causal."""
     if flags is None:
         return None
-    require_rank("dynamic_causal", flags, 1, "one flag a sequence")
+    require_shape("dynamic_causal", flags, (batch,), "one flag a sequence")
     return (flags == 0) * ALL_KEYS
 
 
@@ -129,7 +129,8 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
                     want_lse=bool(return_attn_probs or return_lse),
                     alibi=alibi_slopes, q_descale=q_descale,
                     k_descale=k_descale, v_descale=v_descale,
-                    prefix=prefix_of(dynamic_causal), **opts)
+                    prefix=prefix_of(dynamic_causal, cu_seqlens_q.shape[0] - 1),
+                    **opts)
     out, lse = run(ops, request, q)
     return results(ops, out, lse, return_attn_probs, return_lse)
 

@@ -253,7 +253,8 @@ def flash_attn_varlen_func(
 
     ``min_seqlen_q`` is kvbuf's own: what ``shortest_query`` is to `kvbuf.attention`.
     ``dynamic_causal`` (batch), flash-attn 4's: which sequences are causal, as booleans
-    or integers, on the device; ``causal`` says nothing then.
+    or integers, on the device; ``causal`` says nothing then, nor does a right side of 0
+    of ``window_size``, by which a mask is causal.
 
     The rest is as for `flash_attn_func`."""
     if more:

@@ -249,7 +249,7 @@ class Meaning(unittest.TestCase):
         self.assertTrue(torch.equal(o, call(flags.int())))
         graph = torch.compile(call, fullgraph=True, backend="eager")
         self.assertTrue(torch.equal(o, graph(flags)))
-        with self.assertRaisesRegex(ValueError, "^prefix has shape .2,.; expected .3,."):
+        with self.assertRaisesRegex(ValueError, "^dynamic_causal has shape .2,.; expected .3,."):
             call(flags[:2])
 
     def test_refused(self):

@@ -111,6 +111,8 @@ class Quantized(unittest.TestCase):
     def test_refused(self):
         self.refused("^k has elements of a byte; expected kv_dtype, which 8-bit "
                      "floats they are$")
+        self.refused("^kv_dtype is 'f8E4M3FN'; expected one of e4m3, e5m2, e4m3fnuz, "
+                     "e5m2fnuz, or None$", kv_dtype="f8E4M3FN")
         self.refused("^kv_dtype is 'e4m3', and v has type float16; expected bytes "
                      "or that type$", kv_dtype="e4m3",
                      v=np.zeros((1, 8, 2, 64), np.float16))
