@@ -62,10 +62,10 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     if (element != params.getElementType())
       narrowElements[params] = element;
     int64_t count = 0;
-    if (!goesThroughRegisters(lower.target, params) &&
-        lower.target.has(CopyEngine::WaveBoxes)) {
-      // What no engine copies is there at once.
-      if (copiesBoxes(op))
+    if (lower.target.has(CopyEngine::WaveBoxes)) {
+      // What no engine copies is there at once, and what goes through registers
+      // the engine's counter does not count.
+      if (!goesThroughRegisters(lower.target, params) && copiesBoxes(op))
         count = BoxPlan(params, schedule.getWarps()).steps;
     } else if (!goesThroughRegisters(lower.target, params)) {
       SmallVector<CopyPlan> plans = copyPlans(lower, params, schedule);
