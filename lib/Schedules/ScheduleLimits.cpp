@@ -31,11 +31,17 @@ static std::string shapeText(const MatrixInstruction &mma) {
 }
 
 /// "mma_shape = 16x8x16" or "values = mfma 32x32x16".
+static std::string namedText(const Schedule &schedule, ProductKind product,
+                             MatrixUnit unit, const MatrixShape &shape) {
+  std::string named =
+      schedule.own(product).isNamed() ? matrixUnitName(unit).str() + " " : "";
+  return schedule.instructionName(product).str() + " = " + named +
+         shapeText(shape);
+}
+
 static std::string namedText(const Schedule &schedule, ProductKind product) {
-  const ProductInstruction &own = schedule.own(product);
-  std::string unit = own.isNamed() ? matrixUnitName(own.unit).str() + " " : "";
-  return schedule.instructionName(product).str() + " = " + unit +
-         shapeText(schedule.shapeOf(product));
+  return namedText(schedule, product, schedule.own(product).unit,
+                   schedule.shapeOf(product));
 }
 
 const MatrixInstruction *
@@ -244,7 +250,8 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
       return namedText(schedule, product) +
              ", by which each warp multiplies for itself, does not go with "
              "producers on " +
-             target.chip + "; expected mma_shape = " + shapeText(*ofGroups);
+             target.chip + "; expected " +
+             namedText(schedule, product, ofGroups->unit, ofGroups->shape());
   if (mover)
     if (Reason why = whyNotTeams(*mover))
       return why;

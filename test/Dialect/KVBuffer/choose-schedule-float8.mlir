@@ -46,7 +46,7 @@
 // ROWS: error: 'kvbuffer.attention' op scores = mfma 32x32x16 and values = mfma 16x16x32 do not go together on gfx950: the rows of their results, which share maxima and sums, lie in other lanes or registers; expected instructions whose results lie alike
 // BESIDES: error: 'kvbuffer.attention' op scores = mma_sync 16x16x32 and values = mma_sync 16x8x32 do not go together on sm_89: the rows of their results, which share maxima and sums, lie in other lanes or registers; expected instructions whose results lie alike
 // KEYS: error: 'kvbuffer.attention' op no 16x16x128 instruction divides BN = 64; expected a multiple of 128
-// GROUPS: error: 'kvbuffer.attention' op values = mma_sync 16x8x32, by which each warp multiplies for itself, does not go with producers on sm_90a; expected mma_shape = 64x8x32
+// GROUPS: error: 'kvbuffer.attention' op values = mma_sync 16x8x32, by which each warp multiplies for itself, does not go with producers on sm_90a; expected values = wgmma 64x8x32
 // TOKENS: error: 'kvbuffer.attention' op has a scale for each token of v, which would multiply weights of f8E4M3FN, whose range is too small for them; expected granularity = tensor or head of v
 // HALF: error: 'kvbuffer.attention' op accumulate = fast is for products of 8-bit floats, and those of bf16 are added up by the matrix unit; expected accumulate = two_level
 // FNUZ: error: 'kvbuffer.attention' op has elements of f8E4M3FNUZ, which gfx950 lacks; its 8-bit floats are f8E4M3FN and f8E5M2
