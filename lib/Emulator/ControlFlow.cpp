@@ -108,7 +108,11 @@ bool Program::onlyReturns(uint32_t block) const {
 }
 
 bool Program::endsBehind(const Inst &inst) const {
-  const Inst &next = *(&inst + 1);
+  // Past what orders memory alone. A block ends with a jump or a return.
+  const Inst *behind = &inst + 1;
+  while (behind->op == Code::Fence || behind->op == Code::AmdWait)
+    ++behind;
+  const Inst &next = *behind;
   if (next.op == Code::Jump)
     return onlyReturns(static_cast<uint32_t>(next.imm));
   return next.op == Code::Return && !next.flags;

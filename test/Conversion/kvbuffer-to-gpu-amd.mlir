@@ -130,14 +130,14 @@ gpu.module @m {
 !k = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 64, page_size = PAGE>
 module attributes {gpu.container_module, kvbuffer.target = "gfx942"} {
 gpu.module @m {
-  // V through registers: of few pages every lane loads its rows, zeros for those
-  // that are not there, so that the wait for K counts V's four loads.
-  // CHECK:         memref.global "private" constant @kvbuf_zeros : memref<16xi8, #gpu.address_space<global>> = dense<0> {alignment = 16 : i64}
+  // V through registers: of few pages each wave looks up that of its own rows, and
+  // its lanes load a range, zeros past its end, so that the wait for K counts V's
+  // four loads.
   // CHECK-LABEL: gpu.func @staged(
-  // CHECK:         memref.get_global @kvbuf_zeros
-  // CHECK-NOT:     scf.if
-  // CHECK-COUNT-4: vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
-  // CHECK-NOT:     vector.load
+  // CHECK-COUNT-4: kvbuffer.range_copy
+  // CHECK:         %[[V:.*]] = kvbuffer.dram_range
+  // CHECK-COUNT-4: kvbuffer.range_load %[[V]]
+  // CHECK-NOT:     kvbuffer.range_load
   // CHECK:         amdgpu.memory_counter_wait load(4) ds(0)
   // Of many pages each lane looks up that of one row, or zero where it is not
   // there; the others ask it, copies once for their four rows. The wait counts V's
