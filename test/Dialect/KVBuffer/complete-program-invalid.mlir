@@ -18,6 +18,22 @@ module attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+!a = !kvbuffer.fragment<64x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+!acc = !kvbuffer.fragment<64x16xf32, acc>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    // expected-error @+1 {{leaves mma_shape open, but no instruction of gfx942, 32x32x8 and 16x16x16, divides all of its products: 64 rows, multiples of 16 columns and of 16 contracted elements; 16x16x16 takes 32 of them at a time, as much as a read of LDS gives}}
+    gpu.func @contracted(%a: !a, %b: !b, %zero: !acc) kernel attributes {
+        kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 16>} {
+      %x = kvbuffer.mma %a, %b, %zero {transpose_b} : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 !a = !kvbuffer.fragment<64x64xbf16, a>
 !b = !kvbuffer.fragment<32x64xbf16, b>
 !acc = !kvbuffer.fragment<64x32xf32, acc>

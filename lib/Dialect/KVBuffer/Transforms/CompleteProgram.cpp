@@ -169,6 +169,11 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
   if (schedule.warpCols > 1)
     diag << "that warp_cols = " << schedule.warpCols << " warps share ";
   diag << "and of " << products.contracted << " contracted elements";
+  for (const MatrixInstruction &mma : known)
+    if (int64_t together = mma.k * mma.group;
+        products.contracted % mma.k == 0 && products.contracted % together)
+      diag << "; " << TargetInfo::shapesOf(mma) << " takes " << together
+           << " of them at a time, as much as a read of LDS gives";
   return diag;
 }
 
