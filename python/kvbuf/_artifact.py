@@ -45,6 +45,9 @@ def compile(source, target=None, schedule=None, machine_code=True):
             raise Error(f"cannot open '{name}': {e.strerror}") from e
     elif isinstance(source, str):
         source = source.encode()
+    elif not isinstance(source, bytes):
+        raise TypeError(f"source has type {type(source).__name__}; expected a path, or "
+                        "MLIR as text or bytes")
     options = ({"target": target} if target
                else {"default_target": _default_target()})
     if schedule:

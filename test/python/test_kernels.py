@@ -56,6 +56,13 @@ class Kernels(unittest.TestCase):
         x = np.ones((1, 3, 2, 64), np.float16)
         self.assertTrue((kernel(q=x, k=x, v=x) == 1).all())
 
+    def test_what_is_no_source(self):
+        """A problem's fields are none; its text is."""
+        problem = kvbuf.Problem(heads=2, kv_heads=2, head_size=64)
+        with self.assertRaisesRegex(TypeError, "^source has type Problem; expected a "
+                                    "path, or MLIR as text or bytes$"):
+            kvbuf.compile(problem)
+
     def test_memory_then_disk(self):
         kernel = self.find()
         self.assertIs(self.find(), kernel)
