@@ -151,15 +151,20 @@ NVIDIAMachine::CopySteps::CopySteps(Lanes &lower, const Copy &copy,
   laneCols = lower.toIndex(arith::MulIOp::create(b, col, lower.i32(width)));
 }
 
+/// Goes on in the first `some` of `all` threads: where these are more than the
+/// vectors of a step, the rest stay idle.
+static void goOnIn(Lanes &lower, int64_t some, int64_t all) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (some >= all)
+    return;
+  Value busy = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
+                                     lower.i32(some));
+  b.setInsertionPointToStart(
+      scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
+}
+
 void NVIDIAMachine::CopySteps::enter() {
-  // More threads than vectors in a block: the rest stay idle.
-  if (rowsPerStep * perRow < copy.threads) {
-    Value busy =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
-                              lower.i32(rowsPerStep * perRow));
-    b.setInsertionPointToStart(
-        scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
-  }
+  goOnIn(lower, rowsPerStep * perRow, copy.threads);
   Value number = copy.group;
   if (!number && rowsAtOnce < layout.rows) {
     auto loop = scf::ForOp::create(
@@ -358,13 +363,7 @@ NVIDIAMachine::WordSteps::WordSteps(Lanes &lower, const Copy &copy,
 }
 
 void NVIDIAMachine::WordSteps::enter() {
-  if (rowsPerStep * perRow < copy.threads) {
-    Value busy =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.thread,
-                              lower.i32(rowsPerStep * perRow));
-    b.setInsertionPointToStart(
-        scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
-  }
+  goOnIn(lower, rowsPerStep * perRow, copy.threads);
   auto loop = scf::ForOp::create(
       b, lower.i32(0), lower.i32(layout.rows / rowsAtOnce), lower.i32(1));
   b.setInsertionPointToStart(loop.getBody());
