@@ -142,7 +142,7 @@ class KvbufMetadataBuilder(AttentionMetadataBuilder[KvbufMetadata]):
                                       "has no kernel for them")
         causal, prefix = common.causal, None
         if isinstance(causal, torch.Tensor):
-            causal, prefix = True, prefix_of(causal)
+            causal, prefix = True, prefix_of(causal, common.num_reqs)
         longest = common.max_query_len
         uniform = common.num_actual_tokens == common.num_reqs * longest
         return KvbufMetadata(
@@ -274,7 +274,8 @@ class KvbufImpl(AttentionImpl[KvbufMetadata]):
             query, k, v, q_offsets=meta.query_start_loc,
             longest_query=meta.max_query_len, shortest_query=meta.shortest,
             page_table=meta.block_table, lengths=meta.seq_lens, causal=causal,
-            window=window, scale=self.scale, softcap=self.softcap, out=out, batch_invariant=invariant, **more,
+            window=window, scale=self.scale, softcap=self.softcap, out=out,
+            batch_invariant=invariant, **more,
             **descale)
         return output
 
