@@ -34,7 +34,8 @@ namespace kvbuf {
 using namespace mlir;
 using namespace kvbuf;
 
-/// Marks a sine or cosine whose argument lies in [-pi, pi].
+/// Marks a function whose argument lies where the polynomial is exact: a sine
+/// or cosine in [-pi, pi], an arc sine in [-0.5, 0.5].
 static constexpr StringLiteral kReduced = "kvbuffer.reduced";
 
 /// Whether both vendors' backends have instructions for an op, of scalars and
@@ -214,23 +215,30 @@ static Value expOf(MathEmitter &b, Value x) {
   return b.select(isFinite, exact, power);
 }
 
-/// x less the multiple of 2 pi that is nearest.
-static Value reduced(MathEmitter &b, Value x) {
+/// x less the multiple of `part` times 2 pi that is nearest, with `part` a
+/// power of two, and how many of them.
+static std::pair<Value, Value> reduced(MathEmitter &b, Value x,
+                                       double part = 1) {
   // 2 pi in parts of few bits: their products with numbers up to 2^13 are
   // exact.
   constexpr double first = 0x1.92p+2, second = 0x1.fb4p-10;
   constexpr double third = 2 * std::numbers::pi - first - second;
-  Value turns =
-      b.op<math::RoundEvenOp>(b.mul(x, b.number(0.5 * std::numbers::inv_pi)));
-  Value rest = b.fma(turns, b.number(-first), x);
-  rest = b.fma(turns, b.number(-second), rest);
-  return b.fma(turns, b.number(-third), rest);
+  Value turns = b.op<math::RoundEvenOp>(
+      b.mul(x, b.number(0.5 * std::numbers::inv_pi / part)));
+  Value rest = b.fma(turns, b.number(-first * part), x);
+  rest = b.fma(turns, b.number(-second * part), rest);
+  return {b.fma(turns, b.number(-third * part), rest), turns};
+}
+
+/// An op whose argument lies where the polynomial is exact.
+template <typename Op> static Value marked(MathEmitter &b, Value x) {
+  auto op = Op::create(b, x);
+  op->setAttr(kReduced, b.getUnitAttr());
+  return op;
 }
 
 template <typename Op> static Value ofReduced(MathEmitter &b, Value x) {
-  auto op = Op::create(b, reduced(b, x));
-  op->setAttr(kReduced, b.getUnitAttr());
-  return op;
+  return marked<Op>(b, reduced(b, x).first);
 }
 
 /// a to the power of b.
@@ -278,8 +286,30 @@ FORMULA(SincosOp) {
 }
 
 FORMULA(TanOp) {
-  results.push_back(b.div(ofReduced<math::SinOp>(b, op.getOperand()),
-                          ofReduced<math::CosOp>(b, op.getOperand())));
+  // In [-pi/4, pi/4] sine and cosine are exact to their own size, which they
+  // are not where they cross 0; a quarter turn on, the tangent is -1 / tan.
+  auto [rest, quarters] = reduced(b, op.getOperand(), 0.25);
+  Value size = b.abs(rest);
+  Value sine = marked<math::SinOp>(b, size);
+  Value cosine = marked<math::CosOp>(b, size);
+  Value half = b.mul(quarters, b.number(0.5));
+  Value isEven = b.is(b.op<math::FloorOp>(half), MathEmitter::P::OEQ, half);
+  Value tangent =
+      b.div(b.select(isEven, sine, cosine), b.select(isEven, cosine, sine));
+  Value sign = b.select(isEven, rest, b.op<arith::NegFOp>(rest));
+  results.push_back(b.signedAs(tangent, sign));
+}
+
+FORMULA(AsinOp) {
+  // From 0.5 on, the polynomial loses bits. There the arc sine is pi/2 less
+  // twice that of the root of (1 - x) / 2, which is at most 0.5.
+  Value x = op.getOperand(), size = b.abs(x);
+  Value isNear = b.is(size, MathEmitter::P::OLT, b.number(0.5));
+  Value rest = b.mul(b.number(0.5), b.sub(b.number(1), size));
+  Value arc =
+      marked<math::AsinOp>(b, b.select(isNear, size, b.op<math::SqrtOp>(rest)));
+  Value far = b.fma(arc, b.number(-2), b.number(std::numbers::pi / 2));
+  results.push_back(b.signedAs(b.select(isNear, arc, far), x));
 }
 
 FORMULA(Log10Op) {
@@ -417,10 +447,10 @@ struct ExpandMathPass : kvbuf::impl::ExpandMathBase<ExpandMathPass> {
     RewritePatternSet patterns(context);
     patterns.add<Scalarize, ByF32>(context);
     addFormulas<math::ExpOp, math::SinOp, math::CosOp, math::SincosOp,
-                math::TanOp, math::Log10Op, math::RsqrtOp, math::SinhOp,
-                math::CoshOp, math::AsinhOp, math::AcoshOp, math::AtanhOp,
-                math::PowFOp, math::FPowIOp, math::ClampFOp, math::IsInfOp,
-                math::IsNormalOp>(patterns, context);
+                math::TanOp, math::AsinOp, math::Log10Op, math::RsqrtOp,
+                math::SinhOp, math::CoshOp, math::AsinhOp, math::AcoshOp,
+                math::AtanhOp, math::PowFOp, math::FPowIOp, math::ClampFOp,
+                math::IsInfOp, math::IsNormalOp>(patterns, context);
     static const StringRef polynomials[] = {
         math::AcosOp::getOperationName(),  math::AsinOp::getOperationName(),
         math::AtanOp::getOperationName(),  math::Atan2Op::getOperationName(),

@@ -42,6 +42,13 @@ def sizes(low, high, signed=False):
     return draw
 
 
+def to_ends(n):
+    """Numbers between -1 and 1, half of them close to one of these."""
+    near = sizes(1e-6, 0.5)(n // 2)
+    ends = (1 - near) * RNG.choice([-1, 1], n // 2)
+    return np.concatenate([ends, RNG.uniform(-1, 1, n - n // 2)])
+
+
 # Its name; what gives its numbers; the function in float64. Of two numbers the
 # second is that of the next column.
 FUNCTIONS = {
@@ -57,9 +64,9 @@ FUNCTIONS = {
     "cbrt": (sizes(1e-30, 1e30, True), np.cbrt),
     "sin": (between(-50000, 50000), np.sin),
     "cos": (between(-50000, 50000), np.cos),
-    "tan": (between(-1.5, 1.5), np.tan),
-    "asin": (between(-1, 1), np.arcsin),
-    "acos": (between(-1, 1), np.arccos),
+    "tan": (sizes(1e-6, 30, True), np.tan),
+    "asin": (to_ends, np.arcsin),
+    "acos": (to_ends, np.arccos),
     "atan": (sizes(1e-5, 1e5, True), np.arctan),
     "atan2": (between(-100, 100), np.arctan2),
     "sinh": (sizes(1e-5, 87, True), np.sinh),
