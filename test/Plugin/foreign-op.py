@@ -178,6 +178,37 @@ class Foreign(unittest.TestCase):
             self.assertIn("'foreign.column_sums' op", result.stderr)
             self.assertIn("after another load began to overwrite it", result.stderr)
 
+    @unittest.skipUnless(CHIP == "sm_80", "the same for all chips")
+    def test_own_values_by_tiles(self):
+        """Ops with values and a state of their own, which is asked at the block's end."""
+        hold = '    %h = "foreign.hold"(%dots) : (!scores) -> index\n'
+        give = '    %y = "foreign.give"(%h) : (index) -> !scores\n'
+        q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
+        tensors = {"q": q, "k": k,
+                   "s": (from_bf16(q) @ from_bf16(k).T).astype(np.float32)}
+        same = "    %y = kvbuffer.fragment_scale %dots {factor = 1.0 : f32} : !scores\n"
+        block = "in block (0, 0, 0): "
+        with tempfile.TemporaryDirectory() as folder:
+            run = ["kvbuf-tile-run", LOAD]
+            for name, array in tensors.items():
+                np.save(f"{folder}/{name}.npy", array)
+                run += ["--expect" if name == "s" else "--input",
+                        f"{name}={folder}/{name}.npy"]
+            for body, error in (
+                    (hold + give, None),
+                    (hold + give + give.replace("%y", "%z"),
+                     f"'foreign.give' op {block}gives what is not held"),
+                    (same + give.replace("%y", "%z").replace("%h", "%c0"),
+                     f"'foreign.give' op {block}gives what is not held"),
+                    (same + hold, f"'foreign.hold' op {block}holds what is not given back "
+                                  "when the block ends")):
+                text = re.sub(r"    %y = .*\n", lambda m: body, PROGRAM)
+                result = subprocess.run(run, input=text, capture_output=True, text=True)
+                if error:
+                    self.assertIn(error, result.stderr)
+                else:
+                    self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+
     #: Rows of K that exist, of the 32 of its tile.
     VALID = 29
 

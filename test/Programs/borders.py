@@ -5,10 +5,11 @@
 # RUN: %python %s %src
 # It notices who is new, and who is in a list for nothing.
 # RUN: rm -rf %t && mkdir -p %t/lib/Compiler %t/lib/Target %t/lib/Emulator && cp -r %src/include %t/
-# RUN: echo 'if (isa<GemmOp>(op)) return "sm_80";' > %t/lib/Compiler/New.cpp
+# RUN: echo 'if (isa<GemmOp>(op)) return "sm_80", BlockRun();' > %t/lib/Compiler/New.cpp
 # RUN: echo '#include "kvbuffer/Dialect/KVBuffer/IR/Schedule.h"' > %t/lib/Target/New.cpp
 # RUN: sed -i '1i #include "mlir/IR/Types.h"' %t/include/kvbuffer/Target/TargetInfo.h
 # RUN: not %python %s %t | FileCheck %s
+# CHECK-DAG: lib/Compiler/New.cpp names the whole block (1): expected it in lib/Emulator/Tile/BlockRun
 # CHECK-DAG: lib/Compiler/New.cpp names Gemm (1): expected it in lib/Programs/Gemm
 # CHECK-DAG: lib/Compiler/New.cpp names a chip (1): expected it in lib/Target
 # CHECK-DAG: lib/Target/New.cpp includes kvbuffer/Dialect/KVBuffer/IR/Schedule.h: tables of chips know no dialect
@@ -69,6 +70,10 @@ BORDERS = [
     ("a chip", r'"(sm_\d|gfx\d)',
      ["lib/Target", I + "Target", "lib/Runtime/HipDriver.cpp", "tools/kvbuf-emulate"],
      [I + "Dialect/KVBuffer/Transforms/Passes.td"]),
+    # Ops are executed by what `TileContext` offers to everybody's.
+    ("the whole block", r"\bBlockRun\b",
+     ["lib/Emulator/Tile/BlockRun", "lib/Emulator/Tile/TileInterpreter.cpp",
+      "lib/Emulator/Tile/CMakeLists.txt"], []),
     ("an engine", r"DeviceAsyncCopy|CpAsync|RangeCopyOp|BulkTensor|\bTmaTile\b",
      ["lib/Conversion/KVBufferToGPU/AMD/Machine", "lib/Conversion/KVBufferToGPU/NVIDIA",
       "lib/Conversion/KVBufferToNVVM", "lib/Conversion/KVBufferToROCDL",

@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockRun.h"
+#include "OwnOps.h"
+#include "Tensors.h"
 #include "llvm/ADT/APFloat.h"
 #include <cmath>
 
@@ -85,11 +86,13 @@ static float largestOf(Type element) {
       .convertToFloat();
 }
 
-LogicalResult BlockRun::runOp(AppendTokensOp op) {
-  auto fail = [&] { return error(op); };
-  int64_t batch = integer(op.getBatch()), head = integer(op.getHead());
-  int64_t from = integer(op.getFrom()), upto = integer(op.getUpto());
-  const Cache &keys = *get<const Cache *>(op.getKCache());
+LogicalResult tile::execute(TileContext &context, AppendTokensOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  int64_t batch = context.integerOf(op.getBatch()),
+          head = context.integerOf(op.getHead());
+  int64_t from = context.integerOf(op.getFrom()),
+          upto = context.integerOf(op.getUpto());
+  const Cache &keys = context.objectOf<Cache>(op.getKCache());
   FailureOr<int64_t> length = numKeys(keys, batch, /*newTokens=*/0, fail);
   if (failed(length))
     return failure();
@@ -108,7 +111,7 @@ LogicalResult BlockRun::runOp(AppendTokensOp op) {
     for (int64_t d = 0; d < size; ++d)
       x[d] = tokens.loadFloat(*first + d);
     if (isRotated)
-      rotate(x, *get<Tensor *>(op.getCos()), *get<Tensor *>(op.getSin()),
+      rotate(x, context.tensorOf(op.getCos()), context.tensorOf(op.getSin()),
              position, op.getInterleaved());
     Type scaleType = cache.layout.getScaleType(),
          element = cache.layout.getElementType();
@@ -141,17 +144,17 @@ LogicalResult BlockRun::runOp(AppendTokensOp op) {
                                           op, fail)))
           return failure();
     }
-    report.stored += size;
+    context.counts().stored += size;
     return success();
   };
-  Tensor &k = *get<Tensor *>(op.getK());
+  Tensor &k = context.tensorOf(op.getK());
   for (int64_t i = std::max<int64_t>(from - *length, 0),
                e = std::min(upto - *length, k.shape[1]);
        i < e; ++i) {
     if (failed(store(k, keys, i, /*isRotated=*/bool(op.getCos()))))
       return failure();
-    if (op.getV() && failed(store(*get<Tensor *>(op.getV()),
-                                  *get<const Cache *>(op.getVCache()), i,
+    if (op.getV() && failed(store(context.tensorOf(op.getV()),
+                                  context.objectOf<Cache>(op.getVCache()), i,
                                   /*isRotated=*/false)))
       return failure();
   }

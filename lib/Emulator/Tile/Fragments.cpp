@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Fragments.h"
 #include "Math.h"
+#include "OwnOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 

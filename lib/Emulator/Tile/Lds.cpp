@@ -10,6 +10,7 @@
 
 using namespace mlir;
 using namespace kvbuf;
+using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
 /// "slot 1 of the k buffer".
@@ -154,13 +155,14 @@ FailureOr<const Matrix *> Lds::read(Operation *op, unsigned id, ErrorFn error) {
   return &slot.data;
 }
 
-LogicalResult Lds::finish(function_ref<InFlightDiagnostic(Operation *)> error,
-                          StringRef owner) {
+LogicalResult Lds::finish(TileContext &context, StringRef owner) {
   for (Load &load : llvm::drop_begin(loads, firstInFlight))
     if (!load.empty)
-      return error(load.op) << "is in flight when the " << owner
-                            << " ends: no kvbuffer.lds_stage awaits it";
+      return context.errorAt(load.op)
+             << "is in flight when the " << owner
+             << " ends: no kvbuffer.lds_stage awaits it";
   if (staggered)
-    return error(staggered) << "is without an end when the block ends";
+    return context.errorAt(staggered)
+           << "is without an end when the block ends";
   return success();
 }

@@ -23,8 +23,10 @@ namespace kvbuf::emu::tile {
 /// half has; an op's place among the meetings is then one of two. What one warp
 /// does comes before what another does if even the later place of the one is
 /// before the earlier place of the other.
-class Lds {
+class Lds : public TileState {
 public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Lds)
+
   /// The number of the buffer that an op allocates, a new one the first time.
   unsigned allocate(AllocOp op);
 
@@ -57,9 +59,8 @@ public:
 
   /// Checks that no load is in flight at the end of the block, or of the team
   /// that owns the buffers (`owner`), and that its halves are level.
-  mlir::LogicalResult
-  finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error,
-         llvm::StringRef owner = "block");
+  mlir::LogicalResult finish(TileContext &context,
+                             llvm::StringRef owner) override;
 
 private:
   struct Slot {

@@ -6,22 +6,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockRun.h"
-#include "Math.h"
-#include <cmath>
+#include "OwnOps.h"
 
 using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
-LogicalResult BlockRun::runOp(MapOp op) {
+LogicalResult tile::execute(TileContext &context, MapOp op) {
   FragmentType type = op.getResult().getType();
   Matrix result(type.getRows(), type.getCols(), 0);
   Block &body = op.getBody().front();
   unsigned count = op.getInputs().size();
-  int64_t row = op.getRow() ? integer(op.getRow()) : 0;
-  int64_t col = op.getCol() ? integer(op.getCol()) : 0;
+  int64_t row = op.getRow() ? context.integerOf(op.getRow()) : 0;
+  int64_t col = op.getCol() ? context.integerOf(op.getCol()) : 0;
   Value yielded = cast<YieldOp>(body.getTerminator()).getValue();
   for (int64_t r = 0; r < type.getRows(); ++r)
     for (int64_t c = 0; c < type.getCols(); ++c) {
@@ -29,17 +27,15 @@ LogicalResult BlockRun::runOp(MapOp op) {
            llvm::zip(op.getInputs(), body.getArguments())) {
         // A value of a row is that of all its elements.
         Role role = cast<FragmentType>(input.getType()).getRole();
-        set(argument, Attribute(FloatAttr::get(
-                          argument.getType(),
-                          matrix(input).at(r, role == Role::Row ? 0 : c))));
+        context.setFloat(
+            argument, context.matrixOf(input).at(r, role == Role::Row ? 0 : c));
       }
-      set(body.getArgument(count), row + r);
-      set(body.getArgument(count + 1), col + c);
-      if (failed(runBlock(body)))
+      context.setInteger(body.getArgument(count), row + r);
+      context.setInteger(body.getArgument(count + 1), col + c);
+      if (failed(context.runBody(body)))
         return failure();
-      result.at(r, c) =
-          cast<FloatAttr>(get<Attribute>(yielded)).getValue().convertToDouble();
+      result.at(r, c) = context.floatOf(yielded);
     }
-  set(op.getResult(), std::move(result));
+  context.setMatrix(op.getResult(), std::move(result));
   return success();
 }

@@ -6,58 +6,115 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The part of BlockRun that executes KVBufferRoleOps.td.
+// KVBufferRingOps.td: rings, mailboxes, the queue of tiles, products in flight
+// and turns.
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockRun.h"
+#include "Accesses.h"
+#include "Math.h"
+#include "OwnOps.h"
+#include <variant>
 
 using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
-FailureOr<FillRef> BlockRun::takenBy(Operation *op, Value channel,
-                                     int64_t fill) {
-  unsigned number = get<ChannelRef>(channel).number;
+namespace {
+/// Products in flight of a team.
+struct Products : TileState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Products)
+
+  /// An operand of one.
+  using Operand = std::variant<std::shared_ptr<const Matrix>, FillRef>;
+  struct Product {
+    MmaStartOp op;
+    Operand a, b;
+    /// What it starts from; its result once it has finished.
+    std::shared_ptr<const Matrix> acc;
+    MmaWaitOp wait;
+    /// The number of the product in flight that it goes on with.
+    std::optional<unsigned> before;
+  };
+  /// What a pending value stands for: a product's number.
+  struct Pending {
+    MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Pending)
+    unsigned number;
+  };
+
+  LogicalResult finish(TileContext &context, StringRef owner) override {
+    for (Product &product : llvm::drop_begin(products, finished))
+      return context.errorAt(product.op)
+             << "is in flight when the " << owner << " ends";
+    return success();
+  }
+
+  /// In the order of their starts; those before `finished` are done.
+  std::vector<Product> products;
+  size_t finished = 0;
+};
+
+/// Whether a team has its turn.
+struct Turn : TileState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Turn)
+
+  LogicalResult finish(TileContext &context, StringRef) override {
+    if (wait)
+      return context.errorAt(wait) << "takes a turn that is never passed on";
+    return success();
+  }
+
+  /// The wait for the turn that the team has, or null.
+  TurnWaitOp wait;
+};
+
+/// Of a block: calls of next_tile; -1 once one of them has found no more.
+struct TilesTaken : TileState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TilesTaken)
+  int64_t count = 0;
+};
+} // namespace
+
+/// A filling that the team whose code runs takes, if it is one of those that
+/// the ring or mailbox names.
+static FailureOr<FillRef> takenBy(TileContext &context, Operation *op,
+                                  Value channel, int64_t fill) {
+  Rings &rings = context.ofBlock<Rings>();
+  unsigned number = context.objectOf<ChannelRef>(channel).number;
   TeamChannelInterface made = rings.channel(number);
-  int64_t taker = team ? made.getTaker(team.getSymName()) : -1;
+  TilePlace place = context.place();
+  int64_t taker = place.team ? made.getTaker(place.teamName) : -1;
   if (taker >= 0)
     return FillRef{number, fill, unsigned(taker)};
-  error(op) << "takes " << rings.name(number, fill) << ", which is for "
-            << made.getTo();
+  context.errorAt(op) << "takes " << rings.name(number, fill)
+                      << ", which is for " << made.getTo();
   return failure();
 }
 
-LogicalResult BlockRun::finishProducts() {
-  for (Product &product : llvm::drop_begin(products, finished))
-    return error(product.op) << "is in flight when the team ends";
-  if (turn)
-    return error(turn) << "takes a turn that is never passed on";
-  return success();
-}
-
-LogicalResult BlockRun::runOp(RingOp op) {
+LogicalResult tile::execute(TileContext &context, RingOp op) {
   int64_t slots = op.getRing().getType().getParams().getStages();
-  set(op.getRing(), ChannelRef{rings.add(op, slots)});
+  context.setObject(op.getRing(),
+                    ChannelRef{context.ofBlock<Rings>().add(op, slots)});
   return success();
 }
 
-LogicalResult BlockRun::runOp(RingLoadOp op) {
-  auto fail = [&] { return error(op); };
+LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
+  auto fail = [&] { return context.errorAt(op); };
   KVBufferAttr params = op.getRing().getType().getParams();
   FailureOr<Tile> tile =
-      resolve(op, op.getTile(), params.getDepth(), op.getWhole());
+      resolve(context, op, op.getTile(), params.getDepth(), op.getWhole());
   if (failed(tile))
     return failure();
   Matrix data(params.getBN(), params.getSmemCols());
   loadTile(*tile, data, op.firstColumn(), params.getDepth());
-  return rings.fill(op, get<ChannelRef>(op.getRing()).number,
-                    integer(op.getFill()), std::move(data), 0, fail);
+  return context.ofBlock<Rings>().fill(
+      op, context.objectOf<ChannelRef>(op.getRing()).number,
+      context.integerOf(op.getFill()), std::move(data), 0, fail);
 }
 
-LogicalResult BlockRun::runOp(RingPutOp op) {
-  const Matrix &source = matrix(op.getFragment());
+LogicalResult tile::execute(TileContext &context, RingPutOp op) {
+  const Matrix &source = context.matrixOf(op.getFragment());
   Matrix data = source;
   if (op.getTranspose()) {
     data = Matrix(source.cols, source.rows);
@@ -65,99 +122,108 @@ LogicalResult BlockRun::runOp(RingPutOp op) {
       for (int64_t col = 0; col < source.cols; ++col)
         data.at(col, row) = source.at(row, col);
   }
-  return rings.fill(op, get<ChannelRef>(op.getRing()).number,
-                    integer(op.getFill()), std::move(data), 0,
-                    [&] { return error(op); });
+  return context.ofBlock<Rings>().fill(
+      op, context.objectOf<ChannelRef>(op.getRing()).number,
+      context.integerOf(op.getFill()), std::move(data), 0,
+      [&] { return context.errorAt(op); });
 }
 
-LogicalResult BlockRun::runOp(RingWaitOp op) {
-  FailureOr<FillRef> slot = takenBy(op, op.getRing(), integer(op.getFill()));
+LogicalResult tile::execute(TileContext &context, RingWaitOp op) {
+  Rings &rings = context.ofBlock<Rings>();
+  FailureOr<FillRef> slot =
+      takenBy(context, op, op.getRing(), context.integerOf(op.getFill()));
   if (failed(slot) ||
       failed(rings.wait(op, slot->channel, slot->fill, slot->taker,
-                        [&] { return error(op); })))
+                        [&] { return context.errorAt(op); })))
     return failure();
-  set(op.getStaged(), *slot);
+  context.setObject(op.getStaged(), *slot);
   return success();
 }
 
-LogicalResult BlockRun::runOp(RingReleaseOp op) {
-  FailureOr<FillRef> slot = takenBy(op, op.getRing(), integer(op.getFill()));
+LogicalResult tile::execute(TileContext &context, RingReleaseOp op) {
+  Rings &rings = context.ofBlock<Rings>();
+  FailureOr<FillRef> slot =
+      takenBy(context, op, op.getRing(), context.integerOf(op.getFill()));
   if (failed(slot))
     return failure();
-  for (Product &product : llvm::drop_begin(products, finished))
-    for (const Operand &operand : {product.a, product.b})
+  Products &its = context.ofTeam<Products>();
+  for (Products::Product &product :
+       llvm::drop_begin(its.products, its.finished))
+    for (const Products::Operand &operand : {product.a, product.b})
       if (auto *read = std::get_if<FillRef>(&operand); read && *read == *slot) {
-        InFlightDiagnostic diag =
-            error(op) << "releases " << rings.name(slot->channel, slot->fill)
-                      << " while a product in flight reads it";
+        InFlightDiagnostic diag = context.errorAt(op)
+                                  << "releases "
+                                  << rings.name(slot->channel, slot->fill)
+                                  << " while a product in flight reads it";
         diag.attachNote(product.op.getLoc()) << "the product starts here";
         return diag;
       }
   return rings.release(op, slot->channel, slot->fill, slot->taker,
-                       [&] { return error(op); });
+                       [&] { return context.errorAt(op); });
 }
 
-LogicalResult BlockRun::runOp(MailboxOp op) {
-  set(op.getBox(), ChannelRef{rings.add(op, op.getSlots())});
+LogicalResult tile::execute(TileContext &context, MailboxOp op) {
+  context.setObject(
+      op.getBox(), ChannelRef{context.ofBlock<Rings>().add(op, op.getSlots())});
   return success();
 }
 
-LogicalResult BlockRun::runOp(MailboxPostOp op) {
-  return rings.fill(op, get<ChannelRef>(op.getBox()).number,
-                    integer(op.getNumber()), Matrix(), integer(op.getValue()),
-                    [&] { return error(op); });
+LogicalResult tile::execute(TileContext &context, MailboxPostOp op) {
+  return context.ofBlock<Rings>().fill(
+      op, context.objectOf<ChannelRef>(op.getBox()).number,
+      context.integerOf(op.getNumber()), Matrix(),
+      context.integerOf(op.getValue()), [&] { return context.errorAt(op); });
 }
 
-LogicalResult BlockRun::runOp(MailboxTakeOp op) {
-  auto fail = [&] { return error(op); };
-  unsigned box = get<ChannelRef>(op.getBox()).number;
-  int64_t number = integer(op.getNumber());
+LogicalResult tile::execute(TileContext &context, MailboxTakeOp op) {
+  Rings &rings = context.ofBlock<Rings>();
+  auto fail = [&] { return context.errorAt(op); };
+  unsigned box = context.objectOf<ChannelRef>(op.getBox()).number;
+  int64_t number = context.integerOf(op.getNumber());
   // The team that posts reads it in a cluster's block; the release of the
   // others is the one that counts here, where one runs after the other.
-  if (team && rings.channel(box).getFrom() == team.getSymName()) {
+  TilePlace place = context.place();
+  if (place.team && rings.channel(box).getFrom() == place.teamName) {
     FailureOr<int64_t> value = rings.posted(box, number, fail);
     if (failed(value))
       return failure();
-    set(op.getValue(), *value);
+    context.setInteger(op.getValue(), *value);
     return success();
   }
-  FailureOr<FillRef> slot = takenBy(op, op.getBox(), number);
+  FailureOr<FillRef> slot = takenBy(context, op, op.getBox(), number);
   if (failed(slot) || failed(rings.wait(op, box, number, slot->taker, fail)) ||
       failed(rings.release(op, box, number, slot->taker, fail)))
     return failure();
-  set(op.getValue(), rings.number(box, number));
+  context.setInteger(op.getValue(), rings.number(box, number));
   return success();
-}
-
-int64_t BlockRun::cluster(Operation *op) {
-  auto size = op->getParentOfType<gpu::GPUFuncOp>().getKnownClusterSize();
-  return size ? size->front() : 1;
 }
 
 /// As if all blocks, or the first ones of all clusters, called in turn: each
 /// order of the calls is a legal one. Each block runs by itself and loads all
 /// that its cluster's blocks load for each other; what they learn from their
 /// first one is what it takes.
-LogicalResult BlockRun::runOp(NextTileOp op) {
-  if (tilesTaken < 0)
-    return error(op) << "takes another tile after the last one";
+LogicalResult tile::execute(TileContext &context, NextTileOp op) {
+  int64_t &taken = context.ofBlock<TilesTaken>().count;
+  if (taken < 0)
+    return context.errorAt(op) << "takes another tile after the last one";
+  auto [block, grid, cluster, team, name, copy] = context.place();
   int64_t blocks = grid[0] * grid[1] * grid[2];
   int64_t me = (block[2] * grid[1] + block[1]) * grid[0] + block[0];
-  blocks /= cluster(op);
-  me /= cluster(op);
-  int64_t tile = tilesTaken++ * blocks + me;
-  if (tile >= integer(op.getTotal()))
-    tilesTaken = -1;
-  set(op.getTile(), tile);
+  blocks /= cluster;
+  me /= cluster;
+  int64_t tile = taken++ * blocks + me;
+  if (tile >= context.integerOf(op.getTotal()))
+    taken = -1;
+  context.setInteger(op.getTile(), tile);
   return success();
 }
 
-LogicalResult BlockRun::runOp(LaunchSizeOp op) {
-  auto it = sizes.find(op.getName());
-  if (it == sizes.end())
-    return error(op) << "asks for the size '" << op.getName()
-                     << "', which is not bound";
-  set(op.getSize(), it->second);
+LogicalResult tile::execute(TileContext &context, LaunchSizeOp op) {
+  std::optional<int64_t> size = context.findSize(op.getName());
+  if (!size)
+    return context.errorAt(op)
+           << "asks for the size '" << op.getName() << "', which is not bound";
+  context.setInteger(op.getSize(), *size);
   return success();
 }
 
@@ -190,11 +256,13 @@ struct RaggedRows {
 } // namespace
 
 /// Sequence by sequence, not by bisection as lanes do.
-LogicalResult BlockRun::runOp(FindTileOp op) {
-  auto fail = [&] { return error(op); };
-  RaggedRows ragged{*get<Tensor *>(op.getOffsets()), integer(op.getSequences()),
-                    integer(op.getRows())};
-  Tensor *numbers = op.getNumbers() ? get<Tensor *>(op.getNumbers()) : nullptr;
+LogicalResult tile::execute(TileContext &context, FindTileOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  RaggedRows ragged{context.tensorOf(op.getOffsets()),
+                    context.integerOf(op.getSequences()),
+                    context.integerOf(op.getRows())};
+  Tensor *numbers =
+      op.getNumbers() ? &context.tensorOf(op.getNumbers()) : nullptr;
   if (failed(ragged.check(fail)))
     return failure();
   // The number of each sequence's first tile.
@@ -203,12 +271,13 @@ LogicalResult BlockRun::runOp(FindTileOp op) {
     first.push_back(ragged.offset(i) / int64_t(op.getBM()) + i);
     if (!numbers)
       continue;
-    FailureOr<int64_t> at = numbers->offset({integer(op.getBlock()), i}, fail);
+    FailureOr<int64_t> at =
+        numbers->offset({context.integerOf(op.getBlock()), i}, fail);
     if (failed(at) || failed(numbers->checkWritten(*at, fail)))
       return failure();
     first.back() = numbers->loadInt(*at);
   }
-  int64_t number = integer(op.getNumber()), sequence = 0;
+  int64_t number = context.integerOf(op.getNumber()), sequence = 0;
   for (int64_t i = 1; i < ragged.sequences; ++i)
     if (first[i] <= number)
       sequence = i;
@@ -216,56 +285,63 @@ LogicalResult BlockRun::runOp(FindTileOp op) {
   int64_t tile = number - first[sequence];
   if (op.getFromEnd() && tile < tiles)
     tile = tiles - 1 - tile;
-  set(op.getSequence(), sequence);
-  set(op.getTile(), tile);
+  context.setInteger(op.getSequence(), sequence);
+  context.setInteger(op.getTile(), tile);
   return success();
 }
 
-LogicalResult BlockRun::runOp(NumberTilesOp op) {
-  auto fail = [&] { return error(op); };
-  RaggedRows ragged{*get<Tensor *>(op.getOffsets()), integer(op.getSequences()),
-                    integer(op.getRows())};
-  Tensor *numbers = get<Tensor *>(op.getNumbers());
+LogicalResult tile::execute(TileContext &context, NumberTilesOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  RaggedRows ragged{context.tensorOf(op.getOffsets()),
+                    context.integerOf(op.getSequences()),
+                    context.integerOf(op.getRows())};
+  Tensor *numbers = &context.tensorOf(op.getNumbers());
   if (failed(ragged.check(fail)) || failed(numbers->checkWritable(fail)))
     return failure();
   int64_t sofar = 0;
   for (int64_t i = 0; i < ragged.sequences; ++i) {
-    FailureOr<int64_t> at = numbers->offset({integer(op.getBlock()), i}, fail);
+    FailureOr<int64_t> at =
+        numbers->offset({context.integerOf(op.getBlock()), i}, fail);
     if (failed(at))
       return failure();
     numbers->storeInt(*at, sofar, op);
     sofar += ragged.tiles(i, op.getBM(), op.getOver());
   }
-  set(op.getTiles(), sofar);
+  context.setInteger(op.getTiles(), sofar);
   return success();
 }
 
-LogicalResult BlockRun::runOp(MmaStartOp op) {
-  Product &product = products.emplace_back();
+LogicalResult tile::execute(TileContext &context, MmaStartOp op) {
+  std::vector<Products::Product> &products =
+      context.ofTeam<Products>().products;
+  Products::Product &product = products.emplace_back();
   product.op = op;
-  auto operand = [&](Value value) -> Operand {
+  auto operand = [&](Value value) -> Products::Operand {
     if (isa<StagedType>(value.getType()))
-      return get<FillRef>(value);
-    return get<MatrixRef>(value);
+      return context.objectOf<FillRef>(value);
+    return context.shareMatrix(value);
   };
   product.a = operand(op.getA());
   product.b = operand(op.getB());
   if (op.getAcc() && isa<PendingType>(op.getAcc().getType()))
-    product.before = get<LoadRef>(op.getAcc()).number;
+    product.before = context.objectOf<Products::Pending>(op.getAcc()).number;
   else if (op.getAcc())
-    product.acc = get<MatrixRef>(op.getAcc());
+    product.acc = context.shareMatrix(op.getAcc());
   else
     product.acc = std::make_shared<const Matrix>(
         op.getResult().getType().getRows(), op.getResult().getType().getCols());
-  set(op.getResult(), LoadRef{unsigned(products.size() - 1)});
+  context.setObject(op.getResult(),
+                    Products::Pending{unsigned(products.size() - 1)});
   return success();
 }
 
 /// Products end at the last moment that the waits allow, in order.
-LogicalResult BlockRun::runOp(MmaWaitOp op) {
-  auto fail = [&] { return error(op); };
-  unsigned number = get<LoadRef>(op.getPending()).number;
-  Product &awaited = products[number];
+LogicalResult tile::execute(TileContext &context, MmaWaitOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  auto &[products, finished] = context.ofTeam<Products>();
+  Rings &rings = context.ofBlock<Rings>();
+  unsigned number = context.objectOf<Products::Pending>(op.getPending()).number;
+  Products::Product &awaited = products[number];
   if (awaited.wait) {
     InFlightDiagnostic diag = fail() << "awaits a product that is awaited "
                                         "already";
@@ -283,7 +359,7 @@ LogicalResult BlockRun::runOp(MmaWaitOp op) {
     return diag;
   }
   for (; finished < products.size() - younger; ++finished) {
-    Product &product = products[finished];
+    Products::Product &product = products[finished];
     const Matrix *operands[2];
     Matrix views[2];
     Value staged[] = {product.op.getA(), product.op.getB()};
@@ -302,23 +378,24 @@ LogicalResult BlockRun::runOp(MmaWaitOp op) {
           target = &view;
         }
       } else {
-        target = std::get<MatrixRef>(operand).get();
+        target = std::get<std::shared_ptr<const Matrix>>(operand).get();
       }
     }
     if (product.before)
       product.acc = products[*product.before].acc;
-    report.multiplyAdds +=
+    context.counts().multiplyAdds +=
         operands[0]->rows * operands[0]->cols * product.acc->cols;
     product.acc = std::make_shared<const Matrix>(multiply(
         *operands[0], *operands[1], *product.acc, product.op.getTransposeB()));
   }
-  set(op.getAcc(), awaited.acc);
+  context.setMatrix(op.getAcc(), awaited.acc);
   return success();
 }
 
-LogicalResult BlockRun::runOp(TurnWaitOp op) {
+LogicalResult tile::execute(TileContext &context, TurnWaitOp op) {
+  TurnWaitOp &turn = context.ofTeam<Turn>().wait;
   if (turn) {
-    InFlightDiagnostic diag = error(op)
+    InFlightDiagnostic diag = context.errorAt(op)
                               << "waits for a turn that it has already";
     diag.attachNote(turn.getLoc()) << "the turn began here";
     return diag;
@@ -327,9 +404,10 @@ LogicalResult BlockRun::runOp(TurnWaitOp op) {
   return success();
 }
 
-LogicalResult BlockRun::runOp(TurnPassOp op) {
+LogicalResult tile::execute(TileContext &context, TurnPassOp op) {
+  TurnWaitOp &turn = context.ofTeam<Turn>().wait;
   if (!turn)
-    return error(op) << "passes on a turn that it does not have";
+    return context.errorAt(op) << "passes on a turn that it does not have";
   turn = nullptr;
   return success();
 }

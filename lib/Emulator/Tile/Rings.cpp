@@ -11,6 +11,7 @@
 
 using namespace mlir;
 using namespace kvbuf;
+using namespace kvbuf::emu;
 using namespace kvbuf::emu::tile;
 
 unsigned Rings::add(TeamChannelInterface op, int64_t slots) {
@@ -149,8 +150,7 @@ bool Rings::isPossible(const Event &event, const Progress &done) const {
              [&](const auto &released) { return released.contains(before); });
 }
 
-LogicalResult
-Rings::repeat(function_ref<InFlightDiagnostic(Operation *)> error) {
+LogicalResult Rings::repeat(TileContext &context) {
   Progress done;
   for (Channel &channel : channels)
     done.channels.emplace_back().released.resize(channel.op.getTo().size());
@@ -187,7 +187,7 @@ Rings::repeat(function_ref<InFlightDiagnostic(Operation *)> error) {
            name(event.channel, event.fill - channels[event.channel].slots);
   };
   auto &[team, event] = stuck.front();
-  InFlightDiagnostic diag = error(event->op)
+  InFlightDiagnostic diag = context.errorAt(event->op)
                             << "waits for ever, as teams wait for each other: "
                             << say(team, *event);
   for (auto &[other, its] : llvm::drop_begin(stuck))
@@ -195,19 +195,18 @@ Rings::repeat(function_ref<InFlightDiagnostic(Operation *)> error) {
   return diag;
 }
 
-LogicalResult
-Rings::finish(function_ref<InFlightDiagnostic(Operation *)> error) {
+LogicalResult Rings::finish(TileContext &context, StringRef) {
   for (auto [number, channel] : llvm::enumerate(channels))
     for (auto [fill, filling] : llvm::enumerate(channel.fillings))
       for (auto [taker, taken] : llvm::enumerate(filling.by)) {
         if (!taken.awaited)
-          return error(filling.op)
+          return context.errorAt(filling.op)
                  << "makes " << name(number, fill) << ", for which @"
                  << nameOf(channel.op, taker) << " does not wait";
         if (!taken.released)
-          return error(filling.op)
+          return context.errorAt(filling.op)
                  << "makes " << name(number, fill) << ", which @"
                  << nameOf(channel.op, taker) << " does not release";
       }
-  return repeat(error);
+  return repeat(context);
 }

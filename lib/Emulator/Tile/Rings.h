@@ -24,8 +24,10 @@ namespace kvbuf::emu::tile {
 /// team that would wait for ever for itself is an error at once. That teams
 /// would wait for each other is found at the end, when what they did is done
 /// again in any order that slots allow.
-class Rings {
+class Rings : public TileState {
 public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Rings)
+
   /// A new ring or mailbox (`RingOp`, `MailboxOp`); returns its number.
   unsigned add(TeamChannelInterface op, int64_t slots);
 
@@ -56,8 +58,8 @@ public:
                               int64_t fill, unsigned taker, ErrorFn error);
   /// Checks that every filling was awaited and released by all that take, and
   /// that no team waits for ever for another one.
-  mlir::LogicalResult
-  finish(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
+  mlir::LogicalResult finish(TileContext &context,
+                             llvm::StringRef owner) override;
   /// "filling 3 of the k ring".
   std::string name(unsigned channel, int64_t fill) const;
 
@@ -104,8 +106,7 @@ private:
   /// Whether a team can go on with an event.
   bool isPossible(const Event &event, const Progress &done) const;
   /// Does what all teams did once more, as they wait for each other.
-  mlir::LogicalResult
-  repeat(llvm::function_ref<mlir::InFlightDiagnostic(mlir::Operation *)> error);
+  mlir::LogicalResult repeat(TileContext &context);
 
   std::vector<Channel> channels;
   llvm::StringMap<Order> orders;

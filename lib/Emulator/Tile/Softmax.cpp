@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Fragments.h"
 #include "Math.h"
+#include "OwnOps.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include <cmath>
 

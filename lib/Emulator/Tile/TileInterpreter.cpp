@@ -56,7 +56,7 @@ struct TileInterpreter::Impl {
     parameters[tensor->name] = std::move(parameter);
     return tensor;
   }
-  const Cache *addCache(StringRef name, CacheLayout layout, Type word);
+  Cache *addCache(StringRef name, CacheLayout layout, Type word);
   LogicalResult addArgument(BlockArgument argument);
   /// The sizes, and those that the shapes of bound tensors tell.
   llvm::StringMap<int64_t> allSizes() const;
@@ -122,8 +122,8 @@ LogicalResult TileInterpreter::Impl::checkCounters() {
   return success();
 }
 
-const Cache *TileInterpreter::Impl::addCache(StringRef name, CacheLayout layout,
-                                             Type word) {
+Cache *TileInterpreter::Impl::addCache(StringRef name, CacheLayout layout,
+                                       Type word) {
   auto cache = std::make_unique<Cache>(layout);
   auto sizesOf = [](ArrayRef<CacheDim> dims) {
     return llvm::map_to_vector(dims, [](const CacheDim &d) { return d.size; });
@@ -164,8 +164,12 @@ LogicalResult TileInterpreter::Impl::addArgument(BlockArgument argument) {
       return kernel.emitOpError() << "argument " << name
                                   << " must have elements bf16, f16 or 8-bit "
                                      "floats";
-    arguments.push_back(addCache(name.getValue(), cache,
-                                 indexTypeOf(kernel, argument.getArgNumber())));
+    Cache *made = addCache(name.getValue(), cache,
+                           indexTypeOf(kernel, argument.getArgNumber()));
+    // It outlives all blocks.
+    arguments.push_back(
+        Object{TypeID::get<Cache>(),
+               std::shared_ptr<void>(std::shared_ptr<void>(), made)});
     return success();
   }
   auto memref = dyn_cast<MemRefType>(argument.getType());

@@ -6,9 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockRun.h"
-#include "Fragments.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "OwnOps.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -19,17 +17,8 @@ using namespace kvbuf::emu::tile;
 
 namespace {
 
-/// The execution of an op that is a member of BlockRun: it makes what others
-/// are offered, tiles, slots, rings, teams and work, or runs a region.
-template <typename OpTy>
-struct TileModel
-    : TileExecutionInterface::ExternalModel<TileModel<OpTy>, OpTy> {
-  LogicalResult executeTile(Operation *op, TileContext &context) const {
-    return static_cast<BlockRun &>(context).runOwn(cast<OpTy>(op));
-  }
-};
-
-/// That of one which needs what is offered to everybody's ops alone.
+/// The execution of an op of our own, which needs what is offered to
+/// everybody's ops alone.
 template <typename OpTy>
 struct ContextModel
     : TileExecutionInterface::ExternalModel<ContextModel<OpTy>, OpTy> {
@@ -56,7 +45,7 @@ void attach(MLIRContext *context) {
 
 void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
-    attach<TileModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
+    attach<ContextModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
            StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, MapOp,
            SoftmaxSinkOp>(context);
@@ -64,11 +53,11 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            AnyNegativeOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp>(
         context);
-    attach<TileModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
+    attach<ContextModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp,
            WorkItemOp, ItemRowsOp, PartialStoreOp, PartialLoadOp,
            PartialJoinOp>(context);
-    attach<TileModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingPutOp,
+    attach<ContextModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingPutOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,
            MmaStartOp, MmaWaitOp, TurnWaitOp, TurnPassOp, TeamsOp, QueueOp,
            QueuePutOp, QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);
@@ -77,6 +66,6 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            MaskOp, RescaleOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, memref::MemRefDialect *) {
-    attach<TileModel, memref::DimOp, memref::LoadOp>(context);
+    attach<ContextModel, memref::DimOp, memref::LoadOp>(context);
   });
 }

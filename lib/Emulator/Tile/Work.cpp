@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "BlockRun.h"
+#include "Math.h"
+#include "OwnOps.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <limits>
@@ -20,36 +21,36 @@ static constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 /// A block has the item of its own number; all coordinates from the third on
 /// stand along z, the third fastest.
-LogicalResult BlockRun::runOp(WorkItemOp op) {
+LogicalResult tile::execute(TileContext &context, WorkItemOp op) {
+  std::array<int64_t, 3> block = context.place().block;
   int64_t left = block[2];
   for (unsigned i = 0, e = op.getNumResults(); i < e; ++i) {
     if (i < 2 || i + 1 == e) {
-      set(op.getResult(i), i < 2 ? block[i] : left);
+      context.setInteger(op.getResult(i), i < 2 ? block[i] : left);
       continue;
     }
-    FailureOr<int64_t> count = evaluateSize(op.getCoordinate(i).getCount(),
-                                            sizes, [&] { return error(op); });
+    FailureOr<int64_t> count =
+        context.sizeOf(op, op.getCoordinate(i).getCount());
     if (failed(count))
       return failure();
-    set(op.getResult(i), left % *count);
+    context.setInteger(op.getResult(i), left % *count);
     left /= *count;
   }
   return success();
 }
 
-LogicalResult BlockRun::runOp(ItemRowsOp op) {
-  int64_t row = integer(op.getItem()) * int64_t(op.getRows());
-  set(op.getFirst(), row);
-  set(op.getRow(), row);
+LogicalResult tile::execute(TileContext &context, ItemRowsOp op) {
+  int64_t row = context.integerOf(op.getItem()) * int64_t(op.getRows());
+  context.setInteger(op.getFirst(), row);
+  context.setInteger(op.getRow(), row);
   return success();
 }
 
-LogicalResult BlockRun::runOp(LaunchValueOp op) {
-  FailureOr<int64_t> value =
-      evaluateSize(op.getExpression(), sizes, [&] { return error(op); });
+LogicalResult tile::execute(TileContext &context, LaunchValueOp op) {
+  FailureOr<int64_t> value = context.sizeOf(op, op.getExpression());
   if (failed(value))
     return failure();
-  set(op.getValue(), *value);
+  context.setInteger(op.getValue(), *value);
   return success();
 }
 
@@ -73,52 +74,55 @@ static FailureOr<bool> arriveAt(const Tensor &counters,
   return last;
 }
 
-LogicalResult BlockRun::runOp(ArriveLastOp op) {
-  FailureOr<bool> last =
-      arriveAt(*get<Tensor *>(op.getCounters()), integers(op.getIndices()),
-               integer(op.getCount()), [&] { return error(op); });
+LogicalResult tile::execute(TileContext &context, ArriveLastOp op) {
+  FailureOr<bool> last = arriveAt(
+      context.tensorOf(op.getCounters()), context.integersOf(op.getIndices()),
+      context.integerOf(op.getCount()), [&] { return context.errorAt(op); });
   if (failed(last))
     return failure();
-  set(op.getLast(), int64_t(*last));
+  context.setInteger(op.getLast(), int64_t(*last));
   return success();
 }
 
-LogicalResult BlockRun::runOp(AfterAllOp op) {
+LogicalResult tile::execute(TileContext &context, AfterAllOp op) {
   // Nobody waits for long: the last one has all shares.
-  SmallVector<int64_t> indices = integers(op.getIndices());
+  SmallVector<int64_t> indices = context.integersOf(op.getIndices());
   indices.push_back(0);
-  FailureOr<bool> last =
-      arriveAt(*get<Tensor *>(op.getCounters()), indices,
-               integer(op.getCount()), [&] { return error(op); });
+  FailureOr<bool> last = arriveAt(context.tensorOf(op.getCounters()), indices,
+                                  context.integerOf(op.getCount()),
+                                  [&] { return context.errorAt(op); });
   if (failed(last))
     return failure();
   Block &body = op.getBody().front();
-  for (int64_t i = 0, e = *last ? integer(op.getShares()) : 0; i < e; ++i) {
-    set(body.getArgument(0), i);
-    if (failed(runBlock(body)))
+  for (int64_t i = 0, e = *last ? context.integerOf(op.getShares()) : 0; i < e;
+       ++i) {
+    context.setInteger(body.getArgument(0), i);
+    if (failed(context.runBody(body)))
       return failure();
   }
   return success();
 }
 
-LogicalResult BlockRun::runOp(ShareWorkOp op) {
+LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
   Block &body = op.getBody().front();
   Value yielded = cast<YieldOp>(body.getTerminator()).getValue();
-  int64_t workers = integer(op.getWorkers()), least = integer(op.getLeast());
-  int64_t worker = integer(op.getWorker());
+  int64_t workers = context.integerOf(op.getWorkers()),
+          least = context.integerOf(op.getLeast());
+  int64_t worker = context.integerOf(op.getWorker());
   if (workers < 1 || least < 1 || worker < 0 || worker >= workers)
-    return error(op) << "deals to worker " << worker << " of " << workers
-                     << " at least " << least
-                     << "; expected 1 worker and 1 unit or more";
+    return context.errorAt(op)
+           << "deals to worker " << worker << " of " << workers << " at least "
+           << least << "; expected 1 worker and 1 unit or more";
   // Units before each item, and of all.
   SmallVector<int64_t> before{0};
-  for (int64_t i = 0, e = integer(op.getItems()); i < e; ++i) {
-    set(body.getArgument(0), i);
-    if (failed(runBlock(body)))
+  for (int64_t i = 0, e = context.integerOf(op.getItems()); i < e; ++i) {
+    context.setInteger(body.getArgument(0), i);
+    if (failed(context.runBody(body)))
       return failure();
-    int64_t units = integer(yielded);
+    int64_t units = context.integerOf(yielded);
     if (units < 0)
-      return error(op) << "has an item, " << i << ", of " << units << " units";
+      return context.errorAt(op)
+             << "has an item, " << i << ", of " << units << " units";
     before.push_back(before.back() + units);
   }
   int64_t size =
@@ -130,10 +134,10 @@ LogicalResult BlockRun::runOp(ShareWorkOp op) {
   int64_t end = first;
   while (end < items && before[end] < to)
     ++end;
-  set(op.getSize(), size);
-  set(op.getFirst(), first);
-  set(op.getStart(), before[first]);
-  set(op.getEnd(), end);
+  context.setInteger(op.getSize(), size);
+  context.setInteger(op.getFirst(), first);
+  context.setInteger(op.getStart(), before[first]);
+  context.setInteger(op.getEnd(), end);
   return success();
 }
 
@@ -144,26 +148,30 @@ matrixAt(const Tensor &tensor, SmallVector<int64_t> indices, ErrorFn error) {
   return tensor.offset(indices, error);
 }
 
-LogicalResult BlockRun::runOp(PartialStoreOp op) {
-  auto fail = [&] { return error(op); };
-  Tensor *parts = get<Tensor *>(op.getParts());
-  FailureOr<int64_t> offset = matrixAt(*parts, integers(op.getIndices()), fail);
+LogicalResult tile::execute(TileContext &context, PartialStoreOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  Tensor *parts = &context.tensorOf(op.getParts());
+  FailureOr<int64_t> offset =
+      matrixAt(*parts, context.integersOf(op.getIndices()), fail);
   if (failed(offset) || failed(parts->checkWritable(fail)))
     return failure();
-  const Matrix &acc = matrix(op.getAcc());
+  const Matrix &acc = context.matrixOf(op.getAcc());
   int64_t width = parts->shape.back();
-  int64_t rows = std::min(integer(op.getValid()), parts->shape.end()[-2]);
+  int64_t rows =
+      std::min(context.integerOf(op.getValid()), parts->shape.end()[-2]);
   for (int64_t r = 0; r < rows; ++r) {
     int64_t line = *offset + r * width;
     for (int64_t c = 0; c < acc.cols; ++c)
       if (failed(parts->storeFloat(line + c, acc.at(r, c), op, fail)))
         return failure();
-    if (failed(parts->storeFloat(line + acc.cols, matrix(op.getMax()).at(r, 0),
-                                 op, fail)) ||
+    if (failed(parts->storeFloat(line + acc.cols,
+                                 context.matrixOf(op.getMax()).at(r, 0), op,
+                                 fail)) ||
         failed(parts->storeFloat(line + acc.cols + 1,
-                                 matrix(op.getSum()).at(r, 0), op, fail)))
+                                 context.matrixOf(op.getSum()).at(r, 0), op,
+                                 fail)))
       return failure();
-    report.stored += acc.cols + 2;
+    context.counts().stored += acc.cols + 2;
   }
   return success();
 }
@@ -191,40 +199,43 @@ static FailureOr<SoftmaxPart> loadPart(const Tensor &parts, int64_t offset,
   return part;
 }
 
-LogicalResult BlockRun::runOp(PartialLoadOp op) {
-  auto fail = [&] { return error(op); };
-  Tensor *parts = get<Tensor *>(op.getParts());
-  FailureOr<int64_t> offset = matrixAt(*parts, integers(op.getIndices()), fail);
+LogicalResult tile::execute(TileContext &context, PartialLoadOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  Tensor *parts = &context.tensorOf(op.getParts());
+  FailureOr<int64_t> offset =
+      matrixAt(*parts, context.integersOf(op.getIndices()), fail);
   if (failed(offset) || failed(parts->checkReadable(fail)))
     return failure();
-  FailureOr<SoftmaxPart> part = loadPart(*parts, *offset, op.getAcc().getType(),
-                                         integer(op.getValid()), fail);
+  FailureOr<SoftmaxPart> part =
+      loadPart(*parts, *offset, op.getAcc().getType(),
+               context.integerOf(op.getValid()), fail);
   if (failed(part))
     return failure();
-  set(op.getAcc(), std::move(part->acc));
-  set(op.getMax(), std::move(part->max));
-  set(op.getSum(), std::move(part->sum));
+  context.setMatrix(op.getAcc(), std::move(part->acc));
+  context.setMatrix(op.getMax(), std::move(part->max));
+  context.setMatrix(op.getSum(), std::move(part->sum));
   return success();
 }
 
-LogicalResult BlockRun::runOp(PartialJoinOp op) {
-  auto fail = [&] { return error(op); };
-  Tensor *parts = get<Tensor *>(op.getParts());
+LogicalResult tile::execute(TileContext &context, PartialJoinOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  Tensor *parts = &context.tensorOf(op.getParts());
   if (failed(parts->checkReadable(fail)))
     return failure();
-  int64_t count = integer(op.getCount());
+  int64_t count = context.integerOf(op.getCount());
   if (count < 1)
     return fail() << "joins " << count
                   << " partial results; expected 1 or more";
-  SmallVector<int64_t> indices = integers(op.getIndices());
+  SmallVector<int64_t> indices = context.integersOf(op.getIndices());
   std::optional<SoftmaxPart> joined;
   for (int64_t n = 0; n < count; ++n) {
     FailureOr<int64_t> offset = matrixAt(*parts, indices, fail);
     if (failed(offset))
       return failure();
     FailureOr<SoftmaxPart> part =
-        loadPart(*parts, *offset, op.getAcc().getType(), integer(op.getValid()),
-                 fail, op.getFrom() ? integer(op.getFrom()) : 0);
+        loadPart(*parts, *offset, op.getAcc().getType(),
+                 context.integerOf(op.getValid()), fail,
+                 op.getFrom() ? context.integerOf(op.getFrom()) : 0);
     if (failed(part))
       return failure();
     joined = joined
@@ -233,21 +244,21 @@ LogicalResult BlockRun::runOp(PartialJoinOp op) {
                  : std::move(*part);
     indices.back() += int64_t(op.getStep());
   }
-  set(op.getAcc(), std::move(joined->acc));
-  set(op.getMax(), std::move(joined->max));
-  set(op.getSum(), std::move(joined->sum));
+  context.setMatrix(op.getAcc(), std::move(joined->acc));
+  context.setMatrix(op.getMax(), std::move(joined->max));
+  context.setMatrix(op.getSum(), std::move(joined->sum));
   return success();
 }
 
-LogicalResult BlockRun::runOp(SoftmaxSinkOp op) {
-  auto fail = [&] { return error(op); };
-  Tensor *sinks = get<Tensor *>(op.getSinks());
+LogicalResult tile::execute(TileContext &context, SoftmaxSinkOp op) {
+  auto fail = [&] { return context.errorAt(op); };
+  Tensor *sinks = &context.tensorOf(op.getSinks());
   if (failed(sinks->checkReadable(fail)))
     return failure();
-  SmallVector<int64_t> indices = integers(op.getIndices());
+  SmallVector<int64_t> indices = context.integersOf(op.getIndices());
   int64_t first = indices.back();
   float scale = op.getScale().convertToFloat();
-  const Matrix &acc = matrix(op.getAcc());
+  const Matrix &acc = context.matrixOf(op.getAcc());
   SoftmaxPart sink{Matrix(acc.rows, acc.cols), Matrix(acc.rows, 1),
                    Matrix(acc.rows, 1, 1)};
   for (int64_t r = 0; r < acc.rows; ++r) {
@@ -257,11 +268,11 @@ LogicalResult BlockRun::runOp(SoftmaxSinkOp op) {
       return failure();
     sink.max.at(r, 0) = sinks->loadFloat(*offset) * (1 / scale);
   }
-  SoftmaxPart part =
-      mergeSoftmax({acc, matrix(op.getMax()), matrix(op.getSum())}, sink, scale,
-                   op.getUnbounded());
-  set(op.getNewAcc(), std::move(part.acc));
-  set(op.getNewMax(), std::move(part.max));
-  set(op.getNewSum(), std::move(part.sum));
+  SoftmaxPart part = mergeSoftmax(
+      {acc, context.matrixOf(op.getMax()), context.matrixOf(op.getSum())}, sink,
+      scale, op.getUnbounded());
+  context.setMatrix(op.getNewAcc(), std::move(part.acc));
+  context.setMatrix(op.getNewMax(), std::move(part.max));
+  context.setMatrix(op.getNewSum(), std::move(part.sum));
   return success();
 }

@@ -193,6 +193,61 @@ public:
   }
 };
 
+/// What ops below hold for each other on whole tiles: `h` stands for it.
+struct Held {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Held)
+  std::shared_ptr<const emu::Matrix> matrix;
+};
+
+/// Ops of a block, or of a team, that hold what nobody has given back.
+struct Holders : emu::TileState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Holders)
+  LogicalResult finish(emu::TileContext &context, StringRef owner) override {
+    for (auto &[value, op] : ops)
+      return context.errorAt(op)
+             << "holds what is not given back when the " << owner << " ends";
+    return success();
+  }
+  llvm::DenseMap<Value, Operation *> ops;
+};
+
+/// `%h = "foreign.hold"(%x)`, an index, and `"foreign.give"(%h)`, the fragment
+/// again: values of their own and a state of their own, on whole tiles.
+class HoldOp : public Op<HoldOp, OpTrait::OneOperand, OpTrait::OneResult,
+                         OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
+                         emu::TileExecutionInterface::Trait> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HoldOp)
+  using Op::Op;
+  static StringRef getOperationName() { return "foreign.hold"; }
+  static ArrayRef<StringRef> getAttributeNames() { return {}; }
+
+  LogicalResult executeTile(emu::TileContext &context) {
+    Value held = getOperation()->getResult(0);
+    context.setObject(held, Held{context.shareMatrix(getOperand())});
+    context.ofTeam<Holders>().ops[held] = getOperation();
+    return success();
+  }
+};
+
+class GiveOp : public Op<GiveOp, OpTrait::OneOperand, OpTrait::OneResult,
+                         OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
+                         emu::TileExecutionInterface::Trait> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GiveOp)
+  using Op::Op;
+  static StringRef getOperationName() { return "foreign.give"; }
+  static ArrayRef<StringRef> getAttributeNames() { return {}; }
+
+  LogicalResult executeTile(emu::TileContext &context) {
+    Held *held = context.findObject<Held>(getOperand());
+    if (!held || !context.ofTeam<Holders>().ops.erase(getOperand()))
+      return context.errorAt(getOperation()) << "gives what is not held";
+    context.setMatrix(getOperation()->getResult(0), held->matrix);
+    return success();
+  }
+};
+
 /// An op that nobody says anything about.
 class SilentOp : public Op<SilentOp, OpTrait::OneOperand, OpTrait::OneResult,
                            OpTrait::ZeroRegions, OpTrait::ZeroSuccessors> {
@@ -497,7 +552,8 @@ public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ForeignDialect)
   explicit ForeignDialect(MLIRContext *context)
       : Dialect(getDialectNamespace(), context, TypeID::get<ForeignDialect>()) {
-    addOperations<AffineOp, ColumnSumsOp, ScatteredOp, SilentOp>();
+    addOperations<AffineOp, ColumnSumsOp, HoldOp, GiveOp, ScatteredOp,
+                  SilentOp>();
     addTypes<BackwardsType, RollingType, ShelvesType, CountedType>();
   }
   Type parseType(DialectAsmParser &parser) const override {
