@@ -179,8 +179,9 @@ class Foreign(unittest.TestCase):
             self.assertIn("after another load began to overwrite it", result.stderr)
 
     @unittest.skipUnless(CHIP == "sm_80", "the same for all chips")
-    def test_own_values_by_tiles(self):
-        """Ops with values and a state of their own, which is asked at the block's end."""
+    def test_own_values(self):
+        """Ops with values and states of their own, on both ends; that on tiles is asked
+        at the block's end."""
         hold = '    %h = "foreign.hold"(%dots) : (!scores) -> index\n'
         give = '    %y = "foreign.give"(%h) : (index) -> !scores\n'
         q, k = (to_bf16(RNG.standard_normal((n, 32))) for n in (ROWS, 32))
@@ -204,10 +205,20 @@ class Foreign(unittest.TestCase):
                                   "when the block ends")):
                 text = re.sub(r"    %y = .*\n", lambda m: body, PROGRAM)
                 result = subprocess.run(run, input=text, capture_output=True, text=True)
+                target = lowered(text)
                 if error:
                     self.assertIn(error, result.stderr)
+                    self.assertEqual("gives" in error, target.returncode != 0)
+                    if "gives" in error:
+                        self.assertIn("'foreign.give' op gives what is not held",
+                                      target.stderr)
                 else:
                     self.assertEqual(result.returncode, 0, result.stderr + result.stdout)
+                    self.assertEqual(target.returncode, 0, target.stderr)
+                    out = np.full((ROWS, 32), np.nan, np.float32)
+                    kvbuf.compile(target.stdout, target=CHIP, machine_code=False)(
+                        q=q, k=k, s=out, device=kvbuf.Device("emulator"))
+                    np.testing.assert_allclose(out, tensors["s"], rtol=1e-5, atol=1e-3)
 
     #: Rows of K that exist, of the 32 of its tile.
     VALID = 29

@@ -16,11 +16,15 @@
 #define KVBUFFER_CONVERSION_LANELOWERINGINTERFACE_H
 
 #include "kvbuffer/Conversion/FragmentLayout.h"
+#include "kvbuffer/Conversion/TileView.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Support/TypeID.h"
 #include <functional>
+#include <memory>
 
 namespace kvbuf {
 
@@ -31,6 +35,42 @@ struct LaneElement {
   /// Which of the lane's row values (of a fragment of role `row`) belongs to
   /// it.
   int64_t rowValue;
+};
+
+/// A tensor of integers of a cache: a table, lengths, offsets.
+struct IndexArg {
+  /// As those of a tensor.
+  mlir::Value data;
+  llvm::SmallVector<mlir::Value> strides;
+};
+
+/// A tensor (or cache) among the kernel's parameters.
+struct TensorArg {
+  /// Rank-0 memref: the address of element 0.
+  mlir::Value data;
+  /// Strides in elements, as indices; the innermost is 1 and not passed.
+  llvm::SmallVector<mlir::Value> strides;
+  /// Sizes that the kernel needs, by dimension; null for the others.
+  llvm::SmallVector<mlir::Value> sizes;
+  /// Of caches: in the order of CacheLayout::getIndexTensors.
+  llvm::SmallVector<IndexArg, 2> indices;
+  /// Of a cache that the program makes of memrefs: the size that its kind names
+  /// (`LaneContext::roomOf`), as an index. Null for arguments, whose room is
+  /// the launch's size.
+  mlir::Value room;
+  /// Of quantized caches: scales, and their strides as above.
+  mlir::Value scales;
+  llvm::SmallVector<mlir::Value> scaleStrides;
+};
+
+class CachePlaces;
+
+/// What ops of one kind have in common while a kernel is lowered: derive it
+/// from this, with a type ID (`MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID`),
+/// and ask for it by `LaneContext::ofKernel`.
+class LaneState {
+public:
+  virtual ~LaneState() = default;
 };
 
 /// A kernel that is being lowered, as an op's own lowering sees it.
@@ -51,6 +91,8 @@ public:
   virtual void setLanes(mlir::Value value, mlir::ValueRange lanes) = 0;
   /// The one value that a lane has of a scalar.
   mlir::Value single(mlir::Value value) { return lanesOf(value).front(); }
+  /// The same, or null for a value that has not one.
+  virtual mlir::Value findSingle(mlir::Value value) const = 0;
   /// The types of what a lane holds of a value of a type.
   virtual void laneTypes(mlir::Type type,
                          llvm::SmallVectorImpl<mlir::Type> &types) = 0;
@@ -85,6 +127,10 @@ public:
   /// The lane-dependent part of an element's row and column; i32.
   virtual mlir::Value laneRow(FragmentType type) = 0;
   virtual mlir::Value laneCol(FragmentType type) = 0;
+  /// Whether this lane is the first of those that share a row.
+  virtual mlir::Value firstOfRow(const FragmentLayout &layout) = 0;
+  /// This warp's place along the columns of a layout's grid of warps, i32.
+  virtual mlir::Value gridCol(const FragmentLayout &layout) = 0;
   /// The sum or the maximum of the values that lanes have for a row of a
   /// fragment of this type; all lanes that share the row have it then.
   virtual mlir::Value reduceRow(FragmentType type, mlir::Value value,
@@ -102,6 +148,13 @@ public:
   virtual mlir::Value roundOperand(mlir::Value vector, mlir::VectorType type,
                                    bool isProbability) = 0;
   virtual mlir::Value ratio(mlir::Value x, mlir::Value y) = 0;
+  /// A value that is the same in all lanes of a warp, known to be so.
+  virtual mlir::Value uniform(mlir::Value value) = 0;
+  /// Whether two reciprocals cost more than one and three products, and the
+  /// smaller of two numbers is one instruction.
+  virtual bool sharesReciprocals() = 0;
+  /// Whether code that is to run beside products may branch.
+  virtual bool branchesBesideProducts() = 0;
 
   /// The element at (row, col), i32, of a tile in DRAM; any lane may ask for
   /// any, and gets zero where the tile has none. Fails, with an error at the
@@ -116,6 +169,31 @@ public:
   /// op.
   virtual mlir::Value ownThread() = 0;
   virtual int64_t ownThreads() const = 0;
+  /// The lane in its warp, and the warp among those that work together; i32.
+  virtual mlir::Value laneInWarp() = 0;
+  virtual mlir::Value ownWarp() = 0;
+  /// Threads of the block, of all its teams.
+  virtual int64_t blockThreads() const = 0;
+  /// The team whose code is lowered; null outside of teams, and for one that
+  /// all warps of the block are in.
+  virtual TeamOp ownTeam() const = 0;
+  /// The schedule by which fragments are spread: the kernel's, or the team's.
+  virtual ScheduleAttr ownSchedule() const = 0;
+  /// Whether one lane runs here, alone of its warp.
+  virtual bool isAlone() const = 0;
+  /// Whether the kernel has rings; whether the code is of a team that they
+  /// join, and that does not fill them.
+  virtual bool hasRings() const = 0;
+  virtual bool takesFromRings() const = 0;
+  /// Of such a team: which group of warps this one is in, among how many
+  /// groups that share the rows; null elsewhere.
+  virtual mlir::Value groupOfWarps() const = 0;
+  virtual int64_t groupsOfWarps() const = 0;
+  /// Whether a condition holds for any thread of that group, whose warps meet.
+  virtual mlir::Value anyOfGroup(mlir::Value condition) = 0;
+  /// Columns of the accumulator that a softmax ends, in kernels with rings;
+  /// else 0.
+  virtual int64_t accumulatorColumns() const = 0;
   /// The element at (row, col), i32, of what a slot of LDS holds, as it is
   /// stored; any thread may ask for any. Fails, with an error at the op, for
   /// slots whose elements the chip has turned, and for elements below 16 bits.
@@ -126,8 +204,63 @@ public:
   /// 1: the block's, or of the copy of the team. What they hold at first is
   /// not known; in a loop, what the op's last run has left.
   virtual mlir::Value ldsElements(mlir::Type type, int64_t count) = 0;
+  /// The same as a line of elements of any type, of which those of the op begin
+  /// at a byte (i32): LDS of `bytes` bytes of its own, and all of LDS.
+  virtual mlir::Value scratch(int64_t bytes) = 0;
+  virtual mlir::Value shared(mlir::Type element) = 0;
+  /// LDS of the block, also in a team: the number of the first byte. What the
+  /// block takes so far.
+  virtual int64_t takeLds(int64_t bytes) = 0;
+  virtual int64_t ldsBytes() const = 0;
+  /// Values of rows that stay in LDS, one place a thread: lets those of
+  /// `value`, and of `others` that stand for the same rows, lie there. And new
+  /// ones in the place of those of a value, where these lie there.
+  virtual void keepInLds(mlir::Value value, mlir::ValueRange others) = 0;
+  virtual void storeKept(mlir::Value value,
+                         llvm::ArrayRef<mlir::Value> rows) = 0;
   /// Those threads meet: what one has written to LDS before, all see.
   virtual void meet() = 0;
+  /// The same, also of what has been written to DRAM.
+  virtual void meetToRead() = 0;
+
+  /// Lowers the ops of a region, whose arguments have been set, but its
+  /// terminator, whose operands then have their lanes.
+  virtual llvm::LogicalResult lowerBody(mlir::Block &body) = 0;
+  /// Lowers one op of a region. Its arithmetic on indices is done as it is
+  /// written, not in 32 bits where these are enough for tiles.
+  virtual llvm::LogicalResult lowerInner(mlir::Operation *op) = 0;
+  /// What stands at the end of a loop's iteration, before its values are handed
+  /// to the next one.
+  virtual void endIteration(mlir::scf::ForOp loop) = 0;
+  /// What ops of one kind have in common: made when it is asked for first.
+  template <typename T> T &ofKernel() {
+    std::unique_ptr<LaneState> &state = anyState(mlir::TypeID::get<T>());
+    if (!state)
+      state = std::make_unique<T>();
+    return static_cast<T &>(*state);
+  }
+
+  /// What is known of a tensor or a cache, an argument or one that the program
+  /// makes of arguments, whose op says it here; null for what is neither.
+  virtual TensorArg &tensorOf(mlir::Value tensor) = 0;
+  virtual const TensorArg *findTensor(mlir::Value value) const = 0;
+  /// Of a cache whose type alone knows where rows are (`CacheRows::byPlace`).
+  virtual const CachePlaces &placesOfCache(mlir::Value cache) = 0;
+  /// The data of a tensor as one line of elements, and where in it the matrix
+  /// or element at `indices` begins.
+  virtual mlir::Value flat(mlir::Value data) = 0;
+  virtual mlir::Value offsetOf(mlir::Value tensor,
+                               mlir::OperandRange indices) = 0;
+  /// A size of the launch, by its name in the manifest, the value of an
+  /// expression over sizes, and the size that an op asks for of its cache (its
+  /// room, or the rows of ragged queries); indices.
+  virtual mlir::Value launchSize(llvm::StringRef name) = 0;
+  virtual mlir::Value launchValue(mlir::Attribute expression) const = 0;
+  virtual mlir::Value roomOf(mlir::Value cache, mlir::Operation *op) = 0;
+  /// How the rows of a tile are found, which are valid and where it ends.
+  virtual TileView tileOf(mlir::TypedValue<TileType> tile) = 0;
+  virtual void setTile(mlir::TypedValue<TileType> tile,
+                       const TileView &view) = 0;
 
   /// Builds where a row of a tile lies: an index for each dimension of its
   /// tensor but the last, which its columns run along from 0 on.
@@ -144,6 +277,9 @@ public:
   /// The tensor that an argument of the kernel is, as a memref that code may
   /// read.
   virtual mlir::Value memrefOf(mlir::Value tensor) = 0;
+
+protected:
+  virtual std::unique_ptr<LaneState> &anyState(mlir::TypeID type) = 0;
 };
 
 /// Gives the ops of `kvbuffer`, `scf` and `memref` that kernels consist of

@@ -16,16 +16,16 @@
 using namespace mlir;
 using namespace kvbuf;
 
-Values CachePlaces::leadOf(Lanes &lower, Value batch, Value token,
+Values CachePlaces::leadOf(LaneContext &lower, Value batch, Value token,
                            bool checked) const {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   CachePlace place =
       layout.emitPlace(b, b.getLoc(), parts, batch, token, checked);
   return Values(ArrayRef<Value>(place.lead));
 }
 
-Value CachePlaces::offsetOf(Lanes &lower, ArrayRef<Value> lead) const {
-  ImplicitLocOpBuilder &b = lower.b;
+Value CachePlaces::offsetOf(LaneContext &lower, ArrayRef<Value> lead) const {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value offset;
   for (auto [index, stride] : llvm::zip(lead, strides)) {
     Value term = arith::MulIOp::create(b, index, stride);
@@ -34,8 +34,9 @@ Value CachePlaces::offsetOf(Lanes &lower, ArrayRef<Value> lead) const {
   return offset;
 }
 
-Value OwnPlaces::lineOf(Lanes &lower, const TileView &tile, Value row) const {
-  ImplicitLocOpBuilder &b = lower.b;
+Value OwnPlaces::lineOf(LaneContext &lower, const TileView &tile,
+                        Value row) const {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value line = tile.base;
   for (auto [index, stride] : llvm::zip(place(b, lower.toIndex(row)), strides))
     line =
@@ -72,8 +73,9 @@ Value LaneLowering::memrefOf(Value tensor) {
                 argument.sizes, argument.strides);
 }
 
-Value CachePlaces::lineOf(Lanes &lower, const TileView &tile, Value row) const {
-  ImplicitLocOpBuilder &b = lower.b;
+Value CachePlaces::lineOf(LaneContext &lower, const TileView &tile,
+                          Value row) const {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value token = arith::AddIOp::create(b, tile.firstKey, lower.toIndex(row));
   // Also asked of rows that are not there: what is read to place them is to
   // exist.
@@ -108,10 +110,10 @@ Value kvbuf::viewOf(ImplicitLocOpBuilder &b, Value data,
                                            extents, steps);
 }
 
-CacheParts kvbuf::partsOf(LaneLowering &lower, Value cache) {
-  ImplicitLocOpBuilder &b = lower.b;
+CacheParts kvbuf::partsOf(LaneContext &lower, Value cache) {
+  ImplicitLocOpBuilder &b = lower.builder();
   auto layout = cast<CacheLayout>(cache.getType());
-  const TensorArg &tensor = lower.signature.tensor(cache);
+  const TensorArg &tensor = lower.tensorOf(cache);
   // The shape and the sizes of dimensions.
   auto sizesOf = [&](ArrayRef<CacheDim> dims, SmallVector<int64_t> &shape) {
     Values sizes;
@@ -119,7 +121,7 @@ CacheParts kvbuf::partsOf(LaneLowering &lower, Value cache) {
       shape.push_back(dim.size);
       Value size;
       if (ShapedType::isDynamic(dim.size))
-        size = lower.signature.launchSize(sizeOfCache(cache, dim.name));
+        size = lower.launchSize(sizeOfCache(cache, dim.name));
       if (size && dim.plus)
         size = arith::AddIOp::create(b, size, lower.index(dim.plus));
       sizes.push_back(size);

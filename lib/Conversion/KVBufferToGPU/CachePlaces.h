@@ -15,16 +15,18 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_CACHEPLACES_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_CACHEPLACES_H
 
-#include "LaneLowering.h"
+#include "Lanes.h"
 
 namespace kvbuf {
+
+class LaneLowering;
 
 /// Where the rows of a tile are, which are found one by one.
 class RowPlaces {
 public:
   virtual ~RowPlaces() = default;
   /// The offset of row `row` (an i32) of a tile, in elements.
-  virtual mlir::Value lineOf(Lanes &lower, const TileView &tile,
+  virtual mlir::Value lineOf(LaneContext &lower, const TileView &tile,
                              mlir::Value row) const = 0;
 };
 
@@ -34,7 +36,7 @@ class OwnPlaces : public RowPlaces {
 public:
   OwnPlaces(Values strides, LaneContext::RowPlace place)
       : strides(std::move(strides)), place(std::move(place)) {}
-  mlir::Value lineOf(Lanes &lower, const TileView &tile,
+  mlir::Value lineOf(LaneContext &lower, const TileView &tile,
                      mlir::Value row) const override;
 
 private:
@@ -51,11 +53,12 @@ public:
 
   /// The indices of a token's row in the leading dimensions, zeros where it has
   /// none; `checked` false: it has one.
-  Values leadOf(Lanes &lower, mlir::Value batch, mlir::Value token,
+  Values leadOf(LaneContext &lower, mlir::Value batch, mlir::Value token,
                 bool checked) const;
   /// How many elements of a head's first row such indices lie behind.
-  mlir::Value offsetOf(Lanes &lower, llvm::ArrayRef<mlir::Value> lead) const;
-  mlir::Value lineOf(Lanes &lower, const TileView &tile,
+  mlir::Value offsetOf(LaneContext &lower,
+                       llvm::ArrayRef<mlir::Value> lead) const;
+  mlir::Value lineOf(LaneContext &lower, const TileView &tile,
                      mlir::Value row) const override;
 
   const CacheLayout layout;
@@ -74,7 +77,7 @@ mlir::Value viewOf(mlir::ImplicitLocOpBuilder &b, mlir::Value data,
 
 /// The memrefs of a cache among the kernel's arguments. A size that nothing
 /// needs is any number.
-CacheParts partsOf(LaneLowering &lower, mlir::Value cache);
+CacheParts partsOf(LaneContext &lower, mlir::Value cache);
 
 /// Makes `CachePlaces` of caches that need them: of the kernel's arguments, and
 /// of those that it makes of them.

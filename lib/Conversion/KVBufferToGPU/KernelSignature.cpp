@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelSignature.h"
-#include "TileView.h"
+#include "kvbuffer/Conversion/TileView.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"

@@ -17,8 +17,6 @@
 
 #include "LaneAppend.h"
 #include "CachePlaces.h"
-#include "LaneLowering.h"
-#include "LaneWork.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -32,21 +30,21 @@ static ArrayRef<int64_t> shapeOfTensor(Value argument) {
 }
 
 /// A cache among the arguments as ops on caches by lanes take it.
-static Value cacheByLanes(LaneLowering &lower, Value argument) {
+static Value cacheByLanes(LaneContext &lower, Value argument) {
   CacheParts parts = partsOf(lower, argument);
-  return MakeCacheOp::create(lower.b, argument.getType(), parts.data,
+  return MakeCacheOp::create(lower.builder(), argument.getType(), parts.data,
                              parts.indices, parts.scales,
                              /*max_prompt=*/Value(), /*max_context=*/Value());
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, AppendTokensOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   for (Value cache : {Value(op.getKCache()), Value(op.getVCache())})
     if (cache && !isa<BlockArgument>(cache))
       return op.emitOpError() << "stores into a cache that the program makes; "
                                  "expected one of the kernel's arguments";
   auto tokens = [&](Value argument) {
-    const TensorArg &tensor = lower.signature.tensor(argument);
+    const TensorArg &tensor = lower.tensorOf(argument);
     return viewOf(b, tensor.data, shapeOfTensor(argument), tensor.sizes,
                   tensor.strides);
   };
@@ -64,15 +62,15 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
   }
   // A head lies within a wave.
   FailureOr<AppendShares> shares =
-      dealHeads(op, operands, lower.target, lower.target.waveSize);
+      dealHeads(op, operands, lower.chip(), lower.chip().waveSize);
   if (failed(shares))
     return failure();
 
   AppendEmitter emitter(b, operands, *shares);
   emitter.batch = lower.single(op.getBatch());
   emitter.head = lower.single(op.getHead());
-  int64_t lanes = shares->lanes, atOnce = threadsTogether(lower) / lanes;
-  Value tid = lower.toIndex(lower.team ? lower.thread : lower.blockThread);
+  int64_t lanes = shares->lanes, atOnce = lower.ownThreads() / lanes;
+  Value tid = lower.toIndex(lower.ownThread());
   Value slot = arith::DivUIOp::create(b, tid, lower.index(lanes));
   Value place = arith::RemUIOp::create(b, tid, lower.index(lanes));
   Value dim = arith::MulIOp::create(b, place, lower.index(shares->piece()));
@@ -91,7 +89,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
   };
   Value first = within(op.getFrom(), lower.index(0));
   Value count = shapeOfTensor(op.getK())[1] == ShapedType::kDynamic
-                    ? lower.signature.tensor(op.getK()).sizes[1]
+                    ? lower.tensorOf(op.getK()).sizes[1]
                     : lower.index(shapeOfTensor(op.getK())[1]);
   Value last = arith::MinSIOp::create(b, within(op.getUpto(), first), count);
   // All lanes go as often.
@@ -115,6 +113,6 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, AppendTokensOp op) {
   }
   // What all lanes have stored, all loads of the block see from here on, or
   // those of its team of one warp.
-  meetToRead(lower);
+  lower.meetToRead();
   return success();
 }

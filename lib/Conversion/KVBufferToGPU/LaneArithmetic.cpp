@@ -71,17 +71,18 @@ Value kvbuf::fold(unsigned count, ArrayRef<Value> values,
   return chains[1] ? fn(chains[0], chains[1]) : chains[0];
 }
 
-unsigned kvbuf::foldChains(Lanes &lanes, FragmentType scores) {
-  int64_t registers = lanes.team ? int64_t(lanes.team->op.getRegisters()) : 0;
-  if (!lanes.machine.hasRings() || !registers)
+unsigned kvbuf::foldChains(LaneContext &lanes, FragmentType scores) {
+  TeamOp team = lanes.ownTeam();
+  int64_t registers = team ? int64_t(team.getRegisters()) : 0;
+  if (!lanes.hasRings() || !registers)
     return 2;
   // A lane's output, scores and weights are what no compiler can save.
-  const FragmentLayout &layout = lanes.layouts.of(scores);
-  int64_t all = layout.rowWarps * layout.colWarps * lanes.target.waveSize;
+  const FragmentLayout &layout = lanes.layoutOf(scores);
+  int64_t all = layout.rowWarps * layout.colWarps * lanes.chip().waveSize;
   int64_t elements =
-      scores.getRows() * (lanes.accumulatorCols + scores.getCols()) +
+      scores.getRows() * (lanes.accumulatorColumns() + scores.getCols()) +
       scores.getRows() * scores.getCols() / 2;
-  return registers - elements / all < lanes.target.twoChainRegisters ? 1 : 2;
+  return registers - elements / all < lanes.chip().twoChainRegisters ? 1 : 2;
 }
 
 Value kvbuf::largestOfBits(ImplicitLocOpBuilder &b, unsigned chains,

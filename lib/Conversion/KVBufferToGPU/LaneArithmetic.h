@@ -61,7 +61,7 @@ mlir::Value fold(unsigned count, llvm::ArrayRef<mlir::Value> values,
                  llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> fn);
 
 /// Chains in which a row's elements are added up or compared.
-unsigned foldChains(Lanes &lanes, FragmentType scores);
+unsigned foldChains(LaneContext &lanes, FragmentType scores);
 
 /// The largest of numbers by their bits as signed integers, of which machines
 /// may take three at a time: so also as numbers, unless all are negative.

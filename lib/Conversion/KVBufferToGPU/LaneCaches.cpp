@@ -9,7 +9,6 @@
 #include "LaneCaches.h"
 #include "CachePlaces.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "PackedRows.h"
 #include "Pages.h"
 #include "Staging.h"
@@ -22,15 +21,15 @@ using namespace kvbuf;
 
 /// Entry `entry` of a table of integers, as an index. Entries are block
 /// numbers: not negative.
-static Value lookup(Lanes &lanes, Value table, Value entry) {
+static Value lookup(LaneContext &lanes, Value table, Value entry) {
   return blockAt(lanes, table, entry);
 }
 
 /// Entry `entry` of lengths or offsets, which lie in device memory where nobody
 /// has checked them: the nearest number from `least` to `most`.
-static Value lookupWithin(Lanes &lanes, Value lengths, Value entry, Value least,
-                          Value most) {
-  ImplicitLocOpBuilder &b = lanes.b;
+static Value lookupWithin(LaneContext &lanes, Value lengths, Value entry,
+                          Value least, Value most) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value word =
       memref::LoadOp::create(b, lanes.flat(lengths), ValueRange{entry});
   Value number = arith::IndexCastOp::create(b, b.getIndexType(), word);
@@ -38,7 +37,7 @@ static Value lookupWithin(Lanes &lanes, Value lengths, Value entry, Value least,
   return arith::MinSIOp::create(b, number, most);
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, MakeCacheOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, MakeCacheOp op) {
   auto layout = cast<CacheLayout>(op.getCache().getType());
   CacheRows rows = layout.getRows();
   SmallVector<Value> memrefs{op.getData()};
@@ -52,19 +51,19 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MakeCacheOp op) {
                 "arguments, whose address tiles are read from";
   auto sizeOf = [&](Value memref, unsigned d) {
     auto shape = cast<MemRefType>(memref.getType());
-    return shape.isDynamicDim(d) ? lower.signature.tensor(memref).sizes[d]
+    return shape.isDynamicDim(d) ? lower.tensorOf(memref).sizes[d]
                                  : lower.index(shape.getDimSize(d));
   };
-  const TensorArg data = lower.signature.tensor(op.getData());
+  const TensorArg data = lower.tensorOf(op.getData());
   TensorArg cache;
   cache.data = data.data;
   cache.strides = data.strides;
   for (Value tensor : op.getIndices()) {
-    const TensorArg &index = lower.signature.tensor(tensor);
+    const TensorArg &index = lower.tensorOf(tensor);
     cache.indices.push_back({index.data, index.strides});
   }
   if (op.getScales()) {
-    const TensorArg &scales = lower.signature.tensor(op.getScales());
+    const TensorArg &scales = lower.tensorOf(op.getScales());
     cache.scales = scales.data;
     cache.scaleStrides = scales.strides;
   }
@@ -79,15 +78,15 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MakeCacheOp op) {
   } else {
     cache.room = sizeOf(op.getData(), rowDimension);
   }
-  lower.signature.tensor(op.getCache()) = cache;
-  lower.set(op.getCache(), {});
+  lower.tensorOf(op.getCache()) = cache;
+  lower.setLanes(op.getCache(), ValueRange());
   return success();
 }
 
 /// The keys of a sequence of a cache whose type alone knows them.
-static Value keysByPlace(LaneLowering &lower, CacheNumKeysOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const CachePlaces &cache = *lower.places[op.getCache()];
+static Value keysByPlace(LaneContext &lower, CacheNumKeysOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  const CachePlaces &cache = lower.placesOfCache(op.getCache());
   Value batch = lower.single(op.getBatch());
   Value length = cache.layout.emitLength(b, b.getLoc(), cache.parts, batch);
   Value room = cache.layout.emitRoom(b, b.getLoc(), cache.parts, batch);
@@ -95,29 +94,29 @@ static Value keysByPlace(LaneLowering &lower, CacheNumKeysOp op) {
       b, add(b, length, lower.single(op.getNewTokens())), room);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, CacheNumKeysOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, CacheNumKeysOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   CacheLayout layout = op.getLayout();
   CacheRows rows = layout.getRows();
   if (rows.byPlace) {
-    lower.set(op.getKeys(), {keysByPlace(lower, op)});
+    lower.setLanes(op.getKeys(), {keysByPlace(lower, op)});
     return;
   }
-  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  const TensorArg &cache = lower.tensorOf(op.getCache());
   Value batch = lower.single(op.getBatch());
   Value keys;
   if (rows.endWithData()) {
     keys = cache.sizes[layout.getLeadingDims().size() - 1];
   } else if (rows.offsets) {
     Value offsets = cache.indices[*rows.offsets].data;
-    Value all = lower.signature.roomOf(op.getCache(), op);
+    Value all = lower.roomOf(op.getCache(), op);
     Value first = lookupWithin(lower, offsets, batch, lower.index(0), all);
     Value next =
         lookupWithin(lower, offsets, add(b, batch, lower.index(1)), first, all);
     keys = sub(b, next, first);
   } else {
     // No more keys than the slot, or the row of the page table, has room for.
-    Value room = lower.signature.roomOf(op.getCache(), op);
+    Value room = lower.roomOf(op.getCache(), op);
     if (int64_t page = layout.getRun())
       room = mul(b, room, lower.index(page));
     keys = room;
@@ -128,29 +127,28 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheNumKeysOp op) {
           b, add(b, length, lower.single(op.getNewTokens())), room);
     }
   }
-  lower.set(op.getKeys(), {keys});
+  lower.setLanes(op.getKeys(), {keys});
 }
 
 /// The table of the blocks of a tile's cache.
-static const IndexArg &tableOf(LaneLowering &lower, CacheTileOp op) {
-  return lower.signature.tensor(op.getCache())
-      .indices[*op.getLayout().getRows().table];
+static const IndexArg &tableOf(LaneContext &lower, CacheTileOp op) {
+  return lower.tensorOf(op.getCache()).indices[*op.getLayout().getRows().table];
 }
 
 /// The numbers of the pages that a tile's rows lie in, by lanes
 /// (`TileView::pages`).
-static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
+static Value pagesOfRows(LaneContext &lower, CacheTileOp op,
                          const TileView &tile, Value tableBase) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   int64_t page = op.getTile().getType().getPageSize();
   auto numberOf = [&](Value row) {
     return pageOf(lower, add(b, tile.firstKey, lower.toIndex(row)), page).first;
   };
-  Value number = numberOf(lower.lane);
+  Value number = numberOf(lower.laneInWarp());
   // No look-up of a page of which no row is there. A row before those that
   // are there may be its page's first, whose number others ask for.
-  Value exists =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.lane, tile.hi);
+  Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                       lower.laneInWarp(), tile.hi);
   if (!matchPattern(tile.lo, m_Zero()))
     exists = arith::AndIOp::create(
         b, exists,
@@ -161,7 +159,7 @@ static Value pagesOfRows(LaneLowering &lower, CacheTileOp op,
   Value table = tableOf(lower, op).data;
   Value entry = add(b, tableBase, number);
   // Where waits count loads, every lane makes this one.
-  if (lower.target.has(CopyEngine::Waves)) {
+  if (lower.chip().has(CopyEngine::Waves)) {
     entry = arith::SelectOp::create(b, exists, entry, zerosAt(lower, table));
     return lower.toI32(lookup(lower, table, entry));
   }
@@ -185,8 +183,8 @@ static LogicalResult checkInOnePage(CacheTileOp op) {
 
 /// Entry `entry` of the table of a tile's cache, which the program must not
 /// look up where nothing is loaded.
-static Value guardedLookup(LaneLowering &lower, CacheTileOp op, Value entry) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value guardedLookup(LaneContext &lower, CacheTileOp op, Value entry) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value table = tableOf(lower, op).data;
   if (!op.getPred())
     return lookup(lower, table, entry);
@@ -203,10 +201,10 @@ static Value guardedLookup(LaneLowering &lower, CacheTileOp op, Value entry) {
 
 /// Places a tile of a cache whose type alone knows where rows are: as a whole
 /// where they lie together, else each row when it is loaded.
-static LogicalResult placeTile(LaneLowering &lower, CacheTileOp op,
+static LogicalResult placeTile(LaneContext &lower, CacheTileOp op,
                                TileView &tile) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const CachePlaces &cache = *lower.places[op.getCache()];
+  ImplicitLocOpBuilder &b = lower.builder();
+  const CachePlaces &cache = lower.placesOfCache(op.getCache());
   Value batch = lower.single(op.getBatch()), head = lower.single(op.getHead()),
         start = lower.single(op.getStart());
   size_t leading = cache.layout.getLeadingDims().size();
@@ -234,12 +232,12 @@ static LogicalResult placeTile(LaneLowering &lower, CacheTileOp op,
 }
 
 /// Places a tile of a cache whose type says where rows are (`CacheRows`).
-static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
+static LogicalResult findTile(LaneContext &lower, CacheTileOp op,
                               TileView &tile) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   CacheLayout layout = op.getLayout();
   CacheRows found = layout.getRows();
-  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  const TensorArg &cache = lower.tensorOf(op.getCache());
   Value batch = lower.single(op.getBatch()), head = lower.single(op.getHead()),
         start = lower.single(op.getStart());
   ArrayRef<Value> s = cache.strides;
@@ -252,8 +250,8 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
     // A cache's offsets may differ from those that the keys were counted from:
     // all keys lie within the tensor wherever they say that the sequence
     // begins.
-    Value last = sub(b, lower.signature.roomOf(op.getCache(), op),
-                     lower.single(op.getUpto()));
+    Value last =
+        sub(b, lower.roomOf(op.getCache(), op), lower.single(op.getUpto()));
     last = arith::MaxSIOp::create(b, last, lower.index(0));
     Value row = add(b,
                     lookupWithin(lower, cache.indices[*found.offsets].data,
@@ -280,8 +278,7 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
       tile.table = tableOf(lower, op).data;
       tile.tableBase = tableBase;
       if (listsKeys(op.getTile())) {
-        Value pages =
-            lower.signature.launchSize(sizeOfCache(op.getCache(), kBlocksSize));
+        Value pages = lower.launchSize(sizeOfCache(op.getCache(), kBlocksSize));
         tile.lastPage = lower.toI32(sub(b, pages, lower.index(1)));
       }
       return success();
@@ -301,8 +298,8 @@ static LogicalResult findTile(LaneLowering &lower, CacheTileOp op,
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, CacheTileOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value start = lower.single(op.getStart());
   int64_t rows = op.getTile().getType().getRows();
 
@@ -310,7 +307,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
   tile.type = op.getTile().getType();
   tile.map = TileView::mapOf(lower, op.getTile());
   tile.edges = TileView::edgesOf(op.getTile());
-  tile.data = lower.signature.tensor(op.getCache()).data;
+  tile.data = lower.tensorOf(op.getCache()).data;
   // Rows outside of [lo, hi) are not touched. Keys fit 32 bits; producers have
   // no registers to spare for more.
   auto fromStart = [&](Value key) {
@@ -330,18 +327,19 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, CacheTileOp op) {
 
 /// Where the scale of a token of a cache with scales by tokens lies, but for
 /// the head's: an index of elements.
-static Value scaleOfToken(LaneLowering &lower, CacheScaleOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value scaleOfToken(LaneContext &lower, CacheScaleOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   CacheLayout layout = op.getLayout();
   CacheRows rows = layout.getRows();
-  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  const TensorArg &cache = lower.tensorOf(op.getCache());
   Value batch = lower.single(op.getBatch()),
         token = lower.single(op.getToken());
   ArrayRef<Value> s = cache.scaleStrides;
   if (rows.byPlace) {
     Value at;
-    Values lead = lower.places[op.getCache()]->leadOf(lower, batch, token,
-                                                      /*checked=*/false);
+    Values lead = lower.placesOfCache(op.getCache())
+                      .leadOf(lower, batch, token,
+                              /*checked=*/false);
     for (auto [index, stride] : llvm::zip(lead, s))
       at = at ? add(b, at, mul(b, index, stride)) : mul(b, index, stride);
     return at;
@@ -349,7 +347,7 @@ static Value scaleOfToken(LaneLowering &lower, CacheScaleOp op) {
   if (rows.offsets) {
     Value first = lookupWithin(
         lower, cache.indices[*rows.offsets].data, batch, lower.index(0),
-        lower.signature.launchSize(
+        lower.launchSize(
             sizeOfCache(op.getCache(), layout.getLeadingDims().back().name)));
     return mul(b, add(b, first, token), s[0]);
   }
@@ -367,10 +365,10 @@ static Value scaleOfToken(LaneLowering &lower, CacheScaleOp op) {
   return add(b, mul(b, block, s[0]), mul(b, row, s[1]));
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, CacheScaleOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, CacheScaleOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   CacheLayout type = op.getLayout();
-  const TensorArg &cache = lower.signature.tensor(op.getCache());
+  const TensorArg &cache = lower.tensorOf(op.getCache());
   Value head = lower.single(op.getHead()), at;
   if (type.getGranularity() == kPerTensor) {
     at = lower.index(0);
@@ -388,11 +386,11 @@ void kvbuf::lowerOp(LaneLowering &lower, CacheScaleOp op) {
       memref::LoadOp::create(b, lower.flat(cache.scales), ValueRange{at});
   if (!scale.getType().isF32())
     scale = arith::ExtFOp::create(b, b.getF32Type(), scale);
-  lower.set(op.getScale(), {scale});
+  lower.setLanes(op.getScale(), {scale});
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, KeyRangeOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, KeyRangeOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value row = lower.single(op.getRow()),
         queries = lower.single(op.getQueries()),
         keys = lower.single(op.getKeys());
@@ -401,14 +399,14 @@ void kvbuf::lowerOp(LaneLowering &lower, KeyRangeOp op) {
   int64_t rows = op.getQueriesOfRows();
   // Groups of warps own neighbouring rows where each warp has those of one
   // instruction.
-  bool own = op.getPerGroup() && lower.rings.group &&
+  bool own = op.getPerGroup() && lower.groupOfWarps() &&
              int64_t(op.getGroup()) == 1 &&
-             rows == lower.target.groupInstruction("bf16")->rowsOfWarp() *
-                         lower.schedule.getWarps();
+             rows == lower.chip().groupInstruction("bf16")->rowsOfWarp() *
+                         lower.ownSchedule().getWarps();
   if (own) {
-    rows /= lower.rings.groups;
+    rows /= lower.groupsOfWarps();
     row = add(b, row,
-              mul(b, lower.toIndex(lower.rings.group), lower.index(rows)));
+              mul(b, lower.toIndex(lower.groupOfWarps()), lower.index(rows)));
   }
   Value lo = zero, hi = keys, fullLo = zero, fullHi = keys;
   // Query row i stands at key position i + shift.
@@ -433,8 +431,8 @@ void kvbuf::lowerOp(LaneLowering &lower, KeyRangeOp op) {
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, queries);
     hi = arith::SelectOp::create(b, any, hi, zero);
   }
-  lower.set(op.getLo(), {lo});
-  lower.set(op.getHi(), {hi});
-  lower.set(op.getFullLo(), {fullLo});
-  lower.set(op.getFullHi(), {fullHi});
+  lower.setLanes(op.getLo(), {lo});
+  lower.setLanes(op.getHi(), {hi});
+  lower.setLanes(op.getFullLo(), {fullLo});
+  lower.setLanes(op.getFullHi(), {fullHi});
 }

@@ -13,14 +13,12 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, MakeCacheOp op);
-void lowerOp(LaneLowering &lower, CacheNumKeysOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, CacheTileOp op);
-void lowerOp(LaneLowering &lower, CacheScaleOp op);
-void lowerOp(LaneLowering &lower, KeyRangeOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, MakeCacheOp op);
+void lowerOp(LaneContext &lower, CacheNumKeysOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, CacheTileOp op);
+void lowerOp(LaneContext &lower, CacheScaleOp op);
+void lowerOp(LaneContext &lower, KeyRangeOp op);
 
 } // namespace kvbuf
 

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneControl.h"
-#include "LaneLowering.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -15,17 +14,18 @@ using namespace kvbuf;
 // In kernels with rings, indices pass through loops and branches as i32.
 
 /// The types of a value's lanes there.
-static void narrowTypes(Lanes &lanes, Type type, SmallVectorImpl<Type> &types) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  if (lanes.machine.hasRings() && type.isIndex())
+static void narrowTypes(LaneContext &lanes, Type type,
+                        SmallVectorImpl<Type> &types) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  if (lanes.hasRings() && type.isIndex())
     types.push_back(b.getI32Type());
   else
     lanes.laneTypes(type, types);
 }
 
 /// Whether a loop's argument is a softmax's running sum that stays in LDS.
-static bool staysInLds(Lanes &lanes, scf::ForOp loop, unsigned index) {
-  if (!lanes.schedule.getSumsInLds())
+static bool staysInLds(LaneContext &lanes, scf::ForOp loop, unsigned index) {
+  if (!lanes.ownSchedule().getSumsInLds())
     return false;
   Value arg = loop.getRegionIterArg(index);
   auto softmax =
@@ -36,8 +36,8 @@ static bool staysInLds(Lanes &lanes, scf::ForOp loop, unsigned index) {
 }
 
 /// Values on their way in.
-static Values narrowed(Lanes &lanes, Values values) {
-  if (lanes.machine.hasRings())
+static Values narrowed(LaneContext &lanes, Values values) {
+  if (lanes.hasRings())
     for (Value &value : values)
       if (value.getType().isIndex())
         value = lanes.toI32(value);
@@ -45,36 +45,29 @@ static Values narrowed(Lanes &lanes, Values values) {
 }
 
 /// Values that come out.
-static void setWidened(Lanes &lanes, Value value, ValueRange from) {
+static void setWidened(LaneContext &lanes, Value value, ValueRange from) {
   Values values(from.begin(), from.end());
-  if (lanes.machine.hasRings() && value.getType().isIndex())
+  if (lanes.hasRings() && value.getType().isIndex())
     values = {lanes.toIndex(values.front())};
-  lanes.set(value, values);
+  lanes.setLanes(value, values);
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::ForOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, scf::ForOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Values inits;
   SmallVector<unsigned> counts;
   for (auto [i, init] : llvm::enumerate(op.getInitArgs())) {
     if (staysInLds(lower, op, i)) {
       // Each thread reads and writes its own slot: no barrier is needed.
-      std::optional<int64_t> offset = lower.lds.rowsOf(init);
-      if (!offset) {
-        offset = lower.lds.take(4 * lower.get(init).size() * lower.blockWarps *
-                                lower.target.waveSize);
-        lower.storeRows(lower.get(init), *offset);
-      }
-      lower.lds.placeRows(op.getRegionIterArg(i), *offset);
-      lower.lds.placeRows(op.getResult(i), *offset);
+      lower.keepInLds(init, {op.getRegionIterArg(i), op.getResult(i)});
       counts.push_back(0);
       continue;
     }
-    Values values = lower.rowValues(init);
+    Values values = lower.lanesOf(init);
     llvm::append_range(inits, values);
     counts.push_back(values.size());
   }
-  bool narrow = lower.machine.hasRings();
+  bool narrow = lower.hasRings();
   auto bound = [&](Value value) {
     return narrow ? lower.toI32(lower.single(value)) : lower.single(value);
   };
@@ -95,19 +88,19 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::ForOp op) {
       loop.getBody()->getTerminator()->erase();
     b.setInsertionPointToEnd(loop.getBody());
     Value induction = loop.getInductionVar();
-    lower.set(op.getInductionVar(),
-              {narrow ? lower.toIndex(induction) : induction});
+    lower.setLanes(op.getInductionVar(),
+                   {narrow ? lower.toIndex(induction) : induction});
     regroup(loop.getRegionIterArgs(), [&](unsigned i, ValueRange v) {
       setWidened(lower, op.getRegionIterArg(i), v);
     });
-    if (failed(lower.lowerBlock(*op.getBody())))
+    if (failed(lower.lowerBody(*op.getBody())))
       return failure();
     Values yields;
     for (auto [value, count] :
          llvm::zip_equal(op.getBody()->getTerminator()->getOperands(), counts))
       if (count)
-        llvm::append_range(yields, lower.get(value));
-    lower.machine.emitLoopEnd(lower, op);
+        llvm::append_range(yields, lower.lanesOf(value));
+    lower.endIteration(op);
     scf::YieldOp::create(b, narrowed(lower, yields));
   }
   regroup(loop.getResults(), [&](unsigned i, ValueRange v) {
@@ -116,8 +109,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::ForOp op) {
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::IfOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, scf::IfOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   SmallVector<Type> types;
   SmallVector<unsigned> counts;
   for (Type type : op.getResultTypes()) {
@@ -134,11 +127,11 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::IfOp op) {
     if (!to->empty())
       to->getTerminator()->erase();
     b.setInsertionPointToEnd(to);
-    if (failed(lower.lowerBlock(*from)))
+    if (failed(lower.lowerBody(*from)))
       return failure();
     Values yields;
     for (Value value : from->getTerminator()->getOperands())
-      llvm::append_range(yields, lower.rowValues(value));
+      llvm::append_range(yields, lower.lanesOf(value));
     scf::YieldOp::create(b, narrowed(lower, yields));
     return success();
   };
@@ -154,8 +147,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::IfOp op) {
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, scf::WhileOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   // Lane values of a list of the loop's values, and back.
   auto typesOf = [&](TypeRange from, SmallVectorImpl<Type> &types,
                      SmallVectorImpl<unsigned> &counts) {
@@ -173,8 +166,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
       // Loops of consumers are the same for all lanes: said so, numbers stay in
       // the scalar unit.
       if (count == 1 && part[0].getType().isInteger(32) &&
-          lower.rings.teamStart)
-        setWidened(lower, value, lower.machine.uniform(lower, part[0]));
+          lower.takesFromRings())
+        setWidened(lower, value, lower.uniform(part[0]));
       else
         setWidened(lower, value, part);
       next += count;
@@ -183,7 +176,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
   auto flatten = [&](ValueRange values) {
     Values flat;
     for (Value value : values)
-      llvm::append_range(flat, lower.rowValues(value));
+      llvm::append_range(flat, lower.lanesOf(value));
     return narrowed(lower, flat);
   };
   SmallVector<Type> beforeTypes, afterTypes;
@@ -198,7 +191,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
         b.createBlock(&loop.getBefore(), {}, beforeTypes,
                       SmallVector<Location>(beforeTypes.size(), loc));
     regroup(before->getArguments(), beforeCounts, op.getBeforeArguments());
-    if (failed(lower.lowerBlock(*op.getBeforeBody())))
+    if (failed(lower.lowerBody(*op.getBeforeBody())))
       return failure();
     scf::ConditionOp condition = op.getConditionOp();
     scf::ConditionOp::create(b, lower.single(condition.getCondition()),
@@ -206,7 +199,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, scf::WhileOp op) {
     Block *after = b.createBlock(&loop.getAfter(), {}, afterTypes,
                                  SmallVector<Location>(afterTypes.size(), loc));
     regroup(after->getArguments(), afterCounts, op.getAfterArguments());
-    if (failed(lower.lowerBlock(*op.getAfterBody())))
+    if (failed(lower.lowerBody(*op.getAfterBody())))
       return failure();
     scf::YieldOp::create(b, flatten(op.getYieldOp().getOperands()));
   }

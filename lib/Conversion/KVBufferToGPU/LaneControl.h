@@ -14,12 +14,10 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::scf::ForOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::scf::IfOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, mlir::scf::WhileOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, mlir::scf::ForOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, mlir::scf::IfOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, mlir::scf::WhileOp op);
 
 } // namespace kvbuf
 

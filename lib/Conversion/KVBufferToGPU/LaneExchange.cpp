@@ -145,7 +145,7 @@ static SmallVector<int64_t> spanOf(ArrayRef<int64_t> numbers) {
 /// other lanes hold in different registers: one shuffle for each of them, of
 /// which a lane takes its own. Nothing where the fragment is cut otherwise.
 static std::optional<Values>
-exchangeByShuffles(Lanes &lower, const FragmentLayout &source,
+exchangeByShuffles(LaneContext &lower, const FragmentLayout &source,
                    FragmentType from, const FragmentLayout &result,
                    FragmentType to, ArrayRef<Value> words) {
   int64_t rows = std::max(source.rows, result.rows),
@@ -168,9 +168,9 @@ exchangeByShuffles(Lanes &lower, const FragmentLayout &source,
     registers.push_back(move.basis("lane", bit, "register"));
     sameLane &= lanes.back() == int64_t(1) << bit;
   }
-  ImplicitLocOpBuilder &b = lower.b;
-  Value fromLane = emitLinear(b, lower.lane, lanes),
-        choice = emitLinear(b, lower.lane, registers);
+  ImplicitLocOpBuilder &b = lower.builder();
+  Value fromLane = emitLinear(b, lower.laneInWarp(), lanes),
+        choice = emitLinear(b, lower.laneInWarp(), registers);
   BlockedElements held{source, rows, cols, source.atomCols(from)},
       made{result, rows, cols, result.atomCols(to)};
   Values moved(words.size());
@@ -187,7 +187,7 @@ exchangeByShuffles(Lanes &lower, const FragmentLayout &source,
             word = gpu::ShuffleOp::create(
                        b, word,
                        arith::XOrIOp::create(b, fromLane, lower.i32(lane)),
-                       lower.i32(lower.target.waveSize), gpu::ShuffleMode::IDX)
+                       lower.i32(lower.chip().waveSize), gpu::ShuffleMode::IDX)
                        .getShuffleResult();
           if (!value) {
             value = word;
@@ -201,16 +201,16 @@ exchangeByShuffles(Lanes &lower, const FragmentLayout &source,
   return moved;
 }
 
-LogicalResult kvbuf::lowerOp(Lanes &lanes, ExchangeOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, ExchangeOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType from = op.getSource().getType(), to = op.getFragment().getType();
-  const FragmentLayout &source = lanes.layouts.of(from),
-                       &result = lanes.layouts.of(to);
+  const FragmentLayout &source = lanes.layoutOf(from),
+                       &result = lanes.layoutOf(to);
   // Of an accumulator the registers are one vector, of an operand words.
   int64_t width = to.getRole() == Role::Acc ? result.registers() : result.words;
   if (source.sharesCols() || result.sharesCols()) {
     Values elements;
-    for (Value vector : lanes.get(op.getSource()))
+    for (Value vector : lanes.lanesOf(op.getSource()))
       for (int64_t i = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
            i < e; ++i)
         elements.push_back(lanes.element(vector, i));
@@ -224,14 +224,14 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, ExchangeOp op) {
       vectors.push_back(vector::FromElementsOp::create(
           b, VectorType::get({width}, to.getElementType()),
           ArrayRef<Value>(*moved).slice(i, width)));
-    lanes.set(op.getFragment(), vectors);
+    lanes.setLanes(op.getFragment(), vectors);
     return success();
   }
   std::optional<SmallVector<int64_t>> order;
-  if (lanes.target.transposesAmongLanes)
+  if (lanes.chip().transposesAmongLanes)
     order = transposedWords(source, from, result, to);
   if (!order) {
-    const Values held = lanes.get(op.getSource());
+    const Values held = lanes.lanesOf(op.getSource());
     std::optional<Values> moved =
         exchangeByShuffles(lanes, source, from, result, to, wordsOf(b, held));
     if (!moved)
@@ -240,8 +240,8 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, ExchangeOp op) {
              << to.getLayout()
              << "; expected layouts that give each warp the same elements, in "
                 "whole instructions";
-    lanes.set(op.getFragment(),
-              vectorsOf(b, *moved, to.getElementType(), width));
+    lanes.setLanes(op.getFragment(),
+                   vectorsOf(b, *moved, to.getElementType(), width));
     return success();
   }
 
@@ -249,7 +249,7 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, ExchangeOp op) {
   bool whole = from.getRole() == Role::Acc;
   width = result.words;
   int64_t perAtom = source.registers() / width;
-  const Values held = lanes.get(op.getSource());
+  const Values held = lanes.lanesOf(op.getSource());
   auto wordType = VectorType::get({1}, b.getI32Type());
   auto pieceType = VectorType::get({width}, to.getElementType());
   Values results, elements;
@@ -280,6 +280,6 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, ExchangeOp op) {
         elements));
     elements.clear();
   }
-  lanes.set(op.getFragment(), results);
+  lanes.setLanes(op.getFragment(), results);
   return success();
 }

@@ -14,7 +14,7 @@
 namespace kvbuf {
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(Lanes &lanes, ExchangeOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, ExchangeOp op);
 
 } // namespace kvbuf
 

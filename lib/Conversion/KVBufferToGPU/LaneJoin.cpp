@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "LanePartials.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -64,7 +63,7 @@ namespace {
 /// Lowers a join of partial results.
 class PartialJoin {
 public:
-  PartialJoin(LaneLowering &lower, PartialJoinOp op, RowMemory memory);
+  PartialJoin(LaneContext &lower, PartialJoinOp op, RowMemory memory);
 
   void emit();
 
@@ -92,7 +91,7 @@ private:
   Row load(unsigned i, Value base, Value left);
   bool isPastRow(unsigned i);
 
-  LaneLowering &lower;
+  LaneContext &lower;
   ImplicitLocOpBuilder &b;
   PartialJoinOp op;
   FragmentType type;
@@ -117,10 +116,9 @@ private:
 };
 } // namespace
 
-PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
-                         RowMemory memory)
-    : lower(lower), b(lower.b), op(op), type(op.getAcc().getType()),
-      atom(lower.layouts.of(type)), memory(std::move(memory)),
+PartialJoin::PartialJoin(LaneContext &lower, PartialJoinOp op, RowMemory memory)
+    : lower(lower), b(lower.builder()), op(op), type(op.getAcc().getType()),
+      atom(lower.layoutOf(type)), memory(std::move(memory)),
       cols(atom.atomCols(type)), rowParts(atom.rowParts().size()) {
   auto parts = cast<MemRefType>(op.getParts().getType());
   room = parts.getShape().end()[-2];
@@ -147,10 +145,11 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
     basis[bit] = int64_t(1) << i;
     lanesOfRow |= int64_t(1) << bit;
   }
-  number = emitLinear(b, lower.lane, basis);
+  number = emitLinear(b, lower.laneInWarp(), basis);
   firstLane = arith::AndIOp::create(
-      b, lower.lane, lower.i32((lower.target.waveSize - 1) & ~lanesOfRow));
-  in = lower.flat(lower.signature.tensor(op.getParts()).data);
+      b, lower.laneInWarp(),
+      lower.i32((lower.chip().waveSize - 1) & ~lanesOfRow));
+  in = lower.flat(lower.tensorOf(op.getParts()).data);
   Value valid =
       arith::MinSIOp::create(b, lower.single(op.getValid()), lower.index(room));
   validRows = lower.toI32(valid);
@@ -162,7 +161,7 @@ PartialJoin::PartialJoin(LaneLowering &lower, PartialJoinOp op,
   lastRow = arith::SubIOp::create(b, validRows, lower.i32(1));
   lastRow = arith::MaxSIOp::create(b, lastRow, lower.i32(0));
   Value place =
-      lower.signature.tensor(op.getParts()).strides[op.getIndices().size() - 1];
+      lower.tensorOf(op.getParts()).strides[op.getIndices().size() - 1];
   stride = mul(b, place, lower.index(op.getStep()));
 }
 
@@ -175,7 +174,7 @@ void PartialJoin::chooseAtOnce() {
   for (unsigned i = 0; i < rows; ++i)
     if (!isPastRow(i))
       registers += cols * atom.registers() / rowParts;
-  int64_t fit = llvm::divideCeil(registersOf(lower.target, lower.lds.bytes(),
+  int64_t fit = llvm::divideCeil(registersOf(lower.chip(), lower.ldsBytes(),
                                              lower.blockThreads()),
                                  2) /
                 std::max<int64_t>(registers, 1);
@@ -186,7 +185,7 @@ void PartialJoin::chooseAtOnce() {
   // Accumulators stay from one time to the next; half of the rest holds what is
   // on its way.
   int64_t ofRow = std::max<int64_t>(1, atOnce * registers / std::max(rows, 1u));
-  int64_t free = int64_t(lower.target.registersPerLane) - registers;
+  int64_t free = int64_t(lower.chip().registersPerLane) - registers;
   rowsAtOnce = std::clamp<int64_t>(free / (2 * ofRow), 1, std::max(rows, 1u));
 }
 
@@ -344,7 +343,7 @@ PartialJoin::State PartialJoin::joinNext(Value base, Value left,
             from |= int64_t(1) << bit;
         Value source = arith::OrIOp::create(b, firstLane, lower.i32(from));
         factor = gpu::ShuffleOp::create(b, factor, source,
-                                        lower.i32(lower.target.waveSize),
+                                        lower.i32(lower.chip().waveSize),
                                         gpu::ShuffleMode::IDX)
                      .getShuffleResult();
       }
@@ -383,13 +382,13 @@ void PartialJoin::emit() {
     joined.max = some.max;
     joined.sum = some.sum;
   }
-  lower.set(op.getAcc(), joined.acc);
-  lower.set(op.getMax(), joined.max);
-  lower.set(op.getSum(), joined.sum);
+  lower.setLanes(op.getAcc(), joined.acc);
+  lower.setLanes(op.getMax(), joined.max);
+  lower.setLanes(op.getSum(), joined.sum);
 }
 
 PartialJoin::State PartialJoin::joinColumns() {
-  Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
+  Value base = lower.offsetOf(op.getParts(), op.getIndices());
   Value count = lower.single(op.getCount());
   State joined;
   if (most && *most <= atOnce) {
@@ -431,9 +430,9 @@ PartialJoin::State PartialJoin::joinColumns() {
   return joined;
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialJoinOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, PartialJoinOp op) {
   FailureOr<RowMemory> memory =
-      rowMemory(lower, op, lower.layouts.of(op.getAcc().getType()));
+      rowMemory(lower, op, lower.layoutOf(op.getAcc().getType()));
   if (failed(memory))
     return failure();
   PartialJoin(lower, op, std::move(*memory)).emit();

@@ -9,6 +9,7 @@
 #include "LaneLowering.h"
 #include "CachePlaces.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -95,6 +96,23 @@ LogicalResult LaneLowering::lowerOp(Operation *op) {
   for (auto [from, to] : llvm::zip_equal(op->getResults(), copy->getResults()))
     set(from, {to});
   return success();
+}
+
+LogicalResult LaneLowering::lowerInner(Operation *op) {
+  llvm::SaveAndRestore<bool> wide(narrowsIndices, false);
+  return lowerOp(op);
+}
+
+Value LaneLowering::anyOfGroup(Value condition) {
+  if (!rings.signBarriers)
+    rings.signBarriers = barriers.take(rings.groups);
+  Value id = arith::AddIOp::create(b, rings.group, i32(rings.signBarriers));
+  Value any = BarrierAnyOp::create(b, b.getI1Type(), condition, id,
+                                   b.getI64IntegerAttr(rings.groupThreads));
+  // Said to be the same for all lanes, so that loops after a branch on it keep
+  // their numbers in the scalar unit.
+  any = uniform(arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, any, i32(0));
 }
 
 LogicalResult LaneLowering::run() {

@@ -17,7 +17,6 @@
 #include "KernelSignature.h"
 #include "LaneQueues.h"
 #include "LaneRingTeams.h"
-#include "LaneSoftcap.h"
 #include "Lanes.h"
 
 namespace kvbuf {
@@ -42,6 +41,34 @@ public:
   void setTileRows(mlir::TypedValue<TileType> tile, mlir::Value tensor,
                    mlir::Value rows, RowPlace place) override;
   mlir::Value memrefOf(mlir::Value tensor) override;
+  mlir::LogicalResult lowerBody(mlir::Block &body) override {
+    return lowerBlock(body);
+  }
+  mlir::LogicalResult lowerInner(mlir::Operation *op) override;
+  bool isAlone() const override { return rings.alone; }
+  bool takesFromRings() const override { return bool(rings.teamStart); }
+  mlir::Value groupOfWarps() const override { return rings.group; }
+  int64_t groupsOfWarps() const override { return rings.groups; }
+  mlir::Value anyOfGroup(mlir::Value condition) override;
+  TensorArg &tensorOf(mlir::Value tensor) override {
+    return signature.tensor(tensor);
+  }
+  const TensorArg *findTensor(mlir::Value value) const override {
+    return signature.findTensor(value);
+  }
+  mlir::Value offsetOf(mlir::Value tensor,
+                       mlir::OperandRange indices) override {
+    return signature.offsetOf(tensor, indices);
+  }
+  mlir::Value launchSize(llvm::StringRef name) override {
+    return signature.launchSize(name);
+  }
+  mlir::Value launchValue(mlir::Attribute expression) const override {
+    return signature.launchValue(expression);
+  }
+  mlir::Value roomOf(mlir::Value cache, mlir::Operation *op) override {
+    return signature.roomOf(cache, op);
+  }
 
   /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
@@ -49,8 +76,6 @@ public:
   LaneRingTeams rings;
   /// What the queues and shelves of teams take.
   LaneQueues queues;
-  /// Scores that softmaxes are to cap.
-  SoftcapsInSoftmax softcaps;
   /// Whether arithmetic on indices may be done in 32 bits: that of tiles, not
   /// that of a problem's own functions, which may be of any size.
   bool narrowsIndices = true;

@@ -16,7 +16,6 @@
 #include "Pages.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/SmallSet.h"
-#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -28,11 +27,12 @@ static constexpr int64_t kMostAhead = 40;
 /// The op before which a map may read what follows from no element: that which
 /// waits for the product whose elements it takes. Null where there is none, or
 /// where what the map needs comes behind it.
-static Operation *beforeProduct(LaneLowering &lower, MapOp op) {
+static Operation *beforeProduct(LaneContext &lower, MapOp op) {
   auto source = op.getInputs()[0].getDefiningOp<MmaWaitOp>();
-  const Values &lanes = lower.get(op.getInputs()[0]);
+  const Values &lanes = lower.lanesOf(op.getInputs()[0]);
   Operation *wait = lanes.empty() ? nullptr : lanes[0].getDefiningOp();
-  if (!source || !wait || wait->getBlock() != lower.b.getInsertionBlock())
+  if (!source || !wait ||
+      wait->getBlock() != lower.builder().getInsertionBlock())
     return nullptr;
   bool isThere = true;
   auto require = [&](Value value) {
@@ -55,13 +55,13 @@ namespace {
 /// for.
 class InputElements {
 public:
-  InputElements(LaneLowering &lower, Value input);
+  InputElements(LaneContext &lower, Value input);
   /// Whether it has a value for each row.
   bool isOfRows() const { return ofRows; }
   /// The value of row `number` of a lane's.
   Value ofRow(int64_t number) const { return words[number]; }
   /// The element at a row and a column, less what depends on the lane.
-  Value at(LaneLowering &lower, std::pair<int64_t, int64_t> place) const {
+  Value at(LaneContext &lower, std::pair<int64_t, int64_t> place) const {
     auto [word, element] = places.lookup(place);
     return lower.element(words[word], element);
   }
@@ -78,9 +78,9 @@ private:
 };
 } // namespace
 
-InputElements::InputElements(LaneLowering &lower, Value input)
-    : layout(lower.layouts.of(cast<FragmentType>(input.getType()))),
-      words(lower.get(input)),
+InputElements::InputElements(LaneContext &lower, Value input)
+    : layout(lower.layoutOf(cast<FragmentType>(input.getType()))),
+      words(lower.lanesOf(input)),
       ofRows(cast<FragmentType>(input.getType()).getRole() == Role::Row) {
   auto type = cast<FragmentType>(input.getType());
   if (ofRows)
@@ -116,10 +116,10 @@ bool InputElements::liesAs(const FragmentLayout &other,
 }
 
 /// The region's body, once for each element that the lane holds.
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   FragmentType type = op.getResult().getType();
-  const FragmentLayout &atom = lower.layouts.of(type);
+  const FragmentLayout &atom = lower.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   SmallVector<InputElements> inputs;
   for (Value input : op.getInputs()) {
@@ -142,7 +142,6 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
       return inLane;
     return arith::AddIOp::create(b, lower.toI32(lower.single(first)), inLane);
   };
-  llvm::SaveAndRestore<bool> wide(lower.narrowsIndices, false);
   MapLowering map(lower, op);
   int64_t atoms = atom.atoms(type), registers = atom.registers();
   int64_t rowParts = atom.rowParts().size();
@@ -212,6 +211,6 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, MapOp op) {
         VectorType::get({int64_t(elements.size())}, type.getElementType());
     results.push_back(vector::FromElementsOp::create(b, wideType, elements));
   }
-  lower.set(op.getResult(), results);
+  lower.setLanes(op.getResult(), results);
   return success();
 }

@@ -8,7 +8,7 @@
 
 #include "LaneMath.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
+#include "LaneSoftcap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -387,28 +387,16 @@ void kvbuf::lowerOp(LaneContext &lanes, MaskOp op) {
 // Softmax
 //===----------------------------------------------------------------------===//
 
-void kvbuf::lowerOp(LaneLowering &lower, AnyNegativeOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, AnyNegativeOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value all;
-  for (Value row : lower.get(op.getRows())) {
+  for (Value row : lower.lanesOf(op.getRows())) {
     Value bits = arith::BitcastOp::create(b, b.getI32Type(), row);
     all = all ? arith::OrIOp::create(b, all, bits).getResult() : bits;
   }
   Value negative =
       arith::CmpIOp::create(b, arith::CmpIPredicate::slt, all, lower.i32(0));
-  if (!lower.rings.signBarriers)
-    lower.rings.signBarriers = lower.barriers.take(lower.rings.groups);
-  Value id = arith::AddIOp::create(b, lower.rings.group,
-                                   lower.i32(lower.rings.signBarriers));
-  Value any =
-      BarrierAnyOp::create(b, b.getI1Type(), negative, id,
-                           b.getI64IntegerAttr(lower.rings.groupThreads));
-  // Said to be the same for all lanes, so that loops after a branch on it keep
-  // their numbers in the scalar unit.
-  any = lower.machine.uniform(
-      lower, arith::ExtUIOp::create(b, b.getI32Type(), any).getResult());
-  lower.set(op.getAny(), {arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
-                                                any, lower.i32(0))});
+  lower.setLanes(op.getAny(), lower.anyOfGroup(negative));
 }
 
 namespace {
@@ -431,15 +419,15 @@ static RescaleOp productWithFit(OnlineSoftmaxOp op) {
   return product;
 }
 
-static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
+static SoftmaxValues softmax(LaneContext &lower, OnlineSoftmaxOp op,
                              ArrayRef<Value> scores) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   FragmentType type = op.getScores().getType();
-  const FragmentLayout &atom = lower.layouts.of(type);
+  const FragmentLayout &atom = lower.layoutOf(type);
   int64_t cols = atom.atomCols(type);
   unsigned parts = atom.rowParts().size();
   // A copy: new values move those that are kept.
-  const Values max = lower.get(op.getMax());
+  const Values max = lower.lanesOf(op.getMax());
   int64_t rows = max.size();
   Value scale = lower.f32(op.getScale().convertToFloat() * std::numbers::log2e);
   Value negScale =
@@ -448,11 +436,12 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
         zero = lower.f32(0);
 
   unsigned chains = foldChains(lower, type);
-  const CapInSoftmax *capped = lower.softcaps.find(op.getScores());
+  const CapInSoftmax *capped =
+      lower.ofKernel<SoftcapsInSoftmax>().find(op.getScores());
   Values unscaled, factor;
   if (RescaleOp product = capped ? RescaleOp() : productWithFit(op)) {
-    scores = unscaled = lower.get(product.getAcc());
-    factor = lower.get(product.getFactor());
+    scores = unscaled = lower.lanesOf(product.getAcc());
+    factor = lower.lanesOf(product.getFactor());
   }
 
   // Scores by row.
@@ -470,7 +459,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
   Values newMax(rows), newSum(rows), rescale(rows), offset(rows);
   Values largest;
   if (op.getRowMax())
-    largest = lower.get(op.getRowMax());
+    largest = lower.lanesOf(op.getRowMax());
   if (capped) {
     CappedExponents made = capInSoftmax(lower, *capped, op, scores, max);
     exponents = made.exponents;
@@ -483,7 +472,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
     }
     // Beside a maximum that is not negative scores that are do not count, so
     // that 0 stands for it where scores have another factor.
-    bool areBits = op.getNotNegative() && lower.target.integerMaxima;
+    bool areBits = op.getNotNegative() && lower.chip().integerMaxima;
     Values candidates;
     if (factor.empty() || areBits)
       candidates.push_back(factor.empty() ? max[r] : zero);
@@ -538,7 +527,7 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
       });
   // The sum stays this lane's part of it until the end; adding the old sum last
   // keeps it off the critical path.
-  Values sum = lower.rowValues(op.getSum());
+  Values sum = lower.lanesOf(op.getSum());
   for (int64_t r = 0; r < rows; ++r) {
     Value total = fold(chains, probabilities[r], sumOf);
     if (gain != 1)
@@ -548,25 +537,24 @@ static SoftmaxValues softmax(LaneLowering &lower, OnlineSoftmaxOp op,
   return {p, newMax, newSum, rescale};
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, OnlineSoftmaxOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, OnlineSoftmaxOp op) {
   // A copy: new values move those that are kept.
-  const Values scores = lower.get(op.getScores());
+  const Values scores = lower.lanesOf(op.getScores());
   SoftmaxValues made = softmax(lower, op, scores);
-  if (std::optional<int64_t> offset = lower.lds.rowsOf(op.getSum()))
-    lower.storeRows(made.sum, *offset);
+  lower.storeKept(op.getSum(), made.sum);
   // What nothing multiplies has no layout to be in.
   if (op.getP().getType().getRole() == Role::Acc) {
-    lower.set(op.getP(), made.weights);
+    lower.setLanes(op.getP(), made.weights);
   } else if (!op.getP().use_empty()) {
     Values words;
     if (failed(toOperand(lower, op, op.getScores().getType(),
                          op.getP().getType(), made.weights, words)))
       return failure();
-    lower.set(op.getP(), words);
+    lower.setLanes(op.getP(), words);
   }
-  lower.set(op.getNewMax(), made.max);
-  lower.set(op.getNewSum(), made.sum);
-  lower.set(op.getRescale(), made.rescale);
+  lower.setLanes(op.getNewMax(), made.max);
+  lower.setLanes(op.getNewSum(), made.sum);
+  lower.setLanes(op.getRescale(), made.rescale);
   return success();
 }
 

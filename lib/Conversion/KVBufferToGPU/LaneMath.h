@@ -13,8 +13,6 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Accumulator elements as words of operand a; errors if lanes would have to
 /// exchange data.
 mlir::LogicalResult toOperand(LaneContext &lanes, mlir::Operation *op,
@@ -28,8 +26,8 @@ void lowerOp(LaneContext &lanes, MmaOp op);
 mlir::LogicalResult lowerOp(LaneContext &lanes, FragmentConvertOp op);
 void lowerOp(LaneContext &lanes, FragmentScaleOp op);
 void lowerOp(LaneContext &lanes, MaskOp op);
-void lowerOp(LaneLowering &lower, AnyNegativeOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, OnlineSoftmaxOp op);
+void lowerOp(LaneContext &lower, AnyNegativeOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, OnlineSoftmaxOp op);
 void lowerOp(LaneContext &lanes, RescaleOp op);
 void lowerOp(LaneContext &lanes, SoftmaxFinishOp op);
 

@@ -46,27 +46,22 @@ template <typename OpTy>
 concept TakesContext =
     requires(LaneContext &context, OpTy op) { lowerOp(context, op); };
 
-/// The lowering of an op of our own. The emitters of ops that make what others
-/// are offered, slots, teams, rings, signatures and tiles, ask for all that is
-/// known of the kernel.
+/// The lowering of an op of our own. The emitters of ops that copy into slots,
+/// and of those by which teams work together, ask for all that is known of the
+/// kernel, as machines do, which emit them (test/Programs/own-ops.py lists
+/// them).
 template <typename OpTy, Warps warps>
 struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
   LogicalResult lowerToLanes(Operation *op, LaneContext &context) const {
-    if constexpr (TakesContext<OpTy>) {
-      static_assert(warps == Warps::Any);
+    if (warps == Warps::Rings && failed(checkRings(context, op)))
+      return failure();
+    if (warps == Warps::Copies && failed(checkNoRings(context, op)))
+      return failure();
+    if constexpr (TakesContext<OpTy>)
       return lower(context, cast<OpTy>(op));
-    } else {
-      return lowerInKernel(static_cast<LaneLowering &>(context), op);
-    }
-  }
-
-  static LogicalResult lowerInKernel(LaneLowering &lowering, Operation *op) {
-    if (warps == Warps::Rings && failed(checkRings(lowering, op)))
-      return failure();
-    if (warps == Warps::Copies && failed(checkNoRings(lowering, op)))
-      return failure();
-    return lower(lowering, cast<OpTy>(op));
+    else
+      return lower(static_cast<LaneLowering &>(context), cast<OpTy>(op));
   }
 
   template <typename Context>

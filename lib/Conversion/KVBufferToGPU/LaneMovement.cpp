@@ -9,7 +9,6 @@
 #include "LaneMovement.h"
 #include "CachePlaces.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "PackedRows.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -26,9 +25,9 @@ using namespace kvbuf;
 /// columns.
 static constexpr int64_t kWordColumns = 8;
 
-void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const TensorArg &tensor = lower.signature.tensor(op.getTensor());
+void kvbuf::lowerOp(LaneContext &lower, DramTileOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  const TensorArg &tensor = lower.tensorOf(op.getTensor());
   TileView tile;
   tile.type = op.getTile().getType();
   tile.map = TileView::mapOf(lower, op.getTile());
@@ -45,7 +44,7 @@ void kvbuf::lowerOp(LaneLowering &lower, DramTileOp op) {
   if (op.getNumbers()) {
     // Pages of one row, which a table names.
     tile.pageStride = tile.rowStride;
-    tile.table = lower.signature.tensor(op.getNumbers()).data;
+    tile.table = lower.tensorOf(op.getNumbers()).data;
     tile.tableBase = lower.single(op.getFirst());
     tile.firstKey = lower.index(0);
   }
@@ -217,9 +216,9 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {
 // Tensors read by scalar code
 //===----------------------------------------------------------------------===//
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, memref::LoadOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const TensorArg *tensor = lower.signature.findTensor(op.getMemref());
+LogicalResult kvbuf::lowerOp(LaneContext &lower, memref::LoadOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  const TensorArg *tensor = lower.findTensor(op.getMemref());
   if (!tensor)
     return op.emitOpError() << "reads a tensor that is not an argument";
   Value at = lower.index(0);
@@ -229,13 +228,14 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, memref::LoadOp op) {
       term = mul(b, term, tensor->strides[i]);
     at = add(b, at, term);
   }
-  lower.set(op.getResult(), {memref::LoadOp::create(b, lower.flat(tensor->data),
-                                                    ValueRange{at})});
+  lower.setLanes(
+      op.getResult(),
+      {memref::LoadOp::create(b, lower.flat(tensor->data), ValueRange{at})});
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, memref::DimOp op) {
-  const TensorArg *tensor = lower.signature.findTensor(op.getSource());
+LogicalResult kvbuf::lowerOp(LaneContext &lower, memref::DimOp op) {
+  const TensorArg *tensor = lower.findTensor(op.getSource());
   std::optional<int64_t> dim = op.getConstantIndex();
   auto type = dyn_cast<MemRefType>(op.getSource().getType());
   if (!tensor || !dim || !type || *dim >= type.getRank())
@@ -243,9 +243,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, memref::DimOp op) {
                                "parameter; expected a constant dimension of an "
                                "argument of the kernel";
   if (!type.isDynamicDim(*dim)) {
-    lower.set(op.getResult(), {lower.index(type.getDimSize(*dim))});
+    lower.setLanes(op.getResult(), {lower.index(type.getDimSize(*dim))});
     return success();
   }
-  lower.set(op.getResult(), {tensor->sizes[*dim]});
+  lower.setLanes(op.getResult(), {tensor->sizes[*dim]});
   return success();
 }

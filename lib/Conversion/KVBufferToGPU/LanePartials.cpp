@@ -14,7 +14,6 @@
 
 #include "LanePartials.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
@@ -47,8 +46,8 @@ int64_t RowMemory::offsetOf(int64_t place) const {
   return place / block * (block * kRowsTogether) + place % block;
 }
 
-Value RowMemory::lineOf(Lanes &lower, Value r) const {
-  ImplicitLocOpBuilder &b = lower.b;
+Value RowMemory::lineOf(LaneContext &lower, Value r) const {
+  ImplicitLocOpBuilder &b = lower.builder();
   if (!together)
     return mul(b, lower.toIndex(r), lower.index(width));
   Value rows = lower.i32(kRowsTogether);
@@ -58,8 +57,8 @@ Value RowMemory::lineOf(Lanes &lower, Value r) const {
       b, first, mul(b, arith::RemUIOp::create(b, r, rows), lower.i32(block))));
 }
 
-Value RowMemory::pairOf(Lanes &lower, Value r) const {
-  ImplicitLocOpBuilder &b = lower.b;
+Value RowMemory::pairOf(LaneContext &lower, Value r) const {
+  ImplicitLocOpBuilder &b = lower.builder();
   if (!together)
     return add(b, lineOf(lower, r), lower.index(cols));
   return add(b, mul(b, lower.toIndex(r), lower.index(2)),
@@ -76,7 +75,7 @@ llvm::Align RowMemory::pairAlignment() const {
       4 * std::gcd(std::gcd(int64_t(2), together ? 2 : width), kWidest));
 }
 
-RowMemory::RowMemory(Lanes &lower, FragmentType type,
+RowMemory::RowMemory(LaneContext &lower, FragmentType type,
                      const FragmentLayout &atom, ArrayRef<int64_t> columns,
                      int64_t room, int64_t width)
     : columns(columns), block(int64_t(1) << columns.size()), room(room),
@@ -84,7 +83,7 @@ RowMemory::RowMemory(Lanes &lower, FragmentType type,
       together(block >= 2 * kWidest && room % kRowsTogether == 0 &&
                cols % block == 0 && width >= cols + 2),
       parts(atom.rowParts().size()) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   for (int64_t j = 0; j < atom.atomCols(type); ++j)
     for (int64_t reg = 0; reg < atom.registers(); ++reg)
       parts[atom.rowPart(reg)].push_back(
@@ -111,7 +110,7 @@ RowMemory::RowMemory(Lanes &lower, FragmentType type,
   // Bits of places are bits of offsets.
   for (int64_t &place : basis)
     place = offsetOf(place);
-  Value offset = emitLinear(b, lower.lane, basis);
+  Value offset = emitLinear(b, lower.laneInWarp(), basis);
   if (atom.colWarps > 1)
     offset = add(
         b, offset,
@@ -143,20 +142,21 @@ bool kvbuf::isPast(Value valid, int64_t room, int64_t offset) {
          (matchPattern(valid, m_Constant(&rows)) && offset >= rows.getInt());
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialStoreOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, PartialStoreOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t room = parts.getShape().end()[-2];
-  const FragmentLayout &atom = lower.layouts.of(type);
+  const FragmentLayout &atom = lower.layoutOf(type);
   int64_t cols = atom.atomCols(type);
-  const Values acc = lower.get(op.getAcc()), max = lower.get(op.getMax());
+  const Values acc = lower.lanesOf(op.getAcc()),
+               max = lower.lanesOf(op.getMax());
   Values sum;
-  for (Value part : lower.rowValues(op.getSum()))
+  for (Value part : lower.lanesOf(op.getSum()))
     sum.push_back(lower.reduceLanes(atom, part, /*isMax=*/false));
 
-  Value out = lower.flat(lower.signature.tensor(op.getParts()).data);
-  Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
+  Value out = lower.flat(lower.tensorOf(op.getParts()).data);
+  Value base = lower.offsetOf(op.getParts(), op.getIndices());
   Value rows = lower.toI32(arith::MinSIOp::create(
       b, lower.single(op.getValid()), lower.index(room)));
   Value row = lower.laneRow(type), isFirst = lower.firstOfRow(atom);
@@ -199,15 +199,15 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialStoreOp op) {
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, PartialLoadOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   FragmentType type = op.getAcc().getType();
   auto parts = cast<MemRefType>(op.getParts().getType());
   int64_t room = parts.getShape().end()[-2];
-  const FragmentLayout &atom = lower.layouts.of(type);
+  const FragmentLayout &atom = lower.layoutOf(type);
   int64_t cols = atom.atomCols(type);
-  Value in = lower.flat(lower.signature.tensor(op.getParts()).data);
-  Value base = lower.signature.offsetOf(op.getParts(), op.getIndices());
+  Value in = lower.flat(lower.tensorOf(op.getParts()).data);
+  Value base = lower.offsetOf(op.getParts(), op.getIndices());
   Value rows = lower.toI32(arith::MinSIOp::create(
       b, lower.single(op.getValid()), lower.index(room)));
   // Rows that do not exist read those of the last one that does: no branch
@@ -281,9 +281,9 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, PartialLoadOp op) {
   auto vector = VectorType::get({atom.registers()}, b.getF32Type());
   for (Values &values : elements)
     acc.push_back(vector::FromElementsOp::create(b, vector, values));
-  lower.set(op.getAcc(), acc);
-  lower.set(op.getMax(), max);
-  lower.set(op.getSum(), sum);
+  lower.setLanes(op.getAcc(), acc);
+  lower.setLanes(op.getMax(), max);
+  lower.setLanes(op.getSum(), sum);
   return success();
 }
 
@@ -413,14 +413,14 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxMergeOp op) {
   lanes.setLanes(op.getNewSum(), joined.sum);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, SoftmaxSinkOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  SoftmaxState own{lower.get(op.getAcc()), lower.get(op.getMax()),
-                   lower.rowValues(op.getSum())};
-  Value scores = lower.flat(lower.signature.tensor(op.getSinks()).data);
-  Value base = lower.signature.offsetOf(op.getSinks(), op.getIndices());
+void kvbuf::lowerOp(LaneContext &lower, SoftmaxSinkOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  SoftmaxState own{lower.lanesOf(op.getAcc()), lower.lanesOf(op.getMax()),
+                   lower.lanesOf(op.getSum())};
+  Value scores = lower.flat(lower.tensorOf(op.getSinks()).data);
+  Value base = lower.offsetOf(op.getSinks(), op.getIndices());
   FragmentType type = op.getMax().getType();
-  const FragmentLayout &layout = lower.layouts.of(type);
+  const FragmentLayout &layout = lower.layoutOf(type);
   Value row = lower.laneRow(type), isFirst = lower.firstOfRow(layout),
         zero = lower.f32(0);
   // Maxima are of scores before they are scaled.
@@ -437,7 +437,7 @@ void kvbuf::lowerOp(LaneLowering &lower, SoftmaxSinkOp op) {
   }
   SoftmaxState joined = merge(lower, op.getAcc().getType(), {own, sink},
                               op.getScale(), op.getUnbounded());
-  lower.set(op.getNewAcc(), joined.acc);
-  lower.set(op.getNewMax(), joined.max);
-  lower.set(op.getNewSum(), joined.sum);
+  lower.setLanes(op.getNewAcc(), joined.acc);
+  lower.setLanes(op.getNewMax(), joined.max);
+  lower.setLanes(op.getNewSum(), joined.sum);
 }

@@ -13,8 +13,6 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// The lane values of a softmax over some of the keys.
 struct SoftmaxState {
   Values acc, max, sum;
@@ -38,12 +36,12 @@ class RowMemory {
 public:
   /// `columns`: the column at each bit of a place in a row; `room`, `width`:
   /// the memory's rows and words of each, as its type says them.
-  RowMemory(Lanes &lower, FragmentType type, const FragmentLayout &atom,
+  RowMemory(LaneContext &lower, FragmentType type, const FragmentLayout &atom,
             llvm::ArrayRef<int64_t> columns, int64_t room, int64_t width);
 
   /// Where words of row `r`, i32, begin, and where its maximum and sum lie.
-  mlir::Value lineOf(Lanes &lower, mlir::Value r) const;
-  mlir::Value pairOf(Lanes &lower, mlir::Value r) const;
+  mlir::Value lineOf(LaneContext &lower, mlir::Value r) const;
+  mlir::Value pairOf(LaneContext &lower, mlir::Value r) const;
   /// What words, and a maximum and a sum, are aligned to.
   llvm::Align alignment() const;
   llvm::Align pairAlignment() const;
@@ -76,7 +74,7 @@ bool isPast(mlir::Value valid, int64_t room, int64_t offset);
 /// How lanes access what an op stores or loads; an error at the op if its order
 /// of columns does not fit.
 template <typename OpTy>
-mlir::FailureOr<RowMemory> rowMemory(Lanes &lower, OpTy op,
+mlir::FailureOr<RowMemory> rowMemory(LaneContext &lower, OpTy op,
                                      const FragmentLayout &atom) {
   FragmentType type = op.getAcc().getType();
   llvm::ArrayRef<int64_t> columns =
@@ -92,11 +90,11 @@ mlir::FailureOr<RowMemory> rowMemory(Lanes &lower, OpTy op,
 }
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, PartialStoreOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, PartialLoadOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, PartialStoreOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, PartialLoadOp op);
 void lowerOp(LaneContext &lanes, SoftmaxMergeOp op);
-void lowerOp(LaneLowering &lower, SoftmaxSinkOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, PartialJoinOp op);
+void lowerOp(LaneContext &lower, SoftmaxSinkOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, PartialJoinOp op);
 
 } // namespace kvbuf
 

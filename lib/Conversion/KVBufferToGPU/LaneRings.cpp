@@ -79,19 +79,21 @@ static RingValues ringValues(Lanes &lower, Value ring, int64_t stages) {
   return {values[0], values[1], stages};
 }
 
-LogicalResult kvbuf::checkRings(Lanes &lower, Operation *op) {
+LogicalResult kvbuf::checkRings(LaneContext &lower, Operation *op) {
   auto ring = dyn_cast<RingOp>(op);
   auto box = dyn_cast<MailboxOp>(op);
-  if (lower.cluster() == 1 &&
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  auto cluster = kernel.getKnownClusterSize();
+  if ((!cluster || cluster->front() == 1) &&
       ((ring && ring.getShared()) || (box && box.getShared())))
     return op->emitOpError() << "is shared, but the kernel has no clusters; "
                                 "expected 'known_cluster_size'";
-  if (!lower.machine.hasRings())
+  if (!lower.hasRings())
     return op->emitOpError()
            << "has no per-lane form in a kernel without kvbuffer.ring";
   // Its barriers are made ready once.
   if (ring || box) {
-    if (op->getParentOp() == lower.kernel)
+    if (op->getParentOp() == kernel)
       return success();
     return op->emitOpError() << "is in " << op->getParentOp()->getName()
                              << "; expected it in the kernel's body";
@@ -110,8 +112,8 @@ LogicalResult kvbuf::checkRings(Lanes &lower, Operation *op) {
   return success();
 }
 
-LogicalResult kvbuf::checkNoRings(Lanes &lower, Operation *op) {
-  if (!lower.machine.hasRings())
+LogicalResult kvbuf::checkNoRings(LaneContext &lower, Operation *op) {
+  if (!lower.hasRings())
     return success();
   return op->emitOpError() << "has no per-lane form beside kvbuffer.ring; "
                               "expected kvbuffer.ring_load";

@@ -16,9 +16,9 @@ namespace kvbuf {
 class LaneLowering;
 
 /// Whether an op of rings and their teams stands where it can be lowered.
-mlir::LogicalResult checkRings(Lanes &lower, mlir::Operation *op);
+mlir::LogicalResult checkRings(LaneContext &lower, mlir::Operation *op);
 /// An error for an op that copies by all threads, beside rings.
-mlir::LogicalResult checkNoRings(Lanes &lower, mlir::Operation *op);
+mlir::LogicalResult checkNoRings(LaneContext &lower, mlir::Operation *op);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 mlir::LogicalResult lowerOp(LaneLowering &lower, RingOp op);

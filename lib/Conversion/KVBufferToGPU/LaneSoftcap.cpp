@@ -14,8 +14,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "LaneSoftcap.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include <algorithm>
@@ -187,8 +187,8 @@ static bool isBatchInvariant(Operation *op) {
 }
 
 /// 1 / x by the approximate instruction.
-static Value reciprocal(Lanes &lower, Value x) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value reciprocal(LaneContext &lower, Value x) {
+  ImplicitLocOpBuilder &b = lower.builder();
   auto flags =
       arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::arcp);
   return arith::DivFOp::create(b, lower.f32(1), x, flags);
@@ -202,9 +202,9 @@ static double inRange(double x) {
 
 /// outer + gain / (exp(2 s inner) + 1) of each: with a gain of -2 cap and the
 /// cap that is capped.
-static Values capElements(Lanes &lower, ArrayRef<Value> scores, double inner,
-                          Value gain, Value outer) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Values capElements(LaneContext &lower, ArrayRef<Value> scores,
+                          double inner, Value gain, Value outer) {
+  ImplicitLocOpBuilder &b = lower.builder();
   // cap tanh x = cap - 2 cap / (exp(2 x) + 1), right to a few 1e-7 of the cap;
   // an instruction for tanh is off by 5e-4. Exponentials and reciprocals come
   // from the unit with the fewest lanes, so four scores share a reciprocal:
@@ -250,12 +250,12 @@ static Values capElements(Lanes &lower, ArrayRef<Value> scores, double inner,
 }
 
 /// Scores, as a soft cap makes them, right to a few 1e-7 of the cap.
-static Values capToShareOfCap(Lanes &lower, SoftcapOp op,
+static Values capToShareOfCap(LaneContext &lower, SoftcapOp op,
                               ArrayRef<Value> scores) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
-  if (!lower.machine.sharesReciprocals()) {
+  if (!lower.sharesReciprocals()) {
     // cap tanh x = cap - 2 cap / (exp(2 x) + 1), in as few instructions: what
     // is of whole vectors, chips do for two elements at once if they can.
     auto splat = [&](Value like, double number) -> Value {
@@ -306,7 +306,8 @@ static Value capFactor(ImplicitLocOpBuilder &b, ArrayRef<Value> coefficients,
 }
 
 /// Scores, as a soft cap of any size makes them.
-static Values capAnywhere(Lanes &lower, SoftcapOp op, ArrayRef<Value> scores) {
+static Values capAnywhere(LaneContext &lower, SoftcapOp op,
+                          ArrayRef<Value> scores) {
   Values capped = capToShareOfCap(lower, op, scores);
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
@@ -314,7 +315,7 @@ static Values capAnywhere(Lanes &lower, SoftcapOp op, ArrayRef<Value> scores) {
     return capped;
   // Of a large cap a few 1e-7 show. Near zero a polynomial of the score's share
   // of the cap, which is in range where coefficients of scores are not.
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   TanhNearZero tanh = tanhNearZero();
   Value share = lower.f32(inRange(scale / cap)), factor = lower.f32(scale),
         bound = lower.f32(tanh.bound);
@@ -334,9 +335,9 @@ static Values capAnywhere(Lanes &lower, SoftcapOp op, ArrayRef<Value> scores) {
 
 /// Capped by a polynomial, for scores near zero; its coefficients, lowest power
 /// first.
-static Values capNearZero(Lanes &lower, ArrayRef<double> coefficients,
+static Values capNearZero(LaneContext &lower, ArrayRef<double> coefficients,
                           ArrayRef<Value> scores) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   Values constants;
   for (double coefficient : coefficients)
     constants.push_back(lower.f32(coefficient));
@@ -346,8 +347,8 @@ static Values capNearZero(Lanes &lower, ArrayRef<double> coefficients,
 }
 
 /// The lane's largest score by magnitude.
-static Value largestMagnitude(Lanes &lower, ArrayRef<Value> scores) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value largestMagnitude(LaneContext &lower, ArrayRef<Value> scores) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Values magnitudes;
   for (Value vector : scores)
     for (int64_t reg = 0, e = cast<VectorType>(vector.getType()).getDimSize(0);
@@ -360,10 +361,10 @@ static Value largestMagnitude(Lanes &lower, ArrayRef<Value> scores) {
 
 /// Caps scores, of which none of the lane is farther from zero than `largest`,
 /// by `near` or as those of any size: a branch of the warp.
-static Values capByBranch(Lanes &lower, SoftcapOp op,
+static Values capByBranch(LaneContext &lower, SoftcapOp op,
                           const SoftcapNearZero &near, ArrayRef<Value> scores,
                           Value largest) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   SmallVector<Type> types;
   for (Value vector : scores)
     types.push_back(vector.getType());
@@ -388,7 +389,7 @@ static Values capByBranch(Lanes &lower, SoftcapOp op,
 
 /// The softmax that alone takes what the op caps, and may cap it by itself;
 /// null if there is none.
-static OnlineSoftmaxOp softmaxThatCaps(const Lanes &lower, SoftcapOp op) {
+static OnlineSoftmaxOp softmaxThatCaps(const LaneContext &lower, SoftcapOp op) {
   Value capped = op.getResult();
   auto softmax = capped.hasOneUse()
                      ? dyn_cast<OnlineSoftmaxOp>(*capped.getUsers().begin())
@@ -396,7 +397,7 @@ static OnlineSoftmaxOp softmaxThatCaps(const Lanes &lower, SoftcapOp op) {
   // A maximum of scores is that of capped ones if these rise with them.
   // One that is told a maximum is told that of capped scores.
   if (!softmax || softmax->getBlock() != op->getBlock() ||
-      softmax.getRowMax() || lower.accumulatorCols > kColumns ||
+      softmax.getRowMax() || lower.accumulatorColumns() > kColumns ||
       op.getCap().convertToFloat() > kLargestCap ||
       !(op.getScale().convertToFloat() > 0) ||
       !(softmax.getScale().convertToFloat() > 0))
@@ -409,8 +410,9 @@ namespace {
 /// rows' new maxima, in branches of the warp by how large its scores are.
 class CapsInSoftmax {
 public:
-  CapsInSoftmax(Lanes &lower, const CapInSoftmax &left, OnlineSoftmaxOp softmax,
-                ArrayRef<Value> scores, ArrayRef<Value> max);
+  CapsInSoftmax(LaneContext &lower, const CapInSoftmax &left,
+                OnlineSoftmaxOp softmax, ArrayRef<Value> scores,
+                ArrayRef<Value> max);
   CappedExponents emit();
 
 private:
@@ -441,7 +443,7 @@ private:
   void yieldExact();
   void yieldSecond();
 
-  Lanes &lower;
+  LaneContext &lower;
   ImplicitLocOpBuilder &b;
   ArrayRef<SoftcapNearZero> tiers;
   double scale, cap, unit;
@@ -454,15 +456,15 @@ private:
 };
 } // namespace
 
-CapsInSoftmax::CapsInSoftmax(Lanes &lower, const CapInSoftmax &left,
+CapsInSoftmax::CapsInSoftmax(LaneContext &lower, const CapInSoftmax &left,
                              OnlineSoftmaxOp softmax, ArrayRef<Value> scores,
                              ArrayRef<Value> max)
-    : lower(lower), b(lower.b), tiers(left.tiers),
+    : lower(lower), b(lower.builder()), tiers(left.tiers),
       scale(SoftcapOp(left.op).getScale().convertToFloat()),
       cap(SoftcapOp(left.op).getCap().convertToFloat()),
       unit(softmax.getScale().convertToFloat() * std::numbers::log2e),
       scores(scores), max(max),
-      atom(lower.layouts.of(SoftcapOp(left.op).getScores().getType())) {
+      atom(lower.layoutOf(SoftcapOp(left.op).getScores().getType())) {
   FragmentType type = SoftcapOp(left.op).getScores().getType();
   cols = atom.atomCols(type);
   parts = atom.rowParts().size();
@@ -617,26 +619,27 @@ CappedExponents CapsInSoftmax::emit() {
           Values(maxima.begin(), maxima.end())};
 }
 
-CappedExponents kvbuf::capInSoftmax(Lanes &lower, const CapInSoftmax &left,
+CappedExponents kvbuf::capInSoftmax(LaneContext &lower,
+                                    const CapInSoftmax &left,
                                     OnlineSoftmaxOp softmax,
                                     ArrayRef<Value> scores,
                                     ArrayRef<Value> max) {
   return CapsInSoftmax(lower, left, softmax, scores, max).emit();
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, SoftcapOp op) {
+void kvbuf::lowerOp(LaneContext &lower, SoftcapOp op) {
   // A copy: new values move those that are kept.
-  const Values scores = lower.get(op.getScores());
+  const Values scores = lower.lanesOf(op.getScores());
   double scale = op.getScale().convertToFloat(),
          cap = op.getCap().convertToFloat();
   auto near = softcapNearZero(tanhNearZero(), scale, cap);
-  if (!near || !lower.machine.branchesBesideProducts() || isBatchInvariant(op))
-    return lower.set(op.getResult(), capAnywhere(lower, op, scores));
-  auto tiers = softcapTiers(lower.kernel, scale, cap);
+  if (!near || !lower.branchesBesideProducts() || isBatchInvariant(op))
+    return lower.setLanes(op.getResult(), capAnywhere(lower, op, scores));
+  auto tiers = softcapTiers(op->getParentOfType<gpu::GPUFuncOp>(), scale, cap);
   if (softmaxThatCaps(lower, op) && !tiers.empty()) {
-    lower.softcaps.leave(op.getResult()) = {op, tiers};
-    return lower.set(op.getResult(), scores);
+    lower.ofKernel<SoftcapsInSoftmax>().leave(op.getResult()) = {op, tiers};
+    return lower.setLanes(op.getResult(), scores);
   }
-  lower.set(op.getResult(), capByBranch(lower, op, *near, scores,
-                                        largestMagnitude(lower, scores)));
+  lower.setLanes(op.getResult(), capByBranch(lower, op, *near, scores,
+                                             largestMagnitude(lower, scores)));
 }

@@ -14,8 +14,6 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
 /// up to the bound.
 struct SoftcapNearZero {
@@ -38,8 +36,10 @@ struct CappedExponents {
 };
 
 /// The scores that softmaxes are to cap, as a part of their exponents.
-class SoftcapsInSoftmax {
+class SoftcapsInSoftmax : public LaneState {
 public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SoftcapsInSoftmax)
+
   /// Leaves scores to the softmax that takes them.
   CapInSoftmax &leave(mlir::Value scores) { return left[scores]; }
   /// What is left to do with scores; null for those that are not capped, or
@@ -56,13 +56,13 @@ private:
 /// Exponents of scores whose cap is left to a softmax, by branches of the warp:
 /// by the shortest polynomial that reaches as far as the lane's scores, else by
 /// exponentials and reciprocals. `max`: the rows' old maxima.
-CappedExponents capInSoftmax(Lanes &lower, const CapInSoftmax &left,
+CappedExponents capInSoftmax(LaneContext &lower, const CapInSoftmax &left,
                              OnlineSoftmaxOp softmax,
                              llvm::ArrayRef<mlir::Value> scores,
                              llvm::ArrayRef<mlir::Value> max);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(LaneLowering &lower, SoftcapOp op);
+void lowerOp(LaneContext &lower, SoftcapOp op);
 
 } // namespace kvbuf
 

@@ -218,16 +218,17 @@ void kvbuf::lowerOp(LaneContext &lanes, CarryExcessOp op) {
 
 void kvbuf::lowerOp(LaneContext &lanes, MeetOp) { lanes.meet(); }
 
-void kvbuf::lowerOp(Lanes &lanes, StaggerOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, StaggerOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   // All lanes of a warp agree on it.
-  Value upper = arith::CmpIOp::create(b, arith::CmpIPredicate::uge, lanes.warp,
-                                      lanes.i32(lanes.schedule.getWarps() / 2));
+  Value upper =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::uge, lanes.ownWarp(),
+                            lanes.i32(lanes.ownSchedule().getWarps() / 2));
   if (op.getEnd())
     upper = arith::XOrIOp::create(
         b, upper, arith::ConstantOp::create(b, b.getBoolAttr(true)));
   auto extra = scf::IfOp::create(b, upper, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(extra.thenBlock());
-  lanes.machine.emitMeet(lanes);
+  lanes.meet();
 }

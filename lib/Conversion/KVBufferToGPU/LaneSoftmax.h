@@ -20,7 +20,7 @@ void lowerOp(LaneContext &lanes, SoftmaxHeadOp op);
 mlir::LogicalResult lowerOp(LaneContext &lanes, SoftmaxTailOp op);
 void lowerOp(LaneContext &lanes, CarryExcessOp op);
 void lowerOp(LaneContext &lanes, MeetOp op);
-void lowerOp(Lanes &lanes, StaggerOp op);
+void lowerOp(LaneContext &lanes, StaggerOp op);
 
 } // namespace kvbuf
 

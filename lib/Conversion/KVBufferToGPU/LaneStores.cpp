@@ -353,21 +353,21 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
   FragmentStores(lanes, op, tile, bytes, checkCols).emit();
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, RowStoreOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const TensorArg &tensor = lower.signature.tensor(op.getTensor());
-  Value base = lower.signature.offsetOf(op.getTensor(), op.getIndices());
+void kvbuf::lowerOp(LaneContext &lower, RowStoreOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  const TensorArg &tensor = lower.tensorOf(op.getTensor());
+  Value base = lower.offsetOf(op.getTensor(), op.getIndices());
   Value valid = lower.toI32(arith::MinSIOp::create(
       b, lower.single(op.getValid()),
       lower.index(op.getFragment().getType().getRows())));
   FragmentType type = op.getFragment().getType();
-  const FragmentLayout &layout = lower.layouts.of(type);
+  const FragmentLayout &layout = lower.layoutOf(type);
   // The lanes that share a row hold the same value: the first of them stores.
   Value first = lower.firstOfRow(layout);
   Value row = lower.laneRow(type);
   Value out = lower.flat(tensor.data);
   unsigned parts = layout.rowParts().size();
-  for (auto [i, value] : llvm::enumerate(lower.get(op.getFragment()))) {
+  for (auto [i, value] : llvm::enumerate(lower.lanesOf(op.getFragment()))) {
     Value r = arith::AddIOp::create(
         b, row, lower.i32(layout.rowOffset(i / parts, i % parts)));
     Value store = arith::AndIOp::create(

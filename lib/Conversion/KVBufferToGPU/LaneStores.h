@@ -17,7 +17,7 @@ class LaneLowering;
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 mlir::LogicalResult lowerOp(LaneLowering &lower, FragmentStoreOp op);
-void lowerOp(LaneLowering &lower, RowStoreOp op);
+void lowerOp(LaneContext &lower, RowStoreOp op);
 
 } // namespace kvbuf
 

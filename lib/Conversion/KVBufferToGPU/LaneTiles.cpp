@@ -8,21 +8,20 @@
 
 #include "LaneTiles.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-void kvbuf::lowerOp(LaneLowering &lower, LaunchSizeOp op) {
-  lower.set(op.getSize(), {lower.signature.launchSize(op.getName())});
+void kvbuf::lowerOp(LaneContext &lower, LaunchSizeOp op) {
+  lower.setLanes(op.getSize(), {lower.launchSize(op.getName())});
 }
 
 /// Entry `i` of the offsets of a ragged batch of `most` rows: the nearest
 /// number from `least` to `most`. All are 32-bit integers.
-static Value emitOffset(Lanes &lower, const TensorArg &offsets, Value i,
+static Value emitOffset(LaneContext &lower, const TensorArg &offsets, Value i,
                         Value least, Value most) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   Value row = memref::LoadOp::create(b, lower.flat(offsets.data),
                                      ValueRange{lower.toIndex(i)});
   bool wide = !row.getType().isInteger(32);
@@ -36,9 +35,9 @@ static Value emitOffset(Lanes &lower, const TensorArg &offsets, Value i,
               : row;
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, FindTileOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const TensorArg *tensor = lower.signature.findTensor(op.getOffsets());
+LogicalResult kvbuf::lowerOp(LaneContext &lower, FindTileOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  const TensorArg *tensor = lower.findTensor(op.getOffsets());
   if (!tensor)
     return op.emitOpError() << "reads offsets that are not an argument";
   Value number = lower.toI32(lower.single(op.getNumber())), one = lower.i32(1),
@@ -49,8 +48,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FindTileOp op) {
   };
   Value numbers, place;
   if (op.getNumbers()) {
-    numbers = lower.flat(lower.signature.tensor(op.getNumbers()).data);
-    place = lower.signature.offsetOf(op.getNumbers(), op.getODSOperands(5));
+    numbers = lower.flat(lower.tensorOf(op.getNumbers()).data);
+    place = lower.offsetOf(op.getNumbers(), op.getODSOperands(5));
   }
   auto firstNumber = [&](Value sequence) -> Value {
     if (numbers)
@@ -69,7 +68,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FindTileOp op) {
   };
   // The sequence is one of those from `low` to `high`, excluded. The lanes of a
   // warp look at one each, evenly apart; where one lane runs, it halves them.
-  bool alone = lower.rings.alone;
+  bool alone = lower.isAlone();
   Type type = b.getI32Type();
   SmallVector<Type> types{type, type};
   SmallVector<Location> locs(2, op.getLoc());
@@ -94,9 +93,10 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FindTileOp op) {
     } else {
       Value step = arith::CeilDivUIOp::create(
           b, arith::SubIOp::create(b, high, low).getResult(),
-          lower.i32(lower.target.waveSize));
+          lower.i32(lower.chip().waveSize));
       Value mine = arith::AddIOp::create(
-          b, low, arith::MulIOp::create(b, lower.lane, step).getResult());
+          b, low,
+          arith::MulIOp::create(b, lower.laneInWarp(), step).getResult());
       Value last = arith::SubIOp::create(b, high, one);
       Value inside =
           arith::CmpIOp::create(b, arith::CmpIPredicate::sle, mine, last);
@@ -130,28 +130,29 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FindTileOp op) {
     tile = arith::SelectOp::create(
         b, isTile, arith::SubIOp::create(b, last, tile).getResult(), tile);
   }
-  lower.set(op.getSequence(), {lower.toIndex(sequence)});
-  lower.set(op.getTile(), {lower.toIndex(tile)});
+  lower.setLanes(op.getSequence(), {lower.toIndex(sequence)});
+  lower.setLanes(op.getTile(), {lower.toIndex(tile)});
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, NumberTilesOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  const TensorArg *tensor = lower.signature.findTensor(op.getOffsets());
+LogicalResult kvbuf::lowerOp(LaneContext &lower, NumberTilesOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  const TensorArg *tensor = lower.findTensor(op.getOffsets());
   if (!tensor)
     return op.emitOpError() << "reads offsets that are not an argument";
   Value zero = lower.i32(0), one = lower.i32(1),
-        wave = lower.i32(lower.target.waveSize);
+        wave = lower.i32(lower.chip().waveSize);
   Value sequences = lower.toI32(lower.single(op.getSequences()));
-  Value numbers = lower.flat(lower.signature.tensor(op.getNumbers()).data);
-  Value place = lower.signature.offsetOf(op.getNumbers(), op.getODSOperands(4));
+  Value numbers = lower.flat(lower.tensorOf(op.getNumbers()).data);
+  Value place = lower.offsetOf(op.getNumbers(), op.getODSOperands(4));
   Value most = lower.toI32(lower.single(op.getRows()));
   // Every warp looks at all sequences, each lane at some neighbouring ones: the
   // lanes' loads are in flight together, and those of a lane's next sequences
   // are of the same lines.
   Value each = arith::CeilDivUIOp::create(b, sequences, wave);
   Value from = arith::MinSIOp::create(
-      b, arith::MulIOp::create(b, lower.lane, each).getResult(), sequences);
+      b, arith::MulIOp::create(b, lower.laneInWarp(), each).getResult(),
+      sequences);
   Value upto = arith::MinSIOp::create(
       b, arith::AddIOp::create(b, from, each).getResult(), sequences);
   auto tilesOf = [&](Value sequence) -> Value {
@@ -181,20 +182,22 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, NumberTilesOp op) {
   Value own = forOwn(zero, [](Value, Value) {});
   // Tiles of the lanes before this one, and of all.
   Value before = zero, all = own;
-  for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2) {
+  for (int64_t bit = 1; bit < lower.chip().waveSize; bit *= 2) {
     Value others = gpu::ShuffleOp::create(b, all, lower.i32(bit), wave,
                                           gpu::ShuffleMode::XOR)
                        .getShuffleResult();
     Value isAfter = arith::CmpIOp::create(
         b, arith::CmpIPredicate::ne,
-        arith::AndIOp::create(b, lower.lane, lower.i32(bit)).getResult(), zero);
+        arith::AndIOp::create(b, lower.laneInWarp(), lower.i32(bit))
+            .getResult(),
+        zero);
     before = arith::AddIOp::create(
         b, before,
         arith::SelectOp::create(b, isAfter, others, zero).getResult());
     all = arith::AddIOp::create(b, all, others);
   }
   Value isFirst =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.warp, zero);
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.ownWarp(), zero);
   auto write = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -206,6 +209,6 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, NumberTilesOp op) {
     });
   }
   gpu::BarrierOp::create(b);
-  lower.set(op.getTiles(), {lower.toIndex(lower.machine.uniform(lower, all))});
+  lower.setLanes(op.getTiles(), {lower.toIndex(lower.uniform(all))});
   return success();
 }

@@ -13,12 +13,10 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(LaneLowering &lower, LaunchSizeOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, FindTileOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, NumberTilesOp op);
+void lowerOp(LaneContext &lower, LaunchSizeOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, FindTileOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, NumberTilesOp op);
 
 } // namespace kvbuf
 

@@ -52,7 +52,7 @@ static bool meets(Operation *op) {
 
 /// Meets before LDS that was read is written again: the next time that a loop
 /// comes to `op`.
-static void meetInLoops(Lanes &lanes, Operation *op) {
+static void meetInLoops(LaneContext &lanes, Operation *op) {
   auto isLoop = [](Operation *parent) {
     return isa<LoopLikeOpInterface>(parent);
   };
@@ -66,7 +66,7 @@ static void meetInLoops(Lanes &lanes, Operation *op) {
   while (parent && !isLoop(parent) && !isa<gpu::GPUFuncOp>(parent))
     parent = parent->getParentOp();
   if (parent && isLoop(parent))
-    lanes.machine.emitMeet(lanes);
+    lanes.meet();
 }
 
 //===----------------------------------------------------------------------===//
@@ -162,12 +162,12 @@ void kvbuf::lowerOp(LaneContext &lanes, WarpReduceOp op) {
 // Exchanges
 //===----------------------------------------------------------------------===//
 
-std::optional<Values> kvbuf::exchangeByLds(Lanes &lanes, Operation *op,
+std::optional<Values> kvbuf::exchangeByLds(LaneContext &lanes, Operation *op,
                                            FragmentType from, FragmentType to,
                                            ArrayRef<Value> elements) {
-  ImplicitLocOpBuilder &b = lanes.b;
-  const FragmentLayout &source = lanes.layouts.of(from),
-                       &result = lanes.layouts.of(to);
+  ImplicitLocOpBuilder &b = lanes.builder();
+  const FragmentLayout &source = lanes.layoutOf(from),
+                       &result = lanes.layoutOf(to);
   if (source.turned || result.turned)
     return std::nullopt;
   Type element = from.getElementType();
@@ -208,7 +208,7 @@ std::optional<Values> kvbuf::exchangeByLds(Lanes &lanes, Operation *op,
                             lds, ValueRange{at}, /*nontemporal=*/false,
                             llvm::Align(bytes * run));
   });
-  lanes.machine.emitMeet(lanes);
+  lanes.meet();
   Values moved(result.atoms(to) * result.registers());
   forEachRun(to, result, [&](Value at, int64_t first, int64_t run) {
     Value piece =

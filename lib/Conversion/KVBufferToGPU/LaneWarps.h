@@ -23,7 +23,7 @@ Values reduceWarps(Lanes &lanes, mlir::Operation *op,
 /// Moves a fragment through LDS into another layout, also of other warps;
 /// `elements` and what it returns: a lane's elements, atom by atom. Nothing
 /// where operand b is transposed.
-std::optional<Values> exchangeByLds(Lanes &lanes, mlir::Operation *op,
+std::optional<Values> exchangeByLds(LaneContext &lanes, mlir::Operation *op,
                                     FragmentType from, FragmentType to,
                                     llvm::ArrayRef<mlir::Value> elements);
 

@@ -12,43 +12,31 @@
 
 #include "LaneWork.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-int64_t kvbuf::threadsTogether(const Lanes &lanes) {
-  return lanes.team ? lanes.threads() : lanes.blockThreads();
-}
-
-void kvbuf::meetToRead(Lanes &lanes) {
-  if (lanes.team)
-    lanes.machine.emitMeet(lanes);
-  else
-    gpu::BarrierOp::create(lanes.b);
-}
-
-void kvbuf::lowerOp(LaneLowering &lower, LaunchValueOp op) {
-  lower.set(op.getValue(), {lower.signature.launchValue(op.getExpression())});
+void kvbuf::lowerOp(LaneContext &lower, LaunchValueOp op) {
+  lower.setLanes(op.getValue(), {lower.launchValue(op.getExpression())});
 }
 
 //===----------------------------------------------------------------------===//
 // Arrivals
 //===----------------------------------------------------------------------===//
 
-void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
-  Value counters = lower.flat(lower.signature.tensor(op.getCounters()).data);
-  Value at = lower.signature.offsetOf(op.getCounters(), op.getIndices());
+void kvbuf::lowerOp(LaneContext &lower, ArriveLastOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  Value counters = lower.flat(lower.tensorOf(op.getCounters()).data);
+  Value at = lower.offsetOf(op.getCounters(), op.getIndices());
   Value others = arith::SubIOp::create(
       b, lower.toI32(lower.single(op.getCount())), lower.i32(1));
   // One thread arrives for the block, or for its team of one warp, once all
   // have stored, and what it has acquired is the others' after the next
   // barrier.
-  meetToRead(lower);
-  Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.thread,
-                                      lower.i32(0));
+  lower.meetToRead();
+  Value isOne = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                      lower.ownThread(), lower.i32(0));
   auto arrive = scf::IfOp::create(b, TypeRange{b.getI1Type()}, isOne,
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
   {
@@ -66,13 +54,13 @@ void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
         b, arith::ConstantOp::create(b, b.getBoolAttr(false)).getResult());
   }
   Value last = arrive.getResult(0);
-  if (threadsTogether(lower) == lower.target.waveSize) {
-    meetToRead(lower);
-    lower.set(op.getLast(), {LaneAnyOp::create(b, last)});
+  if (lower.ownThreads() == lower.chip().waveSize) {
+    lower.meetToRead();
+    lower.setLanes(op.getLast(), {LaneAnyOp::create(b, last)});
     return;
   }
   // Other warps are told through LDS.
-  Value word = lower.index(lower.lds.take(4) / 4),
+  Value word = lower.index(lower.takeLds(4) / 4),
         words = lower.shared(b.getI32Type());
   auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
   {
@@ -81,11 +69,12 @@ void kvbuf::lowerOp(LaneLowering &lower, ArriveLastOp op) {
     memref::StoreOp::create(b, arith::ExtUIOp::create(b, b.getI32Type(), last),
                             words, word);
   }
-  meetToRead(lower);
+  lower.meetToRead();
   Value told = memref::LoadOp::create(b, words, word);
-  told = lower.machine.uniform(lower, told);
-  lower.set(op.getLast(), {arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
-                                                 told, lower.i32(0))});
+  told = lower.uniform(told);
+  lower.setLanes(
+      op.getLast(),
+      {arith::CmpIOp::create(b, arith::CmpIPredicate::ne, told, lower.i32(0))});
 }
 
 /// How often a block looks whether the others have arrived: some 0.7 us each on
@@ -96,7 +85,7 @@ namespace {
 /// Lowers an arrival after which all that are there divide what is left.
 class AfterAll {
 public:
-  AfterAll(LaneLowering &lower, AfterAllOp op);
+  AfterAll(LaneContext &lower, AfterAllOp op);
   LogicalResult emit();
 
 private:
@@ -118,7 +107,7 @@ private:
   /// Waits until all have arrived, but not for long: the number that have.
   Value waitForAll(Value before);
 
-  LaneLowering &lower;
+  LaneContext &lower;
   ImplicitLocOpBuilder &b;
   AfterAllOp op;
   Value counters, arrived, taken, left, count, shares, zero, one;
@@ -126,18 +115,18 @@ private:
 };
 } // namespace
 
-AfterAll::AfterAll(LaneLowering &lower, AfterAllOp op)
-    : lower(lower), b(lower.b), op(op),
-      counters(lower.flat(lower.signature.tensor(op.getCounters()).data)),
+AfterAll::AfterAll(LaneContext &lower, AfterAllOp op)
+    : lower(lower), b(lower.builder()), op(op),
+      counters(lower.flat(lower.tensorOf(op.getCounters()).data)),
       count(lower.toI32(lower.single(op.getCount()))),
       shares(lower.toI32(lower.single(op.getShares()))), zero(lower.i32(0)),
       one(lower.i32(1)) {
-  Value at = lower.signature.offsetOf(op.getCounters(), op.getIndices());
+  Value at = lower.offsetOf(op.getCounters(), op.getIndices());
   arrived = at;
   taken = add(b, at, lower.index(1));
   left = add(b, at, lower.index(2));
-  isOne = compare(arith::CmpIPredicate::eq, lower.thread, zero);
-  word = lower.index(lower.lds.take(4) / 4);
+  isOne = compare(arith::CmpIPredicate::eq, lower.ownThread(), zero);
+  word = lower.index(lower.takeLds(4) / 4);
   words = lower.shared(b.getI32Type());
 }
 
@@ -160,11 +149,11 @@ Value AfterAll::byOne(function_ref<Value()> compute) {
     b.setInsertionPointToStart(tell.thenBlock());
     memref::StoreOp::create(b, compute(), words, word);
   }
-  meetToRead(lower);
+  lower.meetToRead();
   Value told = memref::LoadOp::create(b, words, word);
   // Before the next is told, all have read this.
-  meetToRead(lower);
-  return lower.machine.uniform(lower, told);
+  lower.meetToRead();
+  return lower.uniform(told);
 }
 
 scf::WhileOp AfterAll::loop(ValueRange inits,
@@ -204,7 +193,7 @@ Value AfterAll::waitForAll(Value before) {
 LogicalResult AfterAll::emit() {
   // All have stored. An arrival releases that, and acquires what those before
   // it have stored; who waits acquires the rest with a share.
-  meetToRead(lower);
+  lower.meetToRead();
   Value first = byOne([&] {
     Value have = waitForAll(arrive(arrived));
     return choose(
@@ -219,8 +208,8 @@ LogicalResult AfterAll::emit() {
       },
       [&](ValueRange now) -> SmallVector<Value> {
         Block &body = op.getBody().front();
-        lower.set(body.getArgument(0), {lower.toIndex(now[0])});
-        lowered = lower.lowerBlock(body);
+        lower.setLanes(body.getArgument(0), {lower.toIndex(now[0])});
+        lowered = lower.lowerBody(body);
         b.setLoc(op.getLoc());
         return {byOne([&] { return arrive(taken); })};
       });
@@ -239,7 +228,7 @@ LogicalResult AfterAll::emit() {
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, AfterAllOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, AfterAllOp op) {
   return AfterAll(lower, op).emit();
 }
 
@@ -256,9 +245,9 @@ namespace {
 /// some of the items.
 class WorkShare {
 public:
-  WorkShare(LaneLowering &lower, ShareWorkOp op)
-      : lower(lower), b(lower.b), op(op), body(op.getBody().front()),
-        zero(lower.i32(0)), wave(lower.i32(lower.target.waveSize)),
+  WorkShare(LaneContext &lower, ShareWorkOp op)
+      : lower(lower), b(lower.builder()), op(op), body(op.getBody().front()),
+        zero(lower.i32(0)), wave(lower.i32(lower.chip().waveSize)),
         items(lower.toI32(lower.single(op.getItems()))),
         lastItem(arith::SubIOp::create(b, items, lower.i32(1))) {}
   LogicalResult emit();
@@ -298,7 +287,7 @@ private:
   /// and those that start before `end`.
   Values find(const Items &own, ValueRange sofar, Value begin, Value end);
 
-  LaneLowering &lower;
+  LaneContext &lower;
   ImplicitLocOpBuilder &b;
   ShareWorkOp op;
   Block &body;
@@ -309,17 +298,17 @@ private:
 } // namespace
 
 Value WorkShare::ofLanes(Value value, function_ref<Value(Value, Value)> join) {
-  for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2)
+  for (int64_t bit = 1; bit < lower.chip().waveSize; bit *= 2)
     value = join(value, fromLane(value, bit));
-  return lower.machine.uniform(lower, value);
+  return lower.uniform(value);
 }
 
 std::pair<Value, Value> WorkShare::unitsOf(Value item) {
   Value exists = isBelow(item, items);
   // No branch: lanes without an item look at the last one.
-  lower.set(body.getArgument(0),
-            {lower.toIndex(arith::MinSIOp::create(b, item, lastItem))});
-  if (failed(lower.lowerBlock(body)))
+  lower.setLanes(body.getArgument(0),
+                 {lower.toIndex(arith::MinSIOp::create(b, item, lastItem))});
+  if (failed(lower.lowerBody(body)))
     lowered = failure();
   if (failed(lowered))
     return {exists, zero};
@@ -330,7 +319,8 @@ std::pair<Value, Value> WorkShare::unitsOf(Value item) {
 }
 
 WorkShare::Items WorkShare::unitsFrom(Value from) {
-  Value first = add(b, from, mul(b, lower.lane, lower.i32(kItemsAtOnce)));
+  Value first =
+      add(b, from, mul(b, lower.laneInWarp(), lower.i32(kItemsAtOnce)));
   Items all;
   for (int64_t i = 0; i < kItemsAtOnce; ++i)
     all.push_back(unitsOf(add(b, first, lower.i32(i))));
@@ -348,7 +338,7 @@ ValueRange
 WorkShare::forItems(Value end, Values inits,
                     function_ref<Values(Value, ValueRange)> iteration) {
   auto loop = scf::ForOp::create(
-      b, zero, end, lower.i32(kItemsAtOnce * lower.target.waveSize), inits);
+      b, zero, end, lower.i32(kItemsAtOnce * lower.chip().waveSize), inits);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
@@ -360,11 +350,11 @@ Values WorkShare::find(const Items &own, ValueRange sofar, Value begin,
                        Value end) {
   // Units of the lanes before this one, and of all.
   Value before = zero, all = sumOf(own);
-  for (int64_t bit = 1; bit < lower.target.waveSize; bit *= 2) {
+  for (int64_t bit = 1; bit < lower.chip().waveSize; bit *= 2) {
     Value others = fromLane(all, bit);
     Value isAfter = arith::CmpIOp::create(
         b, arith::CmpIPredicate::ne,
-        arith::AndIOp::create(b, lower.lane, lower.i32(bit)), zero);
+        arith::AndIOp::create(b, lower.laneInWarp(), lower.i32(bit)), zero);
     before = add(b, before, choose(isAfter, others, zero));
     all = add(b, all, others);
   }
@@ -409,15 +399,15 @@ LogicalResult WorkShare::emit() {
         start =
             ofLanes(found[2], [&](Value x, Value y) { return larger(x, y); }),
         reached = sumOfLanes(found[3]);
-  lower.set(op.getSize(), {lower.toIndex(size)});
-  lower.set(op.getFirst(), {lower.toIndex(first)});
-  lower.set(op.getStart(), {lower.toIndex(start)});
-  lower.set(op.getEnd(), {lower.toIndex(larger(reached, first))});
+  lower.setLanes(op.getSize(), {lower.toIndex(size)});
+  lower.setLanes(op.getFirst(), {lower.toIndex(first)});
+  lower.setLanes(op.getStart(), {lower.toIndex(start)});
+  lower.setLanes(op.getEnd(), {lower.toIndex(larger(reached, first))});
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShareWorkOp op) {
-  if (lower.machine.hasRings() && op->getParentOfType<TeamOp>())
+LogicalResult kvbuf::lowerOp(LaneContext &lower, ShareWorkOp op) {
+  if (lower.hasRings() && op->getParentOfType<TeamOp>())
     return op.emitOpError() << "has no per-lane form in a team beside "
                                "kvbuffer.ring: the lanes of a warp look at the "
                                "items together; expected it before the teams";

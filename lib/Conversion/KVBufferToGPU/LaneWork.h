@@ -13,18 +13,11 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
-/// The threads of the team, or outside of teams of the block.
-int64_t threadsTogether(const Lanes &lanes);
-/// Makes them meet, so that each reads what the others have stored.
-void meetToRead(Lanes &lanes);
-
 /// Lowers an op; its model calls it (LaneModels.cpp).
-void lowerOp(LaneLowering &lower, LaunchValueOp op);
-void lowerOp(LaneLowering &lower, ArriveLastOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, AfterAllOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, ShareWorkOp op);
+void lowerOp(LaneContext &lower, LaunchValueOp op);
+void lowerOp(LaneContext &lower, ArriveLastOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, AfterAllOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, ShareWorkOp op);
 
 } // namespace kvbuf
 

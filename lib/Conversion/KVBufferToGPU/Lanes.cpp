@@ -92,6 +92,13 @@ Value Lanes::scratch(int64_t bytes) {
       b, first, arith::MulIOp::create(b, team->copy, i32(bytes)));
 }
 
+void Lanes::meetToRead() {
+  if (team)
+    machine.emitMeet(*this);
+  else
+    gpu::BarrierOp::create(b);
+}
+
 Value Lanes::ldsElements(Type type, int64_t count) {
   Value first = scratch(count * type.getIntOrFloatBitWidth() / 8);
   auto space =
@@ -194,8 +201,12 @@ void Lanes::laneTypes(Type type, SmallVectorImpl<Type> &types) {
 
 TileView Lanes::tileOf(TypedValue<TileType> tile) {
   auto made = tiles.find(tile);
-  return made != tiles.end() ? made->second
-                             : TileView::unpack(*this, tile, get(tile));
+  if (made != tiles.end())
+    return made->second;
+  TileView view = TileView::unpack(*this, tile, get(tile));
+  if (view.map == RowMap::Places)
+    view.places = placesOf(tile);
+  return view;
 }
 
 void Lanes::setTile(TypedValue<TileType> tile, const TileView &view) {
@@ -220,6 +231,21 @@ void Lanes::storeRows(ArrayRef<Value> rows, int64_t offset) {
                           shared(b.getF32Type()),
                           ValueRange{rowSlot(offset, rows.size())},
                           /*nontemporal=*/false, slotAlign(rows.size()));
+}
+
+void Lanes::keepInLds(Value value, ValueRange others) {
+  std::optional<int64_t> offset = lds.rowsOf(value);
+  if (!offset) {
+    offset = lds.take(4 * get(value).size() * blockThreads());
+    storeRows(get(value), *offset);
+  }
+  for (Value other : others)
+    lds.placeRows(other, *offset);
+}
+
+void Lanes::storeKept(Value value, ArrayRef<Value> rows) {
+  if (std::optional<int64_t> offset = lds.rowsOf(value))
+    storeRows(rows, *offset);
 }
 
 Values Lanes::rowValues(Value value) {

@@ -105,16 +105,51 @@ public:
   mlir::Value ratio(mlir::Value x, mlir::Value y) override {
     return machine.emitRatio(*this, x, y);
   }
+  mlir::Value uniform(mlir::Value value) override {
+    return machine.uniform(*this, value);
+  }
+  bool sharesReciprocals() override { return machine.sharesReciprocals(); }
+  bool branchesBesideProducts() override {
+    return machine.branchesBesideProducts();
+  }
   mlir::FailureOr<mlir::Value> tileElement(mlir::TypedValue<TileType> tile,
                                            mlir::Value row,
                                            mlir::Value col) override;
   mlir::Value ownThread() override { return thread; }
-  int64_t ownThreads() const override { return threads(); }
+  int64_t ownThreads() const override {
+    return team ? threads() : blockThreads();
+  }
+  mlir::Value laneInWarp() override { return lane; }
+  mlir::Value ownWarp() override { return warp; }
+  TeamOp ownTeam() const override { return team ? team->op : TeamOp(); }
+  ScheduleAttr ownSchedule() const override { return schedule; }
+  bool hasRings() const override { return machine.hasRings(); }
+  int64_t accumulatorColumns() const override { return accumulatorCols; }
   mlir::FailureOr<mlir::Value>
   stagedElement(mlir::TypedValue<StagedType> staged, mlir::Value row,
                 mlir::Value col) override;
   mlir::Value ldsElements(mlir::Type type, int64_t count) override;
+  mlir::Value scratch(int64_t bytes) override;
+  mlir::Value shared(mlir::Type element) override;
+  int64_t takeLds(int64_t bytes) override { return lds.take(bytes); }
+  int64_t ldsBytes() const override { return lds.bytes(); }
+  void keepInLds(mlir::Value value, mlir::ValueRange others) override;
+  void storeKept(mlir::Value value, llvm::ArrayRef<mlir::Value> rows) override;
   void meet() override { machine.emitMeet(*this); }
+  void meetToRead() override;
+  void endIteration(mlir::scf::ForOp loop) override {
+    machine.emitLoopEnd(*this, loop);
+  }
+  mlir::Value flat(mlir::Value data) override;
+  const CachePlaces &placesOfCache(mlir::Value cache) override {
+    return *places[cache];
+  }
+  TileView tileOf(mlir::TypedValue<TileType> tile) override;
+  void setTile(mlir::TypedValue<TileType> tile, const TileView &view) override;
+  mlir::Value findSingle(mlir::Value value) const override;
+  mlir::Value gridCol(const FragmentLayout &layout) override;
+  mlir::Value firstOfRow(const FragmentLayout &layout) override;
+  int64_t blockThreads() const override;
 
   // The kernel.
 
@@ -132,8 +167,6 @@ public:
   /// team.
   const ScheduleAttr blockSchedule;
   const int64_t blockWarps;
-  /// Threads of the block, of all its teams.
-  int64_t blockThreads() const;
   /// Blocks of a cluster.
   int64_t cluster() const;
   /// Columns of the accumulator that a softmax ends, in kernels with rings;
@@ -172,13 +205,6 @@ public:
 
   // Memory.
 
-  /// A tensor in DRAM as one line of elements.
-  mlir::Value flat(mlir::Value data);
-  /// Shared memory as one line of elements of a type.
-  mlir::Value shared(mlir::Type element);
-  /// LDS of `bytes` bytes for the block, or for each copy of a team; its first
-  /// byte.
-  mlir::Value scratch(int64_t bytes);
   /// The index of the 32-bit word at byte `base` + `offset` of LDS.
   mlir::Value wordIndex(mlir::Value base, mlir::Value offset);
 
@@ -188,15 +214,10 @@ public:
   const Values &get(mlir::Value value) { return map[value]; }
   /// Says it.
   void set(mlir::Value value, Values lanes) { map[value] = std::move(lanes); }
-  /// What is known of a tile in DRAM, and says it.
-  TileView tileOf(mlir::TypedValue<TileType> tile);
-  void setTile(mlir::TypedValue<TileType> tile, const TileView &view);
   /// Of a tile whose rows are found one by one (`RowMap::Places`): by whom.
   const RowPlaces *placesOf(mlir::Value tile);
   /// The lane value of a scalar of the tile program.
   mlir::Value single(mlir::Value value) { return map[value].front(); }
-  /// The same, or null for a value that has not one lane value.
-  mlir::Value findSingle(mlir::Value value) const;
   /// What a lane holds of a value, loaded here where its rows live in LDS
   /// (schedule `sums_in_lds`).
   Values rowValues(mlir::Value value);
@@ -207,13 +228,9 @@ public:
 
   /// Which part of a fragment's rows this warp has, i32.
   mlir::Value rowPart(const FragmentLayout &layout);
-  /// This warp's place along the columns of a layout's grid of warps, i32.
-  mlir::Value gridCol(const FragmentLayout &layout);
   /// A column in a warp's part of a fragment as one of the fragment.
   mlir::Value addColPart(const FragmentLayout &layout, FragmentType type,
                          mlir::Value col);
-  /// Whether this lane is the first of those that share a row.
-  mlir::Value firstOfRow(const FragmentLayout &layout);
 
   /// Caches whose types alone know where rows are.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const CachePlaces>> places;
@@ -221,6 +238,10 @@ public:
   llvm::DenseMap<mlir::Value, std::shared_ptr<const RowPlaces>> ownPlaces;
 
 protected:
+  std::unique_ptr<LaneState> &anyState(mlir::TypeID type) override {
+    return states[type];
+  }
+
   /// The op of the tile program that is being lowered.
   mlir::Operation *current = nullptr;
 
@@ -229,6 +250,7 @@ private:
   mlir::Value rowSlot(int64_t offset, int64_t rows);
 
   llvm::DenseMap<mlir::Value, Values> map;
+  llvm::DenseMap<mlir::TypeID, std::unique_ptr<LaneState>> states;
   /// Tiles that are known as a whole, by the ops that have made them; others
   /// have come through loops and branches as lane values.
   llvm::DenseMap<mlir::Value, TileView> tiles;

@@ -16,7 +16,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MACHINE_H
 
-#include "TileView.h"
+#include "kvbuffer/Conversion/LaneLoweringInterface.h"
 #include "kvbuffer/Layout/Shared.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -34,32 +34,6 @@ constexpr int64_t kBufferAlignment = 1024;
 /// that rows of 16-bit tensors begin at multiples of it, unless they are made
 /// for less. The runtime checks it of every launch (lib/Runtime/Launch.cpp).
 constexpr int64_t kTensorAlignment = 16;
-
-/// A tensor of integers of a cache: a table, lengths, offsets.
-struct IndexArg {
-  /// As those of a tensor.
-  mlir::Value data;
-  Values strides;
-};
-
-/// A tensor (or cache) among the kernel's parameters.
-struct TensorArg {
-  /// Rank-0 memref: the address of element 0.
-  mlir::Value data;
-  /// Strides in elements, as indices; the innermost is 1 and not passed.
-  Values strides;
-  /// Sizes that the kernel needs, by dimension; null for the others.
-  Values sizes;
-  /// Of caches: in the order of CacheLayout::getIndexTensors.
-  llvm::SmallVector<IndexArg, 2> indices;
-  /// Of a cache that the program makes of memrefs: the size that its kind names
-  /// (`KernelSignature::roomOf`), as an index. Null for arguments, whose
-  /// room is the launch's size.
-  mlir::Value room;
-  /// Of quantized caches: scales, and their strides as above.
-  mlir::Value scales;
-  Values scaleStrides;
-};
 
 /// Slots in LDS and the barriers of each: *full*, then *empty*.
 struct RingValues {

@@ -360,9 +360,9 @@ LogicalResult MapLowering::evaluate(Operation &inner) {
   inner.walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
       if (now.contains(operand))
-        lower.set(operand, {materialize(operand)});
+        lower.setLanes(operand, {materialize(operand)});
   });
-  if (failed(lower.lowerOp(&inner)))
+  if (failed(lower.lowerInner(&inner)))
     return failure();
   for (Value result : inner.getResults()) {
     Value value = lower.single(result);
@@ -480,7 +480,7 @@ LogicalResult MapLowering::readPairs(const Place &place, ArrayRef<int64_t> rows,
   };
   auto isOfRow = [&](Value value) { return (levelOf(value) & ~PerRow) == 0; };
   for (auto load : body.getOps<memref::LoadOp>()) {
-    const TensorArg *tensor = lower.signature.findTensor(load.getMemref());
+    const TensorArg *tensor = lower.findTensor(load.getMemref());
     if (!tensor || !reads.contains(load) ||
         !readsByColumn(load, column, isOfRow))
       continue;

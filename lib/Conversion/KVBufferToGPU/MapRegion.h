@@ -19,7 +19,7 @@
 #ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MAPREGION_H
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_MAPREGION_H
 
-#include "LaneLowering.h"
+#include "Lanes.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
 namespace kvbuf {
@@ -89,8 +89,8 @@ public:
     int64_t offset = 0;
   };
 
-  MapLowering(LaneLowering &lower, MapOp op)
-      : lower(lower), b(lower.b), op(op), body(op.getBody().front()) {
+  MapLowering(LaneContext &lower, MapOp op)
+      : lower(lower), b(lower.builder()), op(op), body(op.getBody().front()) {
     findLevels();
     findReads();
   }
@@ -151,7 +151,7 @@ private:
     return made;
   }
 
-  LaneLowering &lower;
+  LaneContext &lower;
   mlir::ImplicitLocOpBuilder &b;
   MapOp op;
   mlir::Block &body;

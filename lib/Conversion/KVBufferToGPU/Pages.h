@@ -19,10 +19,10 @@ namespace kvbuf {
 
 /// The page of a key and its row in the page, of a cache with pages of `page`
 /// tokens; indices.
-inline std::pair<mlir::Value, mlir::Value> pageOf(Lanes &lower, mlir::Value key,
-                                                  int64_t page) {
+inline std::pair<mlir::Value, mlir::Value>
+pageOf(LaneContext &lower, mlir::Value key, int64_t page) {
   using namespace mlir;
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   if (llvm::isPowerOf2_64(page))
     return {arith::ShRUIOp::create(b, key, lower.index(llvm::Log2_64(page))),
             arith::AndIOp::create(b, key, lower.index(page - 1)).getResult()};
@@ -36,11 +36,13 @@ inline std::pair<mlir::Value, mlir::Value> pageOf(Lanes &lower, mlir::Value key,
 
 /// Entry `entry` of a table of integers, as an index: a block number, which is
 /// not negative.
-inline mlir::Value blockAt(Lanes &lower, mlir::Value table, mlir::Value entry) {
+inline mlir::Value blockAt(LaneContext &lower, mlir::Value table,
+                           mlir::Value entry) {
   using namespace mlir;
-  Value word =
-      memref::LoadOp::create(lower.b, lower.flat(table), ValueRange{entry});
-  return arith::IndexCastUIOp::create(lower.b, lower.b.getIndexType(), word);
+  Value word = memref::LoadOp::create(lower.builder(), lower.flat(table),
+                                      ValueRange{entry});
+  return arith::IndexCastUIOp::create(lower.builder(),
+                                      lower.builder().getIndexType(), word);
 }
 
 /// Whether an index of the tile program is known, by its ops, to be a multiple

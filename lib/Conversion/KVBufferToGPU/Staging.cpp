@@ -14,10 +14,10 @@
 using namespace mlir;
 using namespace kvbuf;
 
-static Value either(Lanes &lower, Value condition, Type type,
+static Value either(LaneContext &lower, Value condition, Type type,
                     function_ref<Value()> there,
                     function_ref<Value()> otherwise) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   auto ifOp = scf::IfOp::create(b, TypeRange{type}, condition,
                                 /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -28,17 +28,17 @@ static Value either(Lanes &lower, Value condition, Type type,
   return ifOp.getResult(0);
 }
 
-Value kvbuf::loadIf(Lanes &lower, Value condition, Type type,
+Value kvbuf::loadIf(LaneContext &lower, Value condition, Type type,
                     function_ref<Value()> there) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   return either(lower, condition, type, there, [&]() -> Value {
     return arith::ConstantOp::create(b, type, b.getZeroAttr(type));
   });
 }
 
-Value kvbuf::loadCut(Lanes &lower, const TileView &tile, VectorType type,
+Value kvbuf::loadCut(LaneContext &lower, const TileView &tile, VectorType type,
                      Value at, Value ok, Value valid, int64_t alignment) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   Type element = type.getElementType();
   int64_t count = type.getNumElements();
   Value source = lower.flat(tile.data);
@@ -76,8 +76,9 @@ Value kvbuf::loadCut(Lanes &lower, const TileView &tile, VectorType type,
       });
 }
 
-Value kvbuf::rowsAligned(Lanes &lower, const TileView &tile, int64_t bytes) {
-  ImplicitLocOpBuilder &b = lower.b;
+Value kvbuf::rowsAligned(LaneContext &lower, const TileView &tile,
+                         int64_t bytes) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Type element = cast<MemRefType>(tile.data.getType()).getElementType();
   Value elements = arith::OrIOp::create(b, tile.base, tile.rowStride);
   if (tile.isPaged())
@@ -91,11 +92,11 @@ Value kvbuf::rowsAligned(Lanes &lower, const TileView &tile, int64_t bytes) {
                                lower.index(0));
 }
 
-Value kvbuf::zerosAt(Lanes &lower, Value data) {
+Value kvbuf::zerosAt(LaneContext &lower, Value data) {
   static constexpr StringLiteral kName = "kvbuf_zeros";
   // The widest vector that a lane loads.
   static constexpr int64_t kZeroBytes = 16;
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   auto dataType = cast<MemRefType>(data.getType());
   auto type =
       MemRefType::get({kZeroBytes}, b.getI8Type(), MemRefLayoutAttrInterface(),

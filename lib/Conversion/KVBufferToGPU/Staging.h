@@ -21,21 +21,22 @@ namespace kvbuf {
 /// The vector at element `at` (an index) of a tile's data, of which the first
 /// `valid` (i32, perhaps less than 0) elements exist, and none unless `ok`; the
 /// others are zero. `at` is a multiple of `alignment` bytes.
-mlir::Value loadCut(Lanes &lower, const TileView &tile, mlir::VectorType type,
-                    mlir::Value at, mlir::Value ok, mlir::Value valid,
-                    int64_t alignment);
+mlir::Value loadCut(LaneContext &lower, const TileView &tile,
+                    mlir::VectorType type, mlir::Value at, mlir::Value ok,
+                    mlir::Value valid, int64_t alignment);
 
 /// The value of `there` where `condition` holds, else zero.
-mlir::Value loadIf(Lanes &lower, mlir::Value condition, mlir::Type type,
+mlir::Value loadIf(LaneContext &lower, mlir::Value condition, mlir::Type type,
                    llvm::function_ref<mlir::Value()> there);
 
 /// The index, counted from `data` in its elements, at which 16 bytes of zeros
 /// lie: a constant of the module, for lanes that must load and have nothing to.
-mlir::Value zerosAt(Lanes &lower, mlir::Value data);
+mlir::Value zerosAt(LaneContext &lower, mlir::Value data);
 
 /// Whether the rows of a tile of 16-bit elements begin at multiples of `bytes`;
 /// i1, the same for all threads.
-mlir::Value rowsAligned(Lanes &lower, const TileView &tile, int64_t bytes);
+mlir::Value rowsAligned(LaneContext &lower, const TileView &tile,
+                        int64_t bytes);
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_STAGING_H

@@ -6,9 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileView.h"
+#include "kvbuffer/Conversion/TileView.h"
 #include "CachePlaces.h"
-#include "LaneLowering.h"
 #include "PackedRows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -115,7 +114,7 @@ bool kvbuf::listsKeys(Value tile) {
   return cast<TileType>(tile.getType()).getPageSize() == 1 && packedRowOf(tile);
 }
 
-RowMap TileView::mapOf(Lanes &lanes, TypedValue<TileType> tile) {
+RowMap TileView::mapOf(LaneContext &lanes, TypedValue<TileType> tile) {
   TileType type = tile.getType();
   if (!type.getPageSize())
     return RowMap::Strided;
@@ -126,9 +125,9 @@ RowMap TileView::mapOf(Lanes &lanes, TypedValue<TileType> tile) {
   if (ownTile(source) || (made && made.getLayout().getRows().byPlace))
     return RowMap::Places;
   // Who widens packed rows looks pages up by row.
-  bool byLane = !lanes.machine.hasRings() && !packedRowOf(tile) &&
-                lanes.target.lanesLookUp(type.getRows(), type.getPageSize(),
-                                         lanes.schedule.getWarps());
+  bool byLane = !lanes.hasRings() && !packedRowOf(tile) &&
+                lanes.chip().lanesLookUp(type.getRows(), type.getPageSize(),
+                                         lanes.ownSchedule().getWarps());
   return byLane ? RowMap::Lanes : RowMap::Table;
 }
 
@@ -152,7 +151,7 @@ Values TileView::pack() const {
   return values;
 }
 
-TileView TileView::unpack(Lanes &lanes, TypedValue<TileType> tile,
+TileView TileView::unpack(LaneContext &lanes, TypedValue<TileType> tile,
                           ValueRange values) {
   TileView view;
   view.type = tile.getType();
@@ -177,7 +176,6 @@ TileView TileView::unpack(Lanes &lanes, TypedValue<TileType> tile,
     view.pages = next();
   } else if (view.map == RowMap::Places) {
     view.batch = next();
-    view.places = lanes.placesOf(tile);
   }
   if (view.isPaged()) {
     view.firstKey = next();
@@ -193,8 +191,8 @@ TileView TileView::unpack(Lanes &lanes, TypedValue<TileType> tile,
 // Rows
 //===----------------------------------------------------------------------===//
 
-Value TileView::entryOf(Lanes &lanes, Value row, int64_t ahead) const {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value TileView::entryOf(LaneContext &lanes, Value row, int64_t ahead) const {
+  ImplicitLocOpBuilder &b = lanes.builder();
   // Keys fit 32 bits.
   Value key = arith::AddIOp::create(b, lanes.toI32(firstKey), row);
   Value number = arith::DivUIOp::create(b, key, lanes.i32(type.getPageSize()));
@@ -205,8 +203,8 @@ Value TileView::entryOf(Lanes &lanes, Value row, int64_t ahead) const {
   return memref::LoadOp::create(b, lanes.flat(table), ValueRange{entry});
 }
 
-Value TileView::lookUpPage(Lanes &lanes, Value row, int64_t ahead) const {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value TileView::lookUpPage(LaneContext &lanes, Value row, int64_t ahead) const {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value page = entryOf(lanes, row, ahead);
   // Tables may be of 64-bit integers; block numbers fit 32 bits.
   if (!page.getType().isInteger(32))
@@ -215,29 +213,29 @@ Value TileView::lookUpPage(Lanes &lanes, Value row, int64_t ahead) const {
   return lastPage ? arith::MinUIOp::create(b, page, lastPage) : page;
 }
 
-Value TileView::isListed(Lanes &lanes, Value row) const {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value TileView::isListed(LaneContext &lanes, Value row) const {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value page = entryOf(lanes, row, /*ahead=*/0), last = lastPage;
   if (page.getType() != last.getType())
     last = arith::ExtUIOp::create(b, page.getType(), last);
   return arith::CmpIOp::create(b, arith::CmpIPredicate::ule, page, last);
 }
 
-Value TileView::pageOfLane(Lanes &lanes, Value row) const {
-  return gpu::ShuffleOp::create(lanes.b, pages, row,
-                                lanes.i32(lanes.target.waveSize),
+Value TileView::pageOfLane(LaneContext &lanes, Value row) const {
+  return gpu::ShuffleOp::create(lanes.builder(), pages, row,
+                                lanes.i32(lanes.chip().waveSize),
                                 gpu::ShuffleMode::IDX)
       .getShuffleResult();
 }
 
-Value TileView::rowInPage(Lanes &lanes, Value row) const {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value TileView::rowInPage(LaneContext &lanes, Value row) const {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value key = arith::AddIOp::create(b, lanes.toI32(firstKey), row);
   return arith::RemUIOp::create(b, key, lanes.i32(type.getPageSize()));
 }
 
-Value TileView::lineInPage(Lanes &lanes, Value row, Value page) const {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value TileView::lineInPage(LaneContext &lanes, Value row, Value page) const {
+  ImplicitLocOpBuilder &b = lanes.builder();
   Value inPage =
       arith::IndexCastUIOp::create(b, b.getIndexType(), rowInPage(lanes, row));
   Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), page);
@@ -247,8 +245,8 @@ Value TileView::lineInPage(Lanes &lanes, Value row, Value page) const {
   return arith::AddIOp::create(b, line, base);
 }
 
-Value TileView::lineOf(Lanes &lanes, Value row, Value exists) const {
-  ImplicitLocOpBuilder &b = lanes.b;
+Value TileView::lineOf(LaneContext &lanes, Value row, Value exists) const {
+  ImplicitLocOpBuilder &b = lanes.builder();
   auto times = [&](Value count, Value stride) -> Value {
     return arith::MulIOp::create(b, lanes.toIndex(count), stride);
   };

@@ -211,16 +211,29 @@ struct Holders : emu::TileState {
   llvm::DenseMap<Value, Operation *> ops;
 };
 
+/// What lanes have of fragments that are held.
+struct HeldLanes : LaneState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HeldLanes)
+  llvm::DenseMap<Value, SmallVector<Value>> lanes;
+};
+
 /// `%h = "foreign.hold"(%x)`, an index, and `"foreign.give"(%h)`, the fragment
-/// again: values of their own and a state of their own, on whole tiles.
+/// again: values of their own and states of their own, on both ends.
 class HoldOp : public Op<HoldOp, OpTrait::OneOperand, OpTrait::OneResult,
                          OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
+                         LaneLoweringInterface::Trait,
                          emu::TileExecutionInterface::Trait> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HoldOp)
   using Op::Op;
   static StringRef getOperationName() { return "foreign.hold"; }
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
+
+  LogicalResult lowerToLanes(LaneContext &context) {
+    Value held = getOperation()->getResult(0);
+    context.ofKernel<HeldLanes>().lanes[held] = context.lanesOf(getOperand());
+    return success();
+  }
 
   LogicalResult executeTile(emu::TileContext &context) {
     Value held = getOperation()->getResult(0);
@@ -232,12 +245,23 @@ public:
 
 class GiveOp : public Op<GiveOp, OpTrait::OneOperand, OpTrait::OneResult,
                          OpTrait::ZeroRegions, OpTrait::ZeroSuccessors,
+                         LaneLoweringInterface::Trait,
                          emu::TileExecutionInterface::Trait> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(GiveOp)
   using Op::Op;
   static StringRef getOperationName() { return "foreign.give"; }
   static ArrayRef<StringRef> getAttributeNames() { return {}; }
+
+  LogicalResult lowerToLanes(LaneContext &context) {
+    auto &lanes = context.ofKernel<HeldLanes>().lanes;
+    auto held = lanes.find(getOperand());
+    if (held == lanes.end())
+      return emitOpError("gives what is not held");
+    context.setLanes(getOperation()->getResult(0), held->second);
+    lanes.erase(held);
+    return success();
+  }
 
   LogicalResult executeTile(emu::TileContext &context) {
     Held *held = context.findObject<Held>(getOperand());

@@ -13,8 +13,8 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#ifndef KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_TILEVIEW_H
-#define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_TILEVIEW_H
+#ifndef KVBUFFER_CONVERSION_TILEVIEW_H
+#define KVBUFFER_CONVERSION_TILEVIEW_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "llvm/ADT/SmallVector.h"
@@ -23,9 +23,8 @@ namespace kvbuf {
 
 using Values = llvm::SmallVector<mlir::Value>;
 
-class CachePlaces;
+class LaneContext;
 class RowPlaces;
-class Lanes;
 
 /// How the rows of a tile are found.
 enum class RowMap {
@@ -93,13 +92,14 @@ public:
   const RowPlaces *places = nullptr;
 
   /// The map of a tile, wherever it comes from.
-  static RowMap mapOf(Lanes &lanes, mlir::TypedValue<TileType> tile);
+  static RowMap mapOf(LaneContext &lanes, mlir::TypedValue<TileType> tile);
   /// Where a tile ends, and the dimension of its rows: of one that an op makes.
   static TileEdges edgesOf(mlir::Value tile);
 
-  /// The lane values of a tile, and the tile that they are of.
+  /// The lane values of a tile, and the tile that they are of, but for
+  /// `places`.
   Values pack() const;
-  static TileView unpack(Lanes &lanes, mlir::TypedValue<TileType> tile,
+  static TileView unpack(LaneContext &lanes, mlir::TypedValue<TileType> tile,
                          mlir::ValueRange values);
 
   /// Whether rows are more than one stride apart.
@@ -107,22 +107,23 @@ public:
 
   /// The element offset of row `row` (i32). Of a table no page is looked up
   /// unless `exists` (null: it does).
-  mlir::Value lineOf(Lanes &lanes, mlir::Value row,
+  mlir::Value lineOf(LaneContext &lanes, mlir::Value row,
                      mlir::Value exists = {}) const;
   /// Of a table: the number (i32) of the page that row `row` (i32) lies in, or
   /// of the page `ahead` entries further on.
-  mlir::Value lookUpPage(Lanes &lanes, mlir::Value row,
+  mlir::Value lookUpPage(LaneContext &lanes, mlir::Value row,
                          int64_t ahead = 0) const;
   /// The same as the table has it.
-  mlir::Value entryOf(Lanes &lanes, mlir::Value row, int64_t ahead) const;
+  mlir::Value entryOf(LaneContext &lanes, mlir::Value row, int64_t ahead) const;
   /// Of a table that lists keys: whether the page of row `row` (i32) exists.
-  mlir::Value isListed(Lanes &lanes, mlir::Value row) const;
+  mlir::Value isListed(LaneContext &lanes, mlir::Value row) const;
   /// The number of its page that a lane has looked up.
-  mlir::Value pageOfLane(Lanes &lanes, mlir::Value row) const;
+  mlir::Value pageOfLane(LaneContext &lanes, mlir::Value row) const;
   /// The row in its page of row `row`; i32.
-  mlir::Value rowInPage(Lanes &lanes, mlir::Value row) const;
+  mlir::Value rowInPage(LaneContext &lanes, mlir::Value row) const;
   /// The element offset of row `row`, which lies in page `page`; i32.
-  mlir::Value lineInPage(Lanes &lanes, mlir::Value row, mlir::Value page) const;
+  mlir::Value lineInPage(LaneContext &lanes, mlir::Value row,
+                         mlir::Value page) const;
 };
 
 /// Whether a table of pages of one token may have entries that no page is:
@@ -140,4 +141,4 @@ bool mayCutColumns(DramTileOp op);
 
 } // namespace kvbuf
 
-#endif // KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_TILEVIEW_H
+#endif // KVBUFFER_CONVERSION_TILEVIEW_H
