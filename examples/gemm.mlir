@@ -6,7 +6,7 @@
 //
 // A block computes one tile of C and walks along k in windows of both matrices.
 // What a window has beyond the end of a matrix reads as zero, and is not stored.
-// `kvbuf-prefetch-loads` pipelines the loop. C = A B: examples/gemm_nn.mlir.
+// `kvbuf-run-ahead` pipelines the loop. C = A B: examples/gemm_nn.mlir.
 
 #schedule = #kvbuffer.schedule<BM = 128, BN = 128, stages = 3>
 #abuf = #kvbuffer.kv_buffer<128x64xbf16, open>

@@ -54,13 +54,16 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   OpPassManager &kernel = kernels(pm);
   if (options.lazyRescale)
     kernel.addPass(createLazyRescale());
+  RunAheadOptions products, loads;
   if (options.overlap)
-    kernel.addPass(createOverlapSoftmax());
+    products.orders.push_back("scores");
   // Turns load ahead, too.
   if (options.pingPong && options.prefetch)
-    kernel.addPass(createPingPong());
+    products.orders.push_back("turns");
   if (options.overlapProducts)
-    kernel.addPass(createOverlapProducts());
+    products.orders.push_back("softmax");
+  if (!products.orders.empty())
+    kernel.addPass(createRunAhead(products));
   // A loop over items rests on rings: their slots know when they are free.
   AssignWorkOptions work;
   work.severalItems = options.roles && options.persistent;
@@ -74,8 +77,8 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   }
   // These find no load and no product in a kernel with rings.
   if (options.prefetch) {
-    kernel.addPass(createPrefetchBlocks());
-    kernel.addPass(createPrefetchLoads());
+    loads.orders = {"blocks", "loads"};
+    kernel.addPass(createRunAhead(loads));
   }
   kernel.addPass(createAssignSlots());
   kernel.addPass(createCanonicalizer());

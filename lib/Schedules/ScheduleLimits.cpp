@@ -256,7 +256,7 @@ Reason ScheduleLimits::whyNotOnChip(const TileOperands *operands) const {
     if (Reason why = whyNotTeams(*mover))
       return why;
   // Where each wave counts its own copies, halves of a block can take turns
-  // (kvbuf-ping-pong).
+  // (`turns` of kvbuf-run-ahead).
   if (schedule.hasHalves() && !target.has(CopyEngine::Waves))
     return "ping_pong needs warps with roles; expected producers > 0";
   int64_t rows =

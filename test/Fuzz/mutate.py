@@ -29,10 +29,10 @@ BATCH = 24
 OK = {"kvbuf-opt": (0, 1, 2), "kvbuf-compile": (0, 2)}
 
 KERNEL_PASSES = [
-    "kvbuf-lazy-rescale", "kvbuf-overlap-softmax", "kvbuf-ping-pong",
-    "kvbuf-overlap-products", "kvbuf-assign-work",
+    "kvbuf-lazy-rescale", "kvbuf-run-ahead{orders=scores,turns,softmax}",
+    "kvbuf-assign-work",
     "kvbuf-assign-teams",
-    "kvbuf-share-loads", "kvbuf-async-products", "kvbuf-prefetch-blocks", "kvbuf-prefetch-loads",
+    "kvbuf-share-loads", "kvbuf-async-products", "kvbuf-run-ahead{orders=blocks,loads}",
     "kvbuf-assign-slots", "canonicalize", "kvbuf-count-waits", "kvbuf-split-masked-loops",
     "kvbuf-tile-fragments", "canonicalize", "cse",
 ]

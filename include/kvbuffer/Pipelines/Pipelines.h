@@ -49,12 +49,12 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<bool> overlap{
       *this, "overlap",
       llvm::cl::desc("Overlap products and softmax where the schedule says so "
-                     "(kvbuf-overlap-softmax)"),
+                     "(scores of kvbuf-run-ahead)"),
       llvm::cl::init(true)};
   Option<bool> overlapProducts{
       *this, "overlap-products",
       llvm::cl::desc("Overlap the second product where the schedule says so "
-                     "(kvbuf-overlap-products)"),
+                     "(softmax of kvbuf-run-ahead)"),
       llvm::cl::init(true)};
   Option<bool> persistent{
       *this, "persistent",
@@ -86,11 +86,11 @@ struct LoweringOptions : mlir::PassPipelineOptions<LoweringOptions> {
   Option<bool> pingPong{
       *this, "ping-pong",
       llvm::cl::desc("Let halves of a block take turns where the schedule says "
-                     "so (kvbuf-ping-pong)"),
+                     "so (turns of kvbuf-run-ahead)"),
       llvm::cl::init(true)};
   Option<bool> prefetch{
       *this, "prefetch",
-      llvm::cl::desc("Issue loads ahead of their use (kvbuf-prefetch-loads)"),
+      llvm::cl::desc("Issue loads ahead of their use (kvbuf-run-ahead)"),
       llvm::cl::init(true)};
   Option<bool> splitLoops{
       *this, "split-loops",

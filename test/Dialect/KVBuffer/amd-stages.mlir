@@ -1,6 +1,6 @@
 // The tile and scheduled stages on AMD's chips: what their descriptions change.
-// Blocks take no turns here, and the softmax is eager: see ping-pong.mlir,
-// lazy-rescale.mlir and overlap-softmax.mlir for the default.
+// Blocks take no turns here, and the softmax is eager: see run-ahead-turns.mlir,
+// lazy-rescale.mlir and run-ahead-scores.mlir for the default.
 
 // DEFINE: %{simple} = schedule=ping_pong=false,lazy_rescale=false,overlap=false
 

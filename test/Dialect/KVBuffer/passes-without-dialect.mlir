@@ -7,13 +7,13 @@
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-assign-slots
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-prefetch-loads
+// REDEFINE: %{pass} = kvbuf-run-ahead{orders=loads}
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-prefetch-blocks
+// REDEFINE: %{pass} = kvbuf-run-ahead{orders=blocks}
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-overlap-softmax
+// REDEFINE: %{pass} = kvbuf-run-ahead{orders=scores}
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-overlap-products
+// REDEFINE: %{pass} = kvbuf-run-ahead{orders=softmax}
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-assign-work
 // RUN: %{run}
@@ -25,7 +25,7 @@
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-lazy-rescale
 // RUN: %{run}
-// REDEFINE: %{pass} = kvbuf-ping-pong
+// REDEFINE: %{pass} = kvbuf-run-ahead{orders=turns}
 // RUN: %{run}
 // REDEFINE: %{pass} = kvbuf-split-masked-loops
 // RUN: %{run}

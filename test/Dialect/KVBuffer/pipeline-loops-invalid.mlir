@@ -45,20 +45,6 @@ gpu.module @m {
 
 // -----
 
-gpu.module @m {
-  gpu.func @step(%out: memref<?xi32>, %x: i32, %n: index) kernel {
-    %c0 = arith.constant 0 : index
-    %c2 = arith.constant 2 : index
-    // expected-error @below {{'scf.for' op has a step other than 1, and ops that run ahead by predicates; expected the step 1}}
-    scf.for %i = %c0 to %n step %c2 {
-      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
-    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
-    gpu.return
-  }
-}
-
-// -----
-
 // A store cannot run for iterations that there are not.
 gpu.module @m {
   gpu.func @store_ahead(%out: memref<?xi32>, %x: i32, %n: index) kernel {
@@ -89,3 +75,24 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  gpu.func @one_more(%list: memref<?xi32>, %out: memref<?xi32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    // expected-error @below {{'scf.for' op has a step other than 1, and an op that runs ahead for one more iteration; expected the step 1}}
+    scf.for %i = %c0 to %n step %c2 {
+      // expected-note @below {{the op is here}}
+      %x = memref.load %list[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, one_more, at 1>} : memref<?xi32>
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}
+
+// -----
+
+// expected-error @below {{before_wait is for loops whose ops run ahead by predicates; expected it beside predicated or turns, got peeled_now}}
+#how = #kvbuffer.pipeline<peeled_now, before_wait>

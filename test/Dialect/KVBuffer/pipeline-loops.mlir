@@ -3,10 +3,20 @@
 // A loop by hand: numbers are read one iteration ahead, and summed up.
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-pipeline-loops,canonicalize)))" | FileCheck %s
 // What passes say, they say in the IR; the loop is the same in one step and in two.
-// RUN: kvbuf-opt %S/overlap-products-outputs.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products{annotate-only=true})))" --split-input-file | FileCheck %s --check-prefix=STAGES
-// RUN: kvbuf-opt %S/overlap-products.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products{annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/overlap-products.mlir
-// RUN: kvbuf-opt %S/overlap-softmax.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-softmax{annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/overlap-softmax.mlir
-// RUN: kvbuf-opt %S/prefetch-blocks.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks{annotate-only=true},kvbuf-pipeline-loops,kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits)))" --split-input-file | FileCheck %S/prefetch-blocks.mlir
+// RUN: kvbuf-opt %S/run-ahead-softmax-outputs.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax annotate-only=true})))" --split-input-file | FileCheck %s --check-prefix=STAGES
+// RUN: kvbuf-opt %S/run-ahead-softmax.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/run-ahead-softmax.mlir
+// RUN: kvbuf-opt %S/run-ahead-scores.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=scores annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/run-ahead-scores.mlir
+// RUN: kvbuf-opt %S/run-ahead-blocks.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=blocks annotate-only=true},kvbuf-pipeline-loops,kvbuf-run-ahead{orders=loads},canonicalize,kvbuf-count-waits)))" --split-input-file | FileCheck %S/run-ahead-blocks.mlir
+// RUN: kvbuf-opt %S/run-ahead-turns.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=turns annotate-only=true},kvbuf-pipeline-loops,canonicalize,cse)))" | FileCheck %S/run-ahead-turns.mlir
+// RUN: kvbuf-opt %S/run-ahead-turns.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=turns annotate-only=true})))" | FileCheck %s --check-prefix=TURNS
+// RUN: kvbuf-opt %S/run-ahead-loads-in-turn.mlir --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=loads})))" -o %t.one
+// RUN: kvbuf-opt %S/run-ahead-loads-in-turn.mlir --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=loads annotate-only=true},kvbuf-pipeline-loops)))" | diff %t.one -
+
+// What runs two tiles ahead, and what runs one ahead, beyond the last tile, too.
+// TURNS: scf.for
+// TURNS: kvbuffer.dram_load {{.*}}#kvbuffer.stage<2 ahead, own, at
+// TURNS: kvbuffer.dram_load {{.*}}#kvbuffer.stage<1 ahead, all, at
+// TURNS: kvbuffer.pipeline = #kvbuffer.pipeline<turns>
 
 // STAGES: kvbuffer.mma {{.*}} {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at {{[0-9]+}}>, transpose_b}
 // STAGES: kvbuffer.online_softmax {{.*}} {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at {{[0-9]+}}>
@@ -55,6 +65,25 @@ gpu.module @m {
       %x = memref.load %out[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 1>} : memref<?xi32>
       memref.store %x, %list[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
     } {kvbuffer.pipeline = #kvbuffer.pipeline<peeled_now>}
+    gpu.return
+  }
+
+  // The next number is two further on.
+  // CHECK-LABEL: gpu.func @by_two(
+  // CHECK-SAME: %[[LIST:.*]]: memref<?xi32>, %{{.*}}: memref<?xi32>, %[[N:.*]]: index
+  // CHECK: scf.for %[[I:.*]] = %c0 to %[[N]] step %c2 iter_args(
+  // CHECK:   %[[LAST:.*]] = arith.subi %[[N]], %c2
+  // CHECK:   %[[MORE:.*]] = arith.cmpi slt, %[[I]], %[[LAST]]
+  // CHECK:   %[[NEXT:.*]] = arith.addi %[[I]], %c2
+  // CHECK:   scf.if %[[MORE]]
+  // CHECK:     memref.load %[[LIST]][%[[NEXT]]]
+  gpu.func @by_two(%list: memref<?xi32>, %out: memref<?xi32>, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c2 = arith.constant 2 : index
+    scf.for %i = %c0 to %n step %c2 {
+      %x = memref.load %list[%i] {kvbuffer.stage = #kvbuffer.stage<1 ahead, own, at 1>} : memref<?xi32>
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
     gpu.return
   }
 }

@@ -8,7 +8,7 @@
     policies.py CHIP
 
 `ahead` keeps two tiles of each matrix in registers, stored in turn into one slot
-(the seeds' DecodeKVBuffer with two stages); `slots` lets `kvbuf-prefetch-loads`
+(the seeds' DecodeKVBuffer with two stages); `slots` lets `kvbuf-run-ahead`
 load a register-staged A beside a B that is copied; `strips` loads one strip after
 the other through one slot (DecodeStreamingKVBuffer). What lies beside the matrices
 is NaN, and so is C before the launch. The last tests leave out the barrier that

@@ -589,6 +589,17 @@ void LdsAttr::print(AsmPrinter &printer) const {
 // Stages
 //===----------------------------------------------------------------------===//
 
+LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   Pipeline value, PipelineStart start) {
+  if (start != PipelineStart::AtLoop && value != Pipeline::Predicated &&
+      value != Pipeline::Turns)
+    return emitError() << stringifyPipelineStart(start)
+                       << " is for loops whose ops run ahead by predicates; "
+                          "expected it beside predicated or turns, got "
+                       << stringifyPipeline(value);
+  return success();
+}
+
 LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t ahead, StageSpan, int64_t at) {
   if (ahead < 0)

@@ -7,10 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineLoop.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/SCF/Transforms/Transforms.h"
-#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
@@ -20,14 +21,9 @@ static StageAttr stageOf(Operation *op) {
   return op->getAttrOfType<StageAttr>(KVBufferDialect::kStageAttr);
 }
 
-static void setStage(Operation *op, int64_t ahead, StageSpan span, int64_t at) {
+void kvbuf::setStage(Operation *op, int64_t ahead, StageSpan span, int64_t at) {
   op->setAttr(KVBufferDialect::kStageAttr,
               StageAttr::get(op->getContext(), ahead, span, at));
-}
-
-void kvbuf::setSpan(Operation *op, StageSpan span) {
-  StageAttr stage = stageOf(op);
-  setStage(op, stage ? stage.getAhead() : 0, span, stage ? stage.getAt() : -1);
 }
 
 StageSpan kvbuf::spanOf(Operation *op) {
@@ -38,17 +34,6 @@ StageSpan kvbuf::spanOf(Operation *op) {
 int64_t kvbuf::aheadOf(Operation *op) {
   StageAttr stage = stageOf(op);
   return stage ? stage.getAhead() : 0;
-}
-
-void kvbuf::annotate(scf::ForOp loop, const PipelineOrder &order,
-                     Pipeline how) {
-  unsigned now = 0;
-  for (auto [op, stage] : order)
-    now = std::max(now, stage);
-  for (auto [at, entry] : llvm::enumerate(order))
-    setStage(entry.first, now - entry.second, spanOf(entry.first), at);
-  loop->setAttr(KVBufferDialect::kPipelineAttr,
-                PipelineAttr::get(loop.getContext(), how));
 }
 
 /// The order that the ops of a loop's body say; an error at one that says none.
@@ -102,25 +87,6 @@ void kvbuf::forgetStages(scf::ForOp loop) {
     return op->hasAttr(KVBufferDialect::kPipelineAttr) ? WalkResult::skip()
                                                        : WalkResult::advance();
   });
-}
-
-/// Whether `op` loads one number of an argument that its kernel only reads.
-static bool loadsNumber(Operation *op) {
-  auto load = dyn_cast<memref::LoadOp>(op);
-  auto tensor = load ? dyn_cast<BlockArgument>(load.getMemRef()) : nullptr;
-  return tensor && isa<FunctionOpInterface>(tensor.getOwner()->getParentOp()) &&
-         llvm::all_of(tensor.getUsers(), [](Operation *user) {
-           return isa<memref::LoadOp, memref::DimOp>(user);
-         });
-}
-
-Operation *kvbuf::findBound(const OpSlice &slice) {
-  auto isBound = [](Operation *op) {
-    return !isMemoryEffectFree(op) && !isa<DramLoadOp, CacheTileOp>(op) &&
-           !loadsNumber(op);
-  };
-  const auto *found = llvm::find_if(slice, isBound);
-  return found == slice.end() ? nullptr : *found;
 }
 
 /// Loads a number in the iterations alone in which a predicate holds.
@@ -212,17 +178,12 @@ static void continueBehind(IRRewriter &rewriter, scf::ForOp loop) {
   }
 }
 
-/// Overlaps the iterations of a loop whose ops run ahead by predicates.
-static FailureOr<scf::ForOp> pipelinePredicated(IRRewriter &rewriter,
-                                                scf::ForOp loop,
-                                                const PipelineOrder &order,
-                                                StringRef what) {
+FailureOr<scf::ForOp> kvbuf::runPipeliner(IRRewriter &rewriter, scf::ForOp loop,
+                                          const PipelineOrder &order,
+                                          scf::PipeliningOption &options,
+                                          StringRef what) {
   Location loc = loop.getLoc();
-  bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
-  scf::PipeliningOption options;
   options.supportDynamicLoops = true;
-  options.peelEpilogue = false;
-  options.predicateFn = predicate;
   options.getScheduleFn = [&](scf::ForOp, PipelineOrder &schedule) {
     schedule = order;
   };
@@ -232,23 +193,84 @@ static FailureOr<scf::ForOp> pipelinePredicated(IRRewriter &rewriter,
       scf::pipelineForLoop(rewriter, loop, options, &modified);
   if (failed(result))
     return emitError(loc) << "cannot pipeline the loop " << what;
+  return result;
+}
+
+LdsStageOp kvbuf::waitBefore(scf::ForOp loop) {
+  for (Operation *op = loop->getPrevNode(); op; op = op->getPrevNode())
+    if (auto stage = dyn_cast<LdsStageOp>(op))
+      return stage;
+  return nullptr;
+}
+
+bool kvbuf::isReadBefore(LdsStageOp wait, scf::ForOp loop) {
+  return llvm::any_of(wait->getUsers(), [&](Operation *user) {
+    return user->getBlock() == wait->getBlock() && user->isBeforeInBlock(loop);
+  });
+}
+
+/// Moves `op` before `stage`, with the arithmetic that it needs; false if it
+/// needs what comes later.
+static bool hoist(Operation *op, LdsStageOp stage) {
+  if (op->getBlock() != stage->getBlock() || op->isBeforeInBlock(stage))
+    return true;
+  if (op == stage || op->getNumRegions() ||
+      !(isa<DramLoadOp, CacheTileOp>(op) || isMemoryEffectFree(op)))
+    return false;
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && !hoist(def, stage))
+      return false;
+  op->moveBefore(stage);
+  return true;
+}
+
+/// Moves the loads between `before` and `loop` before `stage`.
+static void moveLoads(LdsStageOp stage, Operation *before, scf::ForOp loop) {
+  SmallVector<Operation *> loads;
+  for (Operation *op = before->getNextNode(); op != loop;
+       op = op->getNextNode())
+    if (isa<DramLoadOp>(op))
+      loads.push_back(op);
+  for (Operation *load : loads)
+    hoist(load, stage);
+}
+
+/// Overlaps the iterations of a loop whose ops run ahead by predicates.
+static FailureOr<scf::ForOp> pipelinePredicated(IRRewriter &rewriter,
+                                                scf::ForOp loop,
+                                                const PipelineOrder &order,
+                                                PipelineAttr how,
+                                                StringRef what) {
+  bool wholeAfterFirst = loop->hasAttr(KVBufferDialect::kWholeAfterFirstAttr);
+  LdsStageOp wait;
+  if (how.getStart() == PipelineStart::BeforeWait)
+    wait = waitBefore(loop);
+  Operation *start = loop->getPrevNode();
+  scf::PipeliningOption options;
+  options.peelEpilogue = false;
+  options.predicateFn = predicate;
+  FailureOr<scf::ForOp> result =
+      runPipeliner(rewriter, loop, order, options, what);
+  if (failed(result))
+    return failure();
   if (wholeAfterFirst)
     loadWhole(*result);
   continueBehind(rewriter, *result);
   forgetStages(*result);
+  if (wait && isReadBefore(wait, *result))
+    moveLoads(wait, start, *result);
+  else if (wait)
+    wait->moveBefore(*result);
   return result;
 }
 
-FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
-                                          StringRef what) {
-  auto how = loop->getAttrOfType<PipelineAttr>(KVBufferDialect::kPipelineAttr);
-  bool peeled = how.getValue() != Pipeline::Predicated;
-  FailureOr<PipelineOrder> order = readOrder(loop, peeled);
-  if (failed(order))
-    return failure();
-  loop->removeAttr(KVBufferDialect::kPipelineAttr);
-  return peeled ? pipelinePeeled(rewriter, loop, *order, how.getValue(), what)
-                : pipelinePredicated(rewriter, loop, *order, what);
+/// Lets one half of the block's warps go through a loop one meeting later than
+/// the other.
+static void stagger(IRRewriter &rewriter, scf::ForOp loop) {
+  rewriter.setInsertionPoint(loop);
+  StaggerOp::create(rewriter, loop.getLoc(), /*end=*/false);
+  rewriter.setInsertionPointAfter(loop);
+  StaggerOp::create(rewriter, loop.getLoc(), /*end=*/true);
 }
 
 /// Of ops of one block, from one to before another: whether the first that
@@ -311,7 +333,13 @@ static bool awaitRest(IRRewriter &rewriter, scf::ForOp loop) {
   return true;
 }
 
-void kvbuf::settleBehind(IRRewriter &rewriter, scf::ForOp loop,
+/// Ends a loop of loads that run ahead, which have taken their numbers beyond
+/// its last iteration, too, although they load nothing there. Where later
+/// loads, or the loop's own when a loop around it runs again, fill a slot that
+/// its last iteration still reads, all warps meet behind it. Where a copy that
+/// copies nothing is on its way all the same (`CopyEngine::Waves`), those
+/// copies are awaited before their slots are filled again, whoever names these.
+static void settleBehind(IRRewriter &rewriter, scf::ForOp loop,
                          bool copiesByWave) {
   // A wait is a meeting, too.
   if (copiesByWave &&
@@ -325,59 +353,42 @@ void kvbuf::settleBehind(IRRewriter &rewriter, scf::ForOp loop,
   MeetOp::create(rewriter, loop.getLoc());
 }
 
-bool kvbuf::canTakeApart(scf::ForOp loop, const OpSlice &ahead,
-                         ArrayRef<Value> handed) {
-  OpSlice twice;
-  auto read = [&](Operation *op) {
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *def = operand.getDefiningOp();
-            def && ahead.contains(def) && !llvm::is_contained(handed, operand))
-          twice.insert(def);
-    });
-  };
-  for (Operation &op : *loop.getBody())
-    if (!ahead.contains(&op))
-      read(&op);
-  for (unsigned i = 0; i < twice.size(); ++i) {
-    if (isa<MmaOp>(twice[i]) ||
-        (!isMemoryEffectFree(twice[i]) && !loadsNumber(twice[i])))
-      return false;
-    read(twice[i]);
-  }
-  return true;
+/// An op of a loop's body that runs ahead for one iteration more than there
+/// are; null if there is none.
+static Operation *runsOnceMore(scf::ForOp loop) {
+  for (Operation &op : loop.getBody()->without_terminator())
+    if (spanOf(&op) == StageSpan::OneMore)
+      return &op;
+  return nullptr;
 }
 
-void kvbuf::placeRest(RewriterBase &rewriter, scf::ForOp loop,
-                      const OpSlice &ahead, ArrayRef<Value> handed,
-                      PipelineOrder &order) {
-  IRMapping copies;
-  auto isMissing = [&](Value value) {
-    Operation *def = value.getDefiningOp();
-    return def && ahead.contains(def) && !llvm::is_contained(handed, value);
-  };
-  std::function<void(Operation *)> copyNeeds = [&](Operation *op) {
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        if (!isMissing(operand) || copies.contains(operand))
-          continue;
-        Operation *def = operand.getDefiningOp();
-        copyNeeds(def);
-        order.push_back({rewriter.clone(*def, copies), 1});
-      }
-    });
-  };
-  for (Operation &op : llvm::make_early_inc_range(*loop.getBody())) {
-    if (ahead.contains(&op))
-      continue;
-    rewriter.setInsertionPoint(&op);
-    copyNeeds(&op);
-    op.walk([&](Operation *inner) {
-      for (OpOperand &operand : inner->getOpOperands())
-        if (isMissing(operand.get()))
-          operand.set(copies.lookup(operand.get()));
-    });
-    if (!op.hasTrait<OpTrait::IsTerminator>())
-      order.push_back({&op, 1});
+FailureOr<scf::ForOp> kvbuf::pipelineLoop(IRRewriter &rewriter, scf::ForOp loop,
+                                          StringRef what) {
+  auto how = loop->getAttrOfType<PipelineAttr>(KVBufferDialect::kPipelineAttr);
+  bool peeled = how.getValue() == Pipeline::PeeledAhead ||
+                how.getValue() == Pipeline::PeeledNow;
+  if (Operation *more = runsOnceMore(loop);
+      more && !peeled && getConstantIntValue(loop.getStep()) != 1) {
+    InFlightDiagnostic diag =
+        loop.emitOpError("has a step other than 1, and an op that runs ahead "
+                         "for one more iteration; expected the step 1");
+    diag.attachNote(more->getLoc()) << "the op is here";
+    return diag;
   }
+  FailureOr<PipelineOrder> order = readOrder(loop, peeled);
+  if (failed(order))
+    return failure();
+  loop->removeAttr(KVBufferDialect::kPipelineAttr);
+  if (peeled)
+    return pipelinePeeled(rewriter, loop, *order, how.getValue(), what);
+  FailureOr<scf::ForOp> result =
+      pipelinePredicated(rewriter, loop, *order, how, what);
+  if (failed(result))
+    return failure();
+  // Only now is it known what stands between two runs of the loop.
+  std::optional<TargetInfo> target = targetOf(*result);
+  settleBehind(rewriter, *result, target && target->has(CopyEngine::Waves));
+  if (how.getValue() == Pipeline::Turns)
+    stagger(rewriter, *result);
+  return result;
 }

@@ -7,10 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineLoop.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
-#include "kvbuffer/Target/TargetInfo.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_PIPELINELOOPS
@@ -38,24 +35,6 @@ struct PipelineLoopsPass : kvbuf::impl::PipelineLoopsBase<PipelineLoopsPass> {
     return success();
   }
 
-  LogicalResult pipeline(scf::ForOp loop) {
-    bool predicated =
-        loop->getAttrOfType<PipelineAttr>(KVBufferDialect::kPipelineAttr)
-            .getValue() == Pipeline::Predicated;
-    if (predicated && getConstantIntValue(loop.getStep()) != 1)
-      return loop.emitOpError("has a step other than 1, and ops that run ahead "
-                              "by predicates; expected the step 1");
-    IRRewriter rewriter(&getContext());
-    FailureOr<scf::ForOp> result =
-        pipelineLoop(rewriter, loop, "by the stages of its ops");
-    if (failed(result))
-      return failure();
-    std::optional<TargetInfo> target = targetOf(getOperation());
-    if (predicated)
-      settleBehind(rewriter, *result, target && target->has(CopyEngine::Waves));
-    return success();
-  }
-
   void runOnOperation() override {
     SmallVector<scf::ForOp> loops;
     getOperation().walk([&](scf::ForOp loop) {
@@ -65,8 +44,9 @@ struct PipelineLoopsPass : kvbuf::impl::PipelineLoopsBase<PipelineLoopsPass> {
     for (scf::ForOp loop : loops)
       if (failed(verifyAlone(loop)))
         return signalPassFailure();
+    IRRewriter rewriter(&getContext());
     for (scf::ForOp loop : loops)
-      if (failed(pipeline(loop)))
+      if (failed(pipelineLoop(rewriter, loop, "by the stages of its ops")))
         return signalPassFailure();
   }
 };

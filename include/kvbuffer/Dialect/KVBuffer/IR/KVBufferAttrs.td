@@ -105,7 +105,15 @@ def KVBuffer_Pipeline
     : I32Enum<"Pipeline", "How the iterations of a loop are made to overlap", [
     I32EnumCase<"Predicated", 0, "predicated">,
     I32EnumCase<"PeeledAhead", 1, "peeled_ahead">,
-    I32EnumCase<"PeeledNow", 2, "peeled_now">]> {
+    I32EnumCase<"PeeledNow", 2, "peeled_now">,
+    I32EnumCase<"Turns", 3, "turns">]> {
+  let cppNamespace = "::kvbuf";
+}
+
+def KVBuffer_PipelineStart
+    : I32Enum<"PipelineStart", "Where what runs ahead of a loop stands", [
+    I32EnumCase<"AtLoop", 0, "at_loop">,
+    I32EnumCase<"BeforeWait", 1, "before_wait">]> {
   let cppNamespace = "::kvbuf";
 }
 
@@ -128,8 +136,8 @@ def KVBuffer_ReductionAttr
 def KVBuffer_DimensionAttr : EnumAttr<KVBuffer_Dialect, KVBuffer_Dimension,
                                       "dimension">;
 
-def KVBuffer_PipelineAttr
-    : EnumAttr<KVBuffer_Dialect, KVBuffer_Pipeline, "pipeline"> {
+def KVBuffer_PipelineAttr : KVBuffer_Attr<"Pipeline", "pipeline"> {
+  let summary = "How a loop is made of what its ops say of when they run";
   let description = [{
     On a loop whose ops say when they run (`#kvbuffer.stage`): which of the
     iterations that overlap the new loop counts, and what becomes of the first and
@@ -138,16 +146,28 @@ def KVBuffer_PipelineAttr
     | | |
     |---|---|
     | `predicated` | the loop's own; what runs ahead of the last ones does so if there is such an iteration |
+    | `turns` | the same, and one half of the block's warps goes through the loop one meeting later than the other (`kvbuffer.stagger`) |
     | `peeled_ahead` | of two, those of what runs ahead, from the second on: its first stands before the loop, the last of the rest behind it, both in a branch that is taken if there is an iteration |
     | `peeled_now` | of two, those of the rest, up to the last but one; likewise |
+
+    Of `predicated` and `turns`, the first of what runs ahead stands in front of the
+    loop, or, with `before_wait`, in front of the last wait there, too, which it need
+    not be held up by: the wait moves behind it, or, where what is awaited is read
+    before the loop, the loads move before the wait.
 
     Example:
 
     ```mlir
     #kvbuffer.pipeline<peeled_now>
+    #kvbuffer.pipeline<predicated, before_wait>
     ```
   }];
-  let assemblyFormat = "`<` $value `>`";
+  let parameters = (ins
+    EnumParameter<KVBuffer_Pipeline>:$value,
+    DefaultValuedParameter<"::kvbuf::PipelineStart", "::kvbuf::PipelineStart::AtLoop",
+      "where the first of what runs ahead stands">:$start);
+  let assemblyFormat = "`<` $value (`,` $start^)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def KVBuffer_PhaseAttr : KVBuffer_Attr<"Phase", "phase"> {

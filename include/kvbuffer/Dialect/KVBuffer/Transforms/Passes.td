@@ -85,7 +85,7 @@ def LowerProblems : Pass<"kvbuf-lower-problems", "::mlir::ModuleOp"> {
     (`ProblemInterface`) with a schedule becomes a kernel in a `gpu.module`; one
     anywhere else is an error. (Problems whose kernels are written by lanes stay:
     `kvbuf-lower-append`.) Loads stand right before their use;
-    `kvbuf-prefetch-loads` moves them ahead.
+    `kvbuf-run-ahead` moves them ahead.
 
     Of `kvbuffer.attention` one block computes `BM` query rows of one head of one
     sequence, walking the keys from right to left, so that the tiles that need a
@@ -97,42 +97,50 @@ def LowerProblems : Pass<"kvbuf-lower-problems", "::mlir::ModuleOp"> {
     "::mlir::scf::SCFDialect"];
 }
 
-def PrefetchLoads : Pass<"kvbuf-prefetch-loads", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Issue loads `stages - 1` iterations ahead";
+def RunAhead : Pass<"kvbuf-run-ahead", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Let ops of loops run iterations ahead, in one of several orders";
   let description = [{
-    Software-pipelines the loops that load tiles (`scf::pipelineForLoop`): a
-    buffer with n slots is loaded n - 1 iterations ahead. The loads of an
-    iteration stand after one `kvbuffer.lds_stage` of all the tokens that the
-    iteration needs; its barrier also tells that the slots to be loaded next are
-    no longer read. No load is issued past the last tile. Loads fill the slots of a
-    buffer in turn, or name a slot that is a number a fixed distance from the
-    iteration's, modulo n: `(i + 1) mod n` where another
-    pass has rotated the loop. What such a pass has left after the loop, the
-    second product's last tile, is loaded in the loop too, and the loop's first
-    loads are issued before the wait for what it has moved to before the loop.
+    Says at the ops of loops over tiles when they run and where they will stand
+    (`#kvbuffer.stage`), and at the loops how they are made (`#kvbuffer.pipeline`),
+    and makes the loops of it, as `kvbuf-pipeline-loops` does. `annotate-only`
+    leaves that to it. Each order is for some loops, and the orders follow each other:
 
-    A loop of which that cannot be shown stays as it is, with a warning; one
-    whose buffers have one slot each, with a remark.
-  }];
-  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
-    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
-  let dependentDialects = [
-    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"];
-}
+    | order | asked for by | what runs when |
+    |---|---|---|
+    | `scores` | `overlap` | the scores of tile i + 1 in iteration i, next to the softmax and the second product of tile i, on which they do not depend; of a softmax in two parts also its head. So one warp has work for the matrix unit and for the other units at the same time |
+    | `turns` | `ping_pong` without `producers` | an iteration of such a loop has four parts with a meeting after each: the first product's fragments out of LDS; the next tile's scores beside the tail of this tile's softmax; the second product's fragments; that product beside the head of the next softmax. One half of the warps is one part later than the other (`kvbuffer.stagger`), so that at any time one multiplies while the other moves |
+    | `softmax` | `overlap_products` | iteration i computes the scores of tile i, the products with the softmax's weights of tile i - 1, the softmax of tile i, and rescales the accumulators. The products depend on nothing of the iteration, so that an asynchronous matrix unit runs those of the weights beside the softmax. (`scores` carries scores, this order carries weights, of half the size) |
+    | `blocks` | buffers that hold one block of BN x BK a slot, and several | the blocks of both operands come through LDS one after the other. After the wait for each, whose barrier tells that an older slot is no longer read, the load of the block `stages` - 1 further on; after the wait for the last blocks of an iteration, those of the next one's first |
+    | `loads` | other buffers of several slots | loads `stages` - 1 iterations ahead, after one `kvbuffer.lds_stage` of all the tokens that an iteration needs; its barrier also tells that the slots to be loaded next are no longer read |
 
-def PrefetchBlocks : Pass<"kvbuf-prefetch-blocks", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Issue loads of blocks `stages - 1` blocks ahead";
-  let description = [{
-    For loops whose buffers hold one block of BN x BK a slot (not `full_kv`): the
-    blocks of both operands come through LDS one after the other. After the wait
-    for each, whose barrier tells that an older slot is no longer read, the load
-    of the block `stages` - 1 further on is issued; after the wait for the last
-    blocks of an iteration, those of the next one's first. No load is issued past
-    the last tile.
+    `scores` and `softmax` take any number of softmaxes, each with any number of
+    accumulators. What runs ahead of a product there stands before the loop for the first
+    tile, and the rest behind it for the last one, all only if there is a tile. No
+    load of `blocks` and `loads` is issued past the last tile. Where `scores` has
+    rotated a loop, the second product's last tile, whose load stands after it, is
+    loaded in the loop by `turns` and `loads`, whose first loads are issued before
+    the wait for what stands before the loop.
+
+    In `turns`, loads run ahead as far as the slots allow: those of the second
+    product by one tile and those of the first, whose slot is free as soon as its
+    fragments are in registers, by two. A wait stands two barriers before the reads
+    that it is for, because the other half of the warps issues its part of the load,
+    and waits for it, one barrier later. So a loop that moves more than its two
+    products read stays as it is, and one that names slots which do not follow from
+    its iterations, or after which the tile is not read that it loads last.
+
+    `loads` fill the slots of a buffer in turn, or name a slot that is a number a
+    fixed distance from the iteration's, modulo the number of slots: `(i + 1) mod n`
+    in a rotated loop.
+
+    A loop of which what an order needs cannot be shown stays as it is, with a
+    warning; one whose buffers have one slot each, with a remark.
   }];
-  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
-    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
+  let options = [
+    ListOption<"orders", "orders", "std::string",
+      "orders by name: scores, turns, softmax, blocks, loads; all by default">,
+    Option<"annotateOnly", "annotate-only", "bool", "false",
+      "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"];
@@ -143,49 +151,13 @@ def PipelineLoops : Pass<"kvbuf-pipeline-loops", "::mlir::gpu::GPUFuncOp"> {
   let description = [{
     For loops with `kvbuffer.pipeline`, each op of whose body has its stage and its
     place (`#kvbuffer.stage<1 ahead, own, at 3>`): lets their iterations overlap as
-    the attributes say. That is all that is known of them here: the passes that let
-    loads, scores or softmaxes run ahead say it so, and then make the loop, unless
-    `annotate-only` asks them for no more than that.
+    the attributes say. That is all that is known of them here: `kvbuf-run-ahead` says
+    it so, and then makes the loop in the same way, unless `annotate-only` asks it for
+    no more than that.
 
-    Loads whose tile stands behind the loop, too, take the place of those there.
+    Loads whose tile stands behind the loop, too, take the place of those there. Where
+    slots are filled again behind a loop, all warps meet before.
   }];
-  let dependentDialects = [
-    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"];
-}
-
-def OverlapSoftmax : Pass<"kvbuf-overlap-softmax", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Compute the next tile's scores beside this tile's softmax";
-  let description = [{
-    Rotates the loop over tiles by half an iteration, where the schedule asks for
-    `overlap`: the scores of tile i + 1 are computed in iteration i, next to the
-    softmax and the second product of tile i, on which they do not depend. So one
-    warp has work for the matrix unit and for the other units at the same time.
-    The first scores are computed before the loop and the last softmax after it,
-    both only if there is a tile.
-  }];
-  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
-    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
-  let dependentDialects = [
-    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"];
-}
-
-def OverlapProducts
-    : Pass<"kvbuf-overlap-products", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Multiply a tile's weights beside the next tile's softmax";
-  let description = [{
-    Rotates the loop over tiles, where the schedule asks for `overlap_products`:
-    iteration i computes the scores of tile i, the product with the softmax's
-    weights of tile i - 1, the softmax of tile i, and rescales the accumulators:
-    there may be several, each with a product of the same weights. The products
-    depend on nothing of the iteration, so that an asynchronous matrix unit runs
-    those of the weights beside the softmax. The first scores and their softmax stand
-    before the loop and the last products after it, all only if there is a tile. (`kvbuf-overlap-softmax` carries scores, this pass carries
-    weights, of half the size.)
-  }];
-  let options = [Option<"annotateOnly", "annotate-only", "bool", "false",
-    "say when ops run, and leave the loop to kvbuf-pipeline-loops">];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
     "::mlir::scf::SCFDialect"];
@@ -315,30 +287,6 @@ def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
     In tiles that a mask may cut and in the one after them, the first two at
     least, maxima follow the scores exactly: that of a few keys at a row's end
     says little of the keys to come.
-  }];
-  let dependentDialects = [
-    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
-    "::mlir::scf::SCFDialect"];
-}
-
-def PingPong : Pass<"kvbuf-ping-pong", "::mlir::gpu::GPUFuncOp"> {
-  let summary = "Let halves of a block take turns at moving and multiplying";
-  let description = [{
-    Where the schedule asks for `ping_pong`, gives each iteration of a loop that
-    `kvbuf-overlap-softmax` has rotated four parts with a barrier after each: the
-    first product's fragments out of LDS; the next tile's scores beside the tail of
-    this tile's softmax; the second product's fragments; that product beside the
-    head of the next softmax. One half of the warps is one part later than the
-    other (`kvbuffer.stagger`), so that at any time one multiplies while the other
-    moves.
-
-    Loads run ahead as far as the slots allow: those of the second product by one
-    tile and those of the first, whose slot is free as soon as its fragments are in
-    registers, by two. A wait stands two barriers before the reads that it is for,
-    because the other half of the warps issues its part of the load, and waits for
-    it, one barrier later. So a loop that moves more than its two products read
-    stays as it is, with a warning, and one that names slots which do not follow
-    from its iterations, or after which the tile is not read that it loads last.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",

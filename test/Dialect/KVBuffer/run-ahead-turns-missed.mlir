@@ -1,14 +1,14 @@
 // Loops in which halves of a block take no turns, with a warning that says why.
 
-// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-ping-pong)))"
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=turns})))"
 // RUN: %{pass} %s --verify-diagnostics
-// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-ping-pong 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // REMARK: remark: [Missed] turns{{.*}}no turns in this loop: {{.*}}its iterations do not have two products
 
-// The program of ping-pong.mlir with one line changed. Scores of this iteration have
+// The program of run-ahead-turns.mlir with one line changed. Scores of this iteration have
 // nothing to run beside;
 // DEFINE: %{changed} =
-// DEFINE: %{run} = sed '%{changed}' %S/ping-pong.mlir | %{pass} 2>&1 >/dev/null | FileCheck %s
+// DEFINE: %{run} = sed '%{changed}' %S/run-ahead-turns.mlir | %{pass} 2>&1 >/dev/null | FileCheck %s
 // REDEFINE: %{changed} = s/softmax_tail %e, %l1 excess(%excess)/softmax_tail %e1, %l1 excess(%excess1)/
 // RUN: %{run} --check-prefix=NOW
 // NOW: warning: no turns in this loop: its scores are not of the next iteration

@@ -1,6 +1,6 @@
-// Loops that kvbuf-overlap-products leaves alone, and why.
+// Loops that the order `softmax` leaves alone, and why.
 
-// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products)))" --remark-format=emitRemark --remarks-filter=kvbuf-overlap-products 2>&1 | FileCheck %s
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax})))" --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 | FileCheck %s
 
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
 !acc = !kvbuffer.fragment<16x16xf32, acc>
@@ -11,7 +11,7 @@ gpu.module @m {
   gpu.func @carried(%q: !a, %k: !b, %acc0: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores, or what the weights are multiplied by, depend on what the loop carries
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores, or what the weights are multiplied by, depend on what the loop carries
     %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %acc0, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
       %s = kvbuffer.mma %q, %k, %acc {transpose_b} : !a, !b, !acc
       %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
@@ -34,7 +34,7 @@ gpu.module @m {
   gpu.func @step(%q: !a, %k: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c2 = arith.constant 2 : index
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop's step is not 1
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop's step is not 1
     %r:3 = scf.for %i = %c0 to %n step %c2 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
       %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
       %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
@@ -43,7 +43,7 @@ gpu.module @m {
       scf.yield %o, %m1, %l1 : !acc, !row, !row
     }
     // The maximum alone.
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop does not carry accumulators, a maximum and a sum
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop does not carry accumulators, a maximum and a sum
     %m9:2 = scf.for %i = %c0 to %n step %c2 iter_args(%m = %r0, %l = %r0) -> (!row, !row) {
       %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
       %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
@@ -66,7 +66,7 @@ gpu.module @m {
   gpu.func @store(%q: !a, %k: !b, %zero: !acc, %r0: !row, %n: index, %out: memref<?xf32>) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: the loop does more than a softmax between two products
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: the loop does more than a softmax between two products
     %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
       %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
       %p, %m1, %l1, %rs = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a
@@ -77,7 +77,7 @@ gpu.module @m {
     }
     gpu.return
   }
-  // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: no loop has a kvbuffer.online_softmax
+  // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: no loop has a kvbuffer.online_softmax
   gpu.func @none() kernel attributes {kvbuffer.schedule = #schedule} {
     gpu.return
   }
@@ -98,7 +98,7 @@ gpu.module @m {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %slot = kvbuffer.alloc : !kvbuffer.buffer<#buf>
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: a buffer of one slot cannot be loaded while it is read
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} warning: not overlapped: a buffer of one slot cannot be loaded while it is read
     %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
       %t = kvbuffer.dram_load %tile into %slot[%c0] : !tile, !kvbuffer.buffer<#buf>
       %xs = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
@@ -128,7 +128,7 @@ gpu.module @m {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %slots = kvbuffer.alloc : !slots
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores and what the weights are multiplied by are read from one slot; expected a load for each
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the scores and what the weights are multiplied by are read from one slot; expected a load for each
     %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %m = %r0, %l = %r0) -> (!acc, !row, !row) {
       %t = kvbuffer.dram_load %tile into %slots : !tile, !slots
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
@@ -147,7 +147,7 @@ gpu.module @m {
   gpu.func @carried_along(%q: !a, %k: !b, %zero: !acc, %r0: !row, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
-    // CHECK: overlap-products-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop does not carry accumulators, a maximum and a sum
+    // CHECK: run-ahead-softmax-missed.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] overlap{{.*}}not overlapped: {{.*}}the loop does not carry accumulators, a maximum and a sum
     %r:4 = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %other = %zero, %m = %r0, %l = %r0) -> (!acc, !acc, !row, !row) {
       %s = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !acc
       %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32} : !acc, !row -> !a

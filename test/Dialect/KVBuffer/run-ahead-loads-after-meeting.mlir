@@ -2,7 +2,7 @@
 // a branch after it. Their first loads fill slots before the loop that are read until
 // all warps have met: they run ahead only where these meet before, beside the loop.
 
-// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))"
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=loads})))"
 // RUN: %{pass} %s 2>&1 | FileCheck %s --implicit-check-not=warning
 // RUN: sed 's/sm_80/gfx942/' %s | %{pass} 2>&1 | FileCheck %s --implicit-check-not=warning
 // RUN: sed /kvbuffer.meet/d %s | %{pass} 2>&1 | FileCheck %s --check-prefix=APART

@@ -1,7 +1,7 @@
 // Loads that name no slot: they run ahead, and kvbuf-assign-slots finds the slots in
-// the order in which they then stand. See prefetch-loads.mlir for loads that do.
+// the order in which they then stand. See run-ahead-loads.mlir for loads that do.
 
-// DEFINE: %{passes} = kvbuf-prefetch-loads,kvbuf-assign-slots,canonicalize,cse
+// DEFINE: %{passes} = kvbuf-run-ahead{orders=loads},kvbuf-assign-slots,canonicalize,cse
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(%{passes})))" | FileCheck %s
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(%{passes})))" 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING --implicit-check-not=warning:
 
@@ -35,7 +35,7 @@ gpu.module @m {
     gpu.return
   }
 
-  // X is a tile ahead, as kvbuf-overlap-softmax leaves it: its first tile is loaded
+  // X is a tile ahead, as the order `scores` leaves it: its first tile is loaded
   // before the loop, and Y's last one, after it, in the loop.
   // CHECK-LABEL: gpu.func @rotated
   // CHECK-DAG:     %[[XB:.*]] = kvbuffer.alloc : <#[[TWO:.*]]>
@@ -118,7 +118,7 @@ gpu.module @m {
     %t0 = kvbuffer.dram_load %tile into %b : !tile, !three
     %t1 = kvbuffer.dram_load %tile into %b : !tile, !three
     %s0, %s1 = kvbuffer.lds_stage %t0, %t1 : !kvbuffer.token<#three>, !kvbuffer.token<#three>
-    // WARNING: prefetch-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
+    // WARNING: run-ahead-loads-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
     scf.for %i = %c0 to %n step %c1 {
       %t = kvbuffer.dram_load %tile into %b : !tile, !three
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#three>
@@ -137,7 +137,7 @@ gpu.module @m {
       %t1 = kvbuffer.dram_load %tile into %b : !tile, !three
       %s1 = kvbuffer.lds_stage %t1 : !kvbuffer.token<#three>
     }
-    // WARNING: prefetch-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
+    // WARNING: run-ahead-loads-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
     scf.for %i = %c0 to %n step %c1 {
       %t = kvbuffer.dram_load %tile into %b : !tile, !three
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#three>
@@ -150,12 +150,12 @@ gpu.module @m {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %b = kvbuffer.alloc : !three
-    // WARNING-DAG: prefetch-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: two loads fill the slots of one buffer
+    // WARNING-DAG: run-ahead-loads-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: two loads fill the slots of one buffer
     scf.for %i = %c0 to %n step %c1 {
       %t = kvbuffer.dram_load %tile into %b : !tile, !three
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#three>
       scf.if %some {
-        // WARNING-DAG: prefetch-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load stands inside of a branch
+        // WARNING-DAG: run-ahead-loads-in-turn.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load stands inside of a branch
         %t1 = kvbuffer.dram_load %tile into %b : !tile, !three
         %s1 = kvbuffer.lds_stage %t1 : !kvbuffer.token<#three>
       }

@@ -2,7 +2,7 @@
 // awaited before the slots that they go to are filled again, also where all warps meet
 // before, and where slots are named; elsewhere the meeting is enough.
 
-// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,kvbuf-prefetch-loads)))"
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=blocks,loads})))"
 // RUN: %{pass} %s | FileCheck %s --check-prefixes=CHECK,WAVES
 // RUN: sed 's/gfx950/sm_80/' %s | %{pass} | FileCheck %s --check-prefixes=CHECK,LANES
 

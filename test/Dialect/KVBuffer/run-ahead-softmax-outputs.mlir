@@ -1,7 +1,7 @@
 // A loop with the result in two parts: both are rescaled by one factor and get the
 // product of the same weights, which is an iteration late.
 
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products,canonicalize)))" --remark-format=emitRemark --remarks-filter=kvbuf-overlap-products 2>&1 | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax},canonicalize)))" --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 | FileCheck %s
 
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
 #buf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>

@@ -1,11 +1,11 @@
 // The product of the weights of tile i - 1 beside the scores and softmax of tile i:
 // the first scores and their softmax before the loop, the last product after it, all
-// of it only if there is a tile. See overlap-products-program.mlir for a loop whose
+// of it only if there is a tile. See run-ahead-softmax-program.mlir for a loop whose
 // number of iterations is known.
 
-// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products,canonicalize)))"
+// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax},canonicalize)))"
 // RUN: %{pass} %s | FileCheck %s
-// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-overlap-products 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // A schedule that does not ask for it is left alone.
 // RUN: sed 's/, overlap_products = true//' %s | %{pass} | FileCheck %s --check-prefix=OFF --implicit-check-not=transpose_b
 // OFF-LABEL: gpu.func @attend

@@ -1,6 +1,6 @@
-// Loops that kvbuf-overlap-softmax leaves alone, with a warning that says why.
+// Loops that the order `scores` leaves alone, with a warning that says why.
 
-// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-softmax,canonicalize)))" --verify-diagnostics
+// RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=scores},canonicalize)))" --verify-diagnostics
 
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap = true>
 !acc = !kvbuffer.fragment<16x16xf32, acc>

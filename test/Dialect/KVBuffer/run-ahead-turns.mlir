@@ -1,9 +1,9 @@
 // The parts of an iteration in which halves of a block take turns, and what keeps the
 // halves one part apart.
 
-// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-ping-pong,canonicalize,cse)))"
+// DEFINE: %{pass} = kvbuf-opt --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=turns},canonicalize,cse)))"
 // RUN: %{pass} %s | FileCheck %s
-// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-ping-pong 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // A schedule that does not ask for it is left alone.
 // RUN: sed 's/, ping_pong = true//' %s | %{pass} | FileCheck %s --check-prefix=OFF --implicit-check-not=kvbuffer.meet --implicit-check-not=kvbuffer.stagger
 // OFF: kvbuffer.softmax_tail

@@ -1,9 +1,9 @@
 // The scores of tile i + 1 beside the softmax of tile i: the first scores before the
 // loop, the last softmax after it, all of it only if there is a tile.
 
-// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-softmax,canonicalize)))"
+// DEFINE: %{pass} = kvbuf-opt --split-input-file --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=scores},canonicalize)))"
 // RUN: %{pass} %s | FileCheck %s
-// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-overlap-softmax 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: %{pass} %s --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // A schedule that does not ask for it is left alone.
 // RUN: sed 's/, overlap = true//' %s | %{pass} | FileCheck %s --check-prefix=OFF --implicit-check-not=transpose_b
 // OFF-LABEL: gpu.func @attend

@@ -1,7 +1,7 @@
 // A program of its own: what serves both products, a mask whose operands the branch
 // computes, a number of tiles that is known.
 
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-products)))" | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax})))" | FileCheck %s
 
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap_products = true>
 #kbuf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2>

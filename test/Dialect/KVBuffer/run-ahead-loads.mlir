@@ -1,6 +1,6 @@
-// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads,canonicalize)))' --split-input-file | FileCheck %s
-// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-prefetch-loads 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-loads)))' --split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING --implicit-check-not=warning:
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=loads},canonicalize)))' --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=loads})))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=loads})))' --split-input-file 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING --implicit-check-not=warning:
 
 // Two slots: the loads of iteration 0 stand in front of the loop, those of
 // iteration i + 1 behind the wait and the first product of iteration i; none runs past the last tile.
@@ -45,7 +45,7 @@ gpu.module @m {
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
     %zero = kvbuffer.fragment_fill 0.0 : !acc
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
       %key = arith.muli %i, %c16 : index
       %slot = arith.remui %i, %c2 : index
@@ -106,7 +106,7 @@ gpu.module @m {
     %c2 = arith.constant 2 : index
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %zero = kvbuffer.fragment_fill 0.0 : !acc
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
       %slot = arith.remui %i, %c2 : index
       %key = memref.load %list[%i] : memref<?xindex>
@@ -129,8 +129,8 @@ gpu.module @m {
     %zero = kvbuffer.fragment_fill 0.0 : !acc
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
       %slot = arith.remui %i, %c2 : index
-      // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}which cannot run ahead of its iteration
-      // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a tile's place depends on this op, which cannot run ahead of its iteration; expected a memref.load of an argument that the kernel only reads
+      // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}which cannot run ahead of its iteration
+      // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a tile's place depends on this op, which cannot run ahead of its iteration; expected a memref.load of an argument that the kernel only reads
       %key = memref.load %list[%i] : memref<?xindex>
       memref.store %i, %list[%key] : memref<?xindex>
       %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
@@ -193,36 +193,36 @@ gpu.module @m {
     %c2 = arith.constant 2 : index
     %buf1 = kvbuffer.alloc : !kvbuffer.buffer<#one>
     %buf2 = kvbuffer.alloc : !kvbuffer.buffer<#two>
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a buffer of one slot cannot be loaded while it is read
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a buffer of one slot cannot be loaded while it is read
     scf.for %i = %c0 to %n step %c1 {
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}}[%c0] :
       %t = kvbuffer.dram_load %tile into %buf1[%c0] : !tile, !kvbuffer.buffer<#one>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#one>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a slot is not the iteration, or one a fixed number of iterations away, modulo the number of slots
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot is not the iteration, or one a fixed number of iterations away, modulo the number of slots
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a slot is not the iteration, or one a fixed number of iterations away, modulo the number of slots
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot is not the iteration, or one a fixed number of iterations away, modulo the number of slots
     scf.for %i = %c0 to %n step %c1 {
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}}[%c0] :
       %t = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load is not awaited once in its own iteration
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load is not awaited once in its own iteration
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load is not awaited once in its own iteration
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load is not awaited once in its own iteration
     scf.for %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c2 : index
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop compares its index without signs
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: the loop compares its index without signs
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop compares its index without signs
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: the loop compares its index without signs
     scf.for unsigned %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c2 : index
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#two>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}all warps meet in the loop's body
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: all warps meet in the loop's body
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}all warps meet in the loop's body
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: all warps meet in the loop's body
     scf.for %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c2 : index
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
@@ -242,8 +242,8 @@ gpu.module @m {
       scf.yield %t : !kvbuffer.token<#two>
     }
     %t0 = kvbuffer.dram_load %tile into %buf2[%c0] : !tile, !kvbuffer.buffer<#two>
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load of another iteration is awaited
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load of another iteration is awaited
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}a load of another iteration is awaited
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load of another iteration is awaited
     %last = scf.for %i = %c0 to %n step %c1 iter_args(%now = %t0) -> !kvbuffer.token<#two> {
       %s = kvbuffer.lds_stage %now : !kvbuffer.token<#two>
       %slot = arith.remui %i, %c2 : index
@@ -251,8 +251,8 @@ gpu.module @m {
       %t = kvbuffer.dram_load %tile into %buf2[%slot] : !tile, !kvbuffer.buffer<#two>
       scf.yield %t : !kvbuffer.token<#two>
     }
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop's step is not 1
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: the loop's step is not 1
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: {{.*}}the loop's step is not 1
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: the loop's step is not 1
     scf.for %i = %c0 to %n step %c2 {
       %slot = arith.remui %i, %c2 : index
       // CHECK: kvbuffer.dram_load %{{.*}} into %{{.*}} :
@@ -310,7 +310,7 @@ gpu.module @m {
     %ks0 = kvbuffer.lds_stage %k0 : !kvbuffer.token<#kbuf>
     %kf0 = kvbuffer.fragment_load %ks0[0, 0] : !kvbuffer.staged<#kbuf> -> !b
     %s0 = kvbuffer.mma %q, %kf0, %zero {transpose_b} : !a, !b, !acc
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
     %r, %last = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero, %now = %s0) -> (!acc, !acc) {
       %next = arith.addi %i, %c1 : index
       %key1 = arith.muli %next, %c16 : index
@@ -383,8 +383,8 @@ gpu.module @m {
     // loop, may still be read there.
     %t0 = kvbuffer.dram_load %tile into %buf[%c1] : !tile, !kvbuffer.buffer<#kbuf>
     %s0 = kvbuffer.lds_stage %t0 : !kvbuffer.token<#kbuf>
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a slot may still be read when the loop begins
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a slot may still be read when the loop begins
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
     scf.for %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c3 : index
       %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
@@ -398,8 +398,8 @@ gpu.module @m {
     %c1 = arith.constant 1 : index
     %c3 = arith.constant 3 : index
     %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
-    // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}two loads fill the slots of one buffer
-    // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: two loads fill the slots of one buffer
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}two loads fill the slots of one buffer
+    // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: two loads fill the slots of one buffer
     scf.for %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c3 : index
       %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
@@ -419,8 +419,8 @@ gpu.module @m {
     %c3 = arith.constant 3 : index
     %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     scf.for %j = %c0 to %n step %c1 {
-      // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a slot may still be read when the loop begins
-      // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
+      // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a slot may still be read when the loop begins
+      // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a slot may still be read when the loop begins
       scf.for %i = %c0 to %n step %c1 {
         %slot = arith.remui %i, %c3 : index
         %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
@@ -438,8 +438,8 @@ gpu.module @m {
     scf.for %i = %c0 to %n step %c1 {
       %slot = arith.remui %i, %c3 : index
       scf.if %some {
-        // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a load stands inside of a branch
-        // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load stands inside of a branch
+        // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}a load stands inside of a branch
+        // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: a load stands inside of a branch
         %t = kvbuffer.dram_load %tile into %buf[%slot] : !tile, !kvbuffer.buffer<#kbuf>
         %s = kvbuffer.lds_stage %t : !kvbuffer.token<#kbuf>
       }
@@ -698,7 +698,7 @@ gpu.module @m {
     %c16 = arith.constant 16 : index
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %zero = kvbuffer.fragment_fill 0.0 : !acc
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
       %key = arith.muli %i, %c16 : index
       %slot = arith.remui %i, %c2 : index
@@ -747,7 +747,7 @@ gpu.module @m {
     %c1 = arith.constant 1 : index
     %c2 = arith.constant 2 : index
     %slots = kvbuffer.alloc : !kvbuffer.buffer<#buf>
-    // REMARK: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
+    // REMARK: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] prefetch{{.*}}loads run {{.*}}1{{.*}} iteration(s) ahead
     %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !acc {
       %start = kvbuffer.map %zero at(%i, %c0) : !acc -> !acc {
       ^bb0(%x: f32, %row: index, %col: index):
@@ -781,8 +781,8 @@ gpu.module @m {
     } do {
     ^bb0(%i: index):
       %slot = arith.remui %i, %c2 : index
-      // REMARK: prefetch-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: only loads of scf.for are
-      // WARNING: prefetch-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: only loads of scf.for are
+      // REMARK: run-ahead-loads.mlir:[[#@LINE+2]]:{{.*}} remark: [Missed] prefetch{{.*}}not prefetched: only loads of scf.for are
+      // WARNING: run-ahead-loads.mlir:[[#@LINE+1]]:{{.*}} warning: not prefetched: only loads of scf.for are
       %t = kvbuffer.dram_load %tile into %slots[%slot] : !tile, !kvbuffer.buffer<#buf>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#buf>
       %next = arith.addi %i, %c1 : index

@@ -1,9 +1,9 @@
-// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,kvbuf-prefetch-loads,canonicalize,kvbuf-count-waits)))' --split-input-file | FileCheck %s
-// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,kvbuf-prefetch-loads)))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-prefetch.* 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=blocks,loads},canonicalize,kvbuf-count-waits)))' --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=blocks,loads})))' --split-input-file --remark-format=emitRemark --remarks-filter=kvbuf-run-ahead 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
 // A list of places that the kernel only reads is read ahead with a block, in the
 // iterations that there are; one that it may write keeps the loop as it is.
 // DEFINE: %{place} =
-// DEFINE: %{listed} = sed -e '%{place}' -e 's/cache_tile %k.%c0, %c0, %i. from/cache_tile %k[%c0, %c0, %at] from/' -e 's/%a: index, %b: index/&, %list: memref<?xindex>/' %s | kvbuf-opt -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-prefetch-blocks,canonicalize)))' --split-input-file 2>&1 | FileCheck %s
+// DEFINE: %{listed} = sed -e '%{place}' -e 's/cache_tile %k.%c0, %c0, %i. from/cache_tile %k[%c0, %c0, %at] from/' -e 's/%a: index, %b: index/&, %list: memref<?xindex>/' %s | kvbuf-opt -pass-pipeline='builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=blocks},canonicalize)))' --split-input-file 2>&1 | FileCheck %s
 // REDEFINE: %{place} = s/[%]tile = kvbuffer.cache_tile %k.%c0, %c0, %i. from/%at = memref.load %list[%i] : memref<?xindex>\n&/
 // RUN: %{listed} --check-prefix=READ
 // READ-LABEL:  gpu.func @three_slots
@@ -53,7 +53,7 @@ gpu.module @m {
     %c16 = arith.constant 16 : index
     %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
     %vbuf = kvbuffer.alloc : !kvbuffer.buffer<#vbuf>
-    // REMARK: prefetch-blocks.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] blocks{{.*}}loads run {{.*}}1{{.*}} block(s) ahead
+    // REMARK: run-ahead-blocks.mlir:[[#@LINE+1]]:{{.*}} remark: [Passed] blocks{{.*}}loads run {{.*}}1{{.*}} block(s) ahead
     scf.for %i = %c0 to %n step %c1 {
       %key = arith.muli %i, %c16 : index
       %kt = kvbuffer.cache_tile %k[%c0, %c0, %key] from %c0 upto %keys : !kv -> !tile
@@ -125,13 +125,13 @@ gpu.module @m {
       %t = kvbuffer.dram_load %tile into %b1[%c0] : !tile, !kvbuffer.buffer<#one>
       %s = kvbuffer.lds_stage %t : !kvbuffer.token<#one>
     }
-    // REMARK: prefetch-blocks.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] blocks{{.*}}not prefetched: {{.*}}a wait is not for one load of its own iteration
+    // REMARK: run-ahead-blocks.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] blocks{{.*}}not prefetched: {{.*}}a wait is not for one load of its own iteration
     scf.for %i = %c0 to %n step %c1 {
       %t0 = kvbuffer.dram_load %tile into %b2[%c0] : !tile, !kvbuffer.buffer<#two>
       %t1 = kvbuffer.dram_load %tile into %b2[%c1] {block = 1 : i64} : !tile, !kvbuffer.buffer<#two>
       %s:2 = kvbuffer.lds_stage %t0, %t1 : !kvbuffer.token<#two>, !kvbuffer.token<#two>
     }
-    // REMARK: prefetch-blocks.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] blocks{{.*}}not prefetched: {{.*}}a load is not awaited in its own iteration
+    // REMARK: run-ahead-blocks.mlir:[[#@LINE+1]]:{{.*}} remark: [Missed] blocks{{.*}}not prefetched: {{.*}}a load is not awaited in its own iteration
     scf.for %i = %c0 to %n step %c1 {
       %t0 = kvbuffer.dram_load %tile into %b2[%c0] : !tile, !kvbuffer.buffer<#two>
       %t1 = kvbuffer.dram_load %tile into %b2[%c1] {block = 1 : i64} : !tile, !kvbuffer.buffer<#two>

@@ -1,4 +1,4 @@
-//===- PingPong.cpp - Halves of a block take turns ------------------------===//
+//===- Turns.cpp - Halves of a block take turns ---------------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -22,27 +22,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "LoopParts.h"
-#include "LostRequest.h"
-#include "PipelineLoop.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "../PipelineLoop.h"
+#include "LoopOrder.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Target/TargetInfo.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
-
-namespace kvbuf {
-#define GEN_PASS_DEF_PINGPONG
-#include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h.inc"
-} // namespace kvbuf
 
 using namespace mlir;
 using namespace kvbuf;
-
-#define DEBUG_TYPE "kvbuf-ping-pong"
 
 namespace {
 
@@ -86,8 +73,8 @@ static std::optional<TilePath> findPath(MmaOp product) {
   return path;
 }
 
-/// Recognizes the loop; `why` says what is missing.
-static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
+/// Finds the parts of a loop; `why` says what is missing.
+static std::optional<AttentionLoop> findParts(scf::ForOp loop, StringRef &why) {
   AttentionLoop found;
   found.loop = loop;
   SmallVector<MmaOp> products(loop.getBody()->getOps<MmaOp>());
@@ -165,87 +152,48 @@ static std::optional<AttentionLoop> recognize(scf::ForOp loop, StringRef &why) {
   return found;
 }
 
-namespace {
-
-struct PingPongPass : kvbuf::impl::PingPongBase<PingPongPass> {
-  using Base::Base;
-
-  void runOnOperation() override {
-    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
-        KVBufferDialect::kScheduleAttr);
-    // Beside a team that moves, the others have turns of their own.
-    if (!schedule || !schedule.hasHalves())
-      return;
-    SmallVector<scf::ForOp> loops;
-    getOperation().walk([&](scf::ForOp loop) {
-      if (!loop.getBody()->getOps<DramLoadOp>().empty())
-        loops.push_back(loop);
-    });
-    if (loops.empty())
-      warnLost(getOperation(), DEBUG_TYPE, "turns",
-               "no turns: the kernel has no loop that loads tiles");
-    for (scf::ForOp loop : loops) {
-      StringRef why;
-      std::optional<AttentionLoop> found = recognize(loop, why);
-      if (!found)
-        warnLost(loop, DEBUG_TYPE, "turns", "no turns in this loop: " + why);
-      else if (failed(rewrite(*found, schedule)))
-        return signalPassFailure();
-    }
+/// The ops that a load needs, with the load, in order. Index arithmetic that
+/// others need too is theirs as a copy.
+static SmallVector<Operation *> takeSlice(RewriterBase &rewriter,
+                                          DramLoadOp load) {
+  Block *body = load->getBlock();
+  OpSlice slice;
+  collectSlice(load.getToken(), cast<scf::ForOp>(load->getParentOp()), slice);
+  for (Operation *op : slice) {
+    if (!isMemoryEffectFree(op) || isa<DramLoadOp, CacheTileOp>(op))
+      continue;
+    auto foreign = [&](OpOperand &use) {
+      return !slice.contains(body->findAncestorOpInBlock(*use.getOwner()));
+    };
+    if (llvm::none_of(op->getUses(), foreign))
+      continue;
+    rewriter.setInsertionPointAfter(op);
+    Operation *copy = rewriter.clone(*op);
+    rewriter.replaceUsesWithIf(
+        op->getResults(), copy->getResults(),
+        [&](OpOperand &use) { return use.getOwner() != copy && foreign(use); });
   }
+  return SmallVector<Operation *>(slice.begin(), slice.end());
+}
 
-private:
-  /// The ops that a load needs, with the load, in order. Index arithmetic that
-  /// others need too is theirs as a copy.
-  SmallVector<Operation *> takeSlice(RewriterBase &rewriter, DramLoadOp load) {
-    Block *body = load->getBlock();
-    OpSlice slice;
-    collectSlice(load.getToken(), cast<scf::ForOp>(load->getParentOp()), slice);
-    for (Operation *op : slice) {
-      if (!isMemoryEffectFree(op) || isa<DramLoadOp, CacheTileOp>(op))
-        continue;
-      auto foreign = [&](OpOperand &use) {
-        return !slice.contains(body->findAncestorOpInBlock(*use.getOwner()));
-      };
-      if (llvm::none_of(op->getUses(), foreign))
-        continue;
-      rewriter.setInsertionPointAfter(op);
-      Operation *copy = rewriter.clone(*op);
-      rewriter.replaceUsesWithIf(
-          op->getResults(), copy->getResults(), [&](OpOperand &use) {
-            return use.getOwner() != copy && foreign(use);
-          });
-    }
-    return SmallVector<Operation *>(slice.begin(), slice.end());
-  }
-
-  LogicalResult rewrite(AttentionLoop &found, ScheduleAttr schedule);
-  /// Cuts the second product: a quarter of it runs beside the maximum, the rest
-  /// after the branch that may raise it. Returns the parts.
-  std::pair<MmaOp, MmaOp> cut(RewriterBase &rewriter, AttentionLoop &found,
-                              ScheduleAttr schedule,
-                              SmallVector<Operation *> &outputFragments,
-                              SmallVector<Operation *> &slices);
-};
-
-} // namespace
-
-std::pair<MmaOp, MmaOp>
-PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
-                  ScheduleAttr schedule,
-                  SmallVector<Operation *> &outputFragments,
-                  SmallVector<Operation *> &slices) {
+/// Cuts the second product: a quarter of it runs beside the maximum, the rest
+/// after the branch that may raise it. Returns the parts.
+static std::pair<MmaOp, MmaOp>
+cutProduct(RewriterBase &rewriter, AttentionLoop &found,
+           const OrderedKernel &kernel,
+           SmallVector<Operation *> &outputFragments,
+           SmallVector<Operation *> &slices) {
   MmaOp output = found.output.product;
   FragmentLoadOp whole = found.output.fragment;
   FragmentType v = output.getB().getType(), p = output.getA().getType();
   int64_t contracted = p.getCols();
   // Operands are read by as much as a lane's vector holds, which is for one
   // instruction or for several (`MatrixInstruction::group`).
-  const MatrixShape &shape = schedule.getMmaShape(productOf(output));
+  const MatrixShape &shape = kernel.schedule.getMmaShape(productOf(output));
   int64_t unit = shape[2];
-  if (std::optional<TargetInfo> target = targetOf(getOperation()))
-    if (const MatrixInstruction *mma =
-            target->instructionFor(shape, elementName(p.getElementType())))
+  if (kernel.target)
+    if (const MatrixInstruction *mma = kernel.target->instructionFor(
+            shape, elementName(p.getElementType())))
       unit = mma->k * mma->group;
   int64_t first = llvm::alignTo(contracted / 4, unit);
   rewriter.setInsertionPoint(output);
@@ -257,12 +205,12 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
       continue;
     auto slice = FragmentSliceOp::create(
         rewriter, output.getLoc(),
-        FragmentType::get(&getContext(), p.getRows(), to - from,
+        FragmentType::get(rewriter.getContext(), p.getRows(), to - from,
                           p.getElementType(), p.getRole()),
         output.getA(), 0, from);
     auto load = FragmentLoadOp::create(
         rewriter, output.getLoc(),
-        FragmentType::get(&getContext(), to - from, v.getCols(),
+        FragmentType::get(rewriter.getContext(), to - from, v.getCols(),
                           v.getElementType(), v.getRole()),
         whole.getStaged(), whole.getRow() + from, whole.getCol(),
         whole.getContractedAttr());
@@ -278,35 +226,23 @@ PingPongPass::cut(RewriterBase &rewriter, AttentionLoop &found,
   return {products.front(), products.back()};
 }
 
-LogicalResult PingPongPass::rewrite(AttentionLoop &found,
-                                    ScheduleAttr schedule) {
+/// Puts the ops of the loop into the parts A to D.
+static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
+                       const OrderedKernel &kernel, Placement &placement) {
   scf::ForOp loop = found.loop;
   Block *body = loop.getBody();
   Location loc = loop.getLoc();
-  IRRewriter rewriter(&getContext());
   DramLoadOp scoresLoad = found.scores.load, outputLoad = found.output.load;
   SmallVector<Operation *> scoresSlice = takeSlice(rewriter, scoresLoad);
   SmallVector<Operation *> outputSlice = takeSlice(rewriter, outputLoad);
   SmallVector<Operation *> outputFragments, slices;
   auto [firstProduct, lastProduct] =
-      cut(rewriter, found, schedule, outputFragments, slices);
+      cutProduct(rewriter, found, kernel, outputFragments, slices);
   MmaOp scores = found.scores.product;
   rewriter.setInsertionPoint(body->getTerminator());
   auto behindB = MeetOp::create(rewriter, loc),
        behindD = MeetOp::create(rewriter, loc);
 
-  constexpr unsigned ahead2 = 0, ahead1 = 1, now = 2;
-  // Stages: 0 for what runs two iterations ahead, 2 for this one.
-  PipelineOrder order;
-  llvm::DenseSet<Operation *> placed;
-  auto place = [&](Operation *op, unsigned stage) {
-    if (placed.insert(op).second)
-      order.push_back({op, stage});
-  };
-  auto placeAll = [&](ArrayRef<Operation *> ops, unsigned stage) {
-    for (Operation *op : ops)
-      place(op, stage);
-  };
   // Where both go through registers, a load takes those that its wait has
   // stored: before it, LLVM would copy what is loaded at the iteration's end,
   // and await it for that. (Of one path alone it copies a few registers, which
@@ -316,74 +252,95 @@ LogicalResult PingPongPass::rewrite(AttentionLoop &found,
            Policy::RegisterStaged;
   };
   bool stagesFirst = staged(found.scores) && staged(found.output);
-  auto move = [&](TilePath &path, ArrayRef<Operation *> slice, unsigned load,
-                  unsigned wait) {
+  auto move = [&](TilePath &path, ArrayRef<Operation *> slice, int64_t ahead) {
     if (stagesFirst)
-      place(path.stage, wait);
-    placeAll(slice, load);
-    place(path.stage, wait);
+      placement.place(path.stage, ahead - 1);
+    placement.place(slice, ahead);
+    placement.place(path.stage, ahead - 1);
   };
   llvm::DenseSet<Operation *> loading;
   loading.insert_range(scoresSlice);
   loading.insert_range(outputSlice);
 
   // A. Index arithmetic of this iteration, too, is in nobody's way here.
-  for (Operation &op : body->without_terminator())
-    if (!loading.contains(&op) &&
-        op.getDialect() == getContext().getLoadedDialect("arith"))
-      place(&op, now);
-  place(found.apply, now);
+  Dialect *arith = rewriter.getContext()->getLoadedDialect("arith");
+  placement.placeIf([&](Operation *op) {
+    return !loading.contains(op) && op->getDialect() == arith;
+  });
+  placement.place(found.apply);
   if (Operation *first = scores.getA().getDefiningOp();
       first && first->getBlock() == body)
-    place(first, now);
-  place(found.scores.fragment, now);
-  move(found.output, outputSlice, ahead1, now);
+    placement.place(first);
+  placement.place(found.scores.fragment);
+  move(found.output, outputSlice, 1);
   // B.
-  for (Operation &op : body->without_terminator())
-    if (isa<FragmentFillOp>(op))
-      place(&op, now);
-  place(scores, now);
+  placement.placeIf([](Operation *op) { return isa<FragmentFillOp>(op); });
+  placement.place(scores);
   // Not beside the next head, whose factor and excess would need registers of
   // their own.
-  for (auto carry : body->getOps<CarryExcessOp>())
-    place(carry, now);
-  place(found.tail, now);
-  placeAll(slices, now);
-  place(behindB, now);
+  placement.placeIf([](Operation *op) { return isa<CarryExcessOp>(op); });
+  placement.place(found.tail);
+  placement.place(slices);
+  placement.place(behindB);
   // C.
-  placeAll(outputFragments, now);
-  move(found.scores, scoresSlice, ahead2, ahead1);
+  placement.place(outputFragments);
+  move(found.scores, scoresSlice, 2);
   // D. What the maximum needs, a mask, say, stands before it.
-  place(firstProduct, now);
+  placement.place(firstProduct);
   for (Operation &op : body->without_terminator()) {
     if (&op != lastProduct && &op != behindD)
-      place(&op, now);
+      placement.place(&op);
     if (&op == found.raise)
-      place(lastProduct, now);
+      placement.place(lastProduct);
   }
-  place(lastProduct, now);
-  place(behindD, now);
+  placement.place(lastProduct);
+  placement.place(behindD);
 
   // One tile ahead of the loop's last is the tile after the loop, which is
   // there in any case: the output's operand is loaded in every iteration, and
   // that of the tile after the loop with them.
   for (Operation *op : outputSlice)
     setSpan(op, StageSpan::All);
-
-  rewriter.setInsertionPoint(loop);
   // The first loads of the pipeline go to the slot of the first scores.
+  rewriter.setInsertionPoint(loop);
   MeetOp::create(rewriter, loc);
-  annotate(loop, order, Pipeline::Predicated);
-  FailureOr<scf::ForOp> result = pipelineLoop(rewriter, loop, "for turns");
-  if (failed(result))
-    return failure();
-  rewriter.setInsertionPoint(*result);
-  StaggerOp::create(rewriter, loc, /*end=*/false);
-  rewriter.setInsertionPointAfter(*result);
-  StaggerOp::create(rewriter, loc, /*end=*/true);
-  remark::passed(loc, remark::RemarkOpts::name("turns").category(DEBUG_TYPE))
-      << "halves of the block take turns; what the scores read is loaded 2 "
-         "tiles "
-         "ahead, what the output reads 1";
-  return success();
 }
+
+namespace {
+struct TurnsOrder {
+  /// Beside a team that moves, the others have turns of their own.
+  static bool asks(const OrderedKernel &kernel) {
+    return kernel.schedule && kernel.schedule.hasHalves();
+  }
+
+  static void find(const OrderedKernel &kernel, FoundLoops &found) {
+    kernel.op->walk([&](scf::ForOp loop) {
+      if (!loop.getBody()->getOps<DramLoadOp>().empty())
+        found.add(loop);
+    });
+  }
+
+  static Placed place(const OrderedKernel &kernel, scf::ForOp loop,
+                      IRRewriter &rewriter, Placement &placement,
+                      Refusal &refusal) {
+    std::optional<AttentionLoop> parts = findParts(loop, refusal.why);
+    if (!parts)
+      return Placed::No;
+    placeParts(rewriter, *parts, kernel, placement);
+    placement.how = Pipeline::Turns;
+    placement.gain = "halves of the block take turns; what the scores read is "
+                     "loaded 2 tiles ahead, what the output reads 1";
+    return Placed::Yes;
+  }
+};
+} // namespace
+
+const LoopOrder kvbuf::turnsOrder = {
+    "turns",
+    "turns",
+    "no turns in this loop: ",
+    "no turns: the kernel has no loop that loads tiles",
+    "for turns",
+    TurnsOrder::asks,
+    TurnsOrder::find,
+    TurnsOrder::place};

@@ -1,7 +1,7 @@
 // What else a loop does stays with its iteration. Which value is the larger one,
 // the program chooses: only the choices that the pipeliner makes fold away.
 
-// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-overlap-softmax,canonicalize)))" | FileCheck %s
+// RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=scores},canonicalize)))" | FileCheck %s
 
 #schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16], overlap = true>
 !acc = !kvbuffer.fragment<16x16xf32, acc>
