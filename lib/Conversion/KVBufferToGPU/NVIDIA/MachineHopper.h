@@ -167,6 +167,10 @@ private:
   void emitPackedRows(LaneLowering &lower, RingLoadOp op, const TileView &tile,
                       mlir::Value slot, mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
+  /// What a warp does for its part of such a tile.
+  struct RowCopies;
+  struct PartBoxes;
+  struct SmallPages;
   /// Nothing where copies by lanes are faster.
   std::optional<PageBoxes> pageBoxes(Lanes &lower, RingLoadOp op);
   /// Asks for the boxes of a tile whose rows are all there, once its slot is

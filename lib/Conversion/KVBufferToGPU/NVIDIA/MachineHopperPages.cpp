@@ -17,7 +17,6 @@
 #include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
-#include "kvbuffer/Target/PageParts.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -27,13 +26,6 @@
 using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
-
-/// Pages whose numbers a warp's lanes tell each other at once, at most.
-static constexpr int64_t kBoxesAtOnce = 16;
-/// Where boxes begin in shared memory, bytes (PTX ISA, "Tensor Copies").
-static constexpr int64_t kBoxAlignment = 128;
-/// Rows in a page are less.
-static constexpr int64_t kPacked = 64;
 
 Value hopper::nearestRow(Lanes &lower, const TileView &tile, Value row) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -58,13 +50,12 @@ Values hopper::ifAnyRow(Lanes &lower, const TileView &tile, int64_t count,
   return Values(ifOp.getResults());
 }
 
-namespace {
 /// Rows that a warp copies. Neighbouring lanes, a group, copy one row of an LDS
 /// block, and the same columns of the blocks beside it; so a step copies as
 /// many rows as there are groups. Each lane finds out where one row begins of
 /// every 32: its group knows the rows that it copies in its next steps, and a
 /// step asks a lane of the own group, whose place there is a number.
-struct RowCopies {
+struct BoxMachine::RowCopies {
   Lanes &lower;
   ImplicitLocOpBuilder &b;
   KVBufferAttr params;
@@ -143,11 +134,10 @@ struct RowCopies {
   void copy(Value slot, int64_t first, int64_t count, ArrayRef<Value> addresses,
             function_ref<Value(int64_t)> isThere);
 };
-} // namespace
 
-void RowCopies::copy(Value slot, int64_t first, int64_t count,
-                     ArrayRef<Value> addresses,
-                     function_ref<Value(int64_t)> isThere) {
+void BoxMachine::RowCopies::copy(Value slot, int64_t first, int64_t count,
+                                 ArrayRef<Value> addresses,
+                                 function_ref<Value(int64_t)> isThere) {
   int64_t reach = 0, width = kTensorAlignment / layout.elementBytes;
   for (const LinearAddress::Term &term : address.terms)
     for (int64_t image : term.basis)
@@ -214,178 +204,43 @@ int64_t BoxMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
   return divides ? warps : 1;
 }
 
-std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
-  int64_t page = op.getTile().getType().getPageSize();
-  // Boxes of an odd number of rows, and of single rows, begin at any row.
-  if (!lower.target.boxesPages(page) || boxRows(lower, op) ||
-      hasPlaces(op.getTile()) || packedRowOf(op.getTile()) ||
-      isInGroups(op.getTile()) ||
-      rowBytes(op.getRing().getType().getParams()) % kBoxAlignment)
-    return std::nullopt;
-  int64_t rows = op.getRing().getType().getParams().getBN();
-  PageParts made(rows, page, !startsAtMultiple(op.getTile(), page));
-  PageBoxes boxes{page, made.whole, made.single,
-                  warpsOfSlot(lower, op) * clusterParts(lower, op).rows};
-  int64_t each = boxes.wholeOfPart() + boxes.singleOfPart();
-  if (boxes.whole <= boxes.single || each > lower.target.waveSize)
-    return std::nullopt;
-  // Copies are faster than more boxes than two for three rows of two blocks of
-  // columns, of which the blocks of a cluster ask for some each (H200,
-  // docs/tuning.md); of more blocks, than one for four rows of a block.
-  KVBufferAttr params = op.getRing().getType().getParams();
-  ClusterParts shared = clusterParts(lower, op);
-  int64_t columns = params.getSmemCols() / params.getBK(),
-          asked = made.boxes() * columns / (shared.columns * shared.rows);
-  if (asked > (columns <= 2 ? 2 * rows / 3 : columns * rows / 4))
-    return std::nullopt;
-  return boxes;
-}
+/// What the lanes of one warp copy of a tile over pages of few rows.
+struct BoxMachine::SmallPages {
+  BoxMachine &machine;
+  Lanes &lower;
+  ImplicitLocOpBuilder &b;
+  RingLoadOp op;
+  const TileView &tile;
+  KVBufferAttr params;
+  RowCopies copies;
+  /// Rows of this warp, the first of them where it is not the tile's, and
+  /// where they lie.
+  int64_t rows;
+  Value firstRow, slot;
 
-void BoxMachine::emitPageBoxes(LaneLowering &lower, RingLoadOp op,
-                               const PageBoxes &boxes, const TileView &tile,
-                               Value slot, Value full, Value empty,
-                               Value emptyParity) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = op.getRing().getType().getParams();
-  auto plus = [&](Value x, Value y) -> Value {
-    return arith::AddIOp::create(b, x, y);
-  };
-  auto times = [&](Value x, int64_t y) -> Value {
-    return arith::MulIOp::create(b, x, lower.i32(y));
-  };
-  int64_t pages = boxes.wholeOfPart(), singles = boxes.singleOfPart();
-  Value firstKey = lower.toI32(tile.firstKey), pageRows = lower.i32(boxes.rows);
-  // This warp's part of the rows, of those that a block's warps and blocks of
-  // the cluster have.
-  ClusterParts parts = clusterParts(lower, op);
-  int64_t warps = warpsOfSlot(lower, op);
-  Value share = lower.i32(0);
-  if (warps > 1)
-    share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
-  if (parts.rows > 1)
-    share = plus(share, times(arith::DivUIOp::create(b, lower.rings.rank,
-                                                     lower.i32(parts.columns)),
-                              warps));
-  // Whether number `i` of a part's `each` is one of `count` that there are;
-  // null if it always is.
-  auto isThere = [&](int64_t i, int64_t each, int64_t count) -> Value {
-    if (i + (boxes.parts - 1) * each < count)
-      return nullptr;
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
-                                 plus(times(share, each), lower.i32(i)),
-                                 lower.i32(count));
-  };
+  SmallPages(BoxMachine &machine, Lanes &lower, RingLoadOp op,
+             const TileView &tile, Value slot);
 
-  // Rows of the tile that lie in the page before the first whole one. The rows
-  // beside pages are these, and then those after the last one.
-  Value firstRow = times(times(share, pages), boxes.rows);
-  Value box =
-      arith::MinUIOp::create(b, lower.lane, lower.i32(pages + singles - 1));
-  Value row = times(box, boxes.rows), beside;
-  if (boxes.single) {
-    Value inPage = arith::RemUIOp::create(b, firstKey, pageRows);
-    Value head = arith::RemUIOp::create(
-        b, arith::SubIOp::create(b, pageRows, inPage).getResult(), pageRows);
-    firstRow = plus(firstRow, head);
-    Value number = plus(arith::SubIOp::create(b, box, lower.i32(pages)),
-                        times(share, singles));
-    Value isHead =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, number, head);
-    Value single = arith::SelectOp::create(
-        b, isHead, number, plus(number, lower.i32(boxes.whole * boxes.rows)));
-    Value isPage = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, box,
-                                         lower.i32(pages));
-    row = arith::SelectOp::create(b, isPage, plus(row, firstRow), single);
-    // The row and its place in its page, for the lanes of single rows.
-    beside = plus(times(row, kPacked),
-                  arith::RemUIOp::create(b, plus(firstKey, row), pageRows));
-  } else {
-    row = plus(row, firstRow);
+  /// A row of this warp among those of the tile.
+  Value inTile(Value row) {
+    return firstRow ? arith::AddIOp::create(b, row, firstRow).getResult() : row;
   }
-  // Look-ups are on their way while the warp waits for the slot.
-  Value blocks = tile.lookUpPage(lower, row);
-  emitBarrierWait(lower, empty, emptyParity);
+  /// Copies a tile whose rows are all there, once the slot is empty.
+  void copyWhole(Value empty, Value emptyParity);
+  /// The same for one that is cut.
+  void copyCut(Value empty, Value emptyParity);
+  /// Waits for the copies, and arrives.
+  void arrive(Value full);
+  /// Whether all rows of the tile are there.
+  Value isWhole();
+};
 
-  // A shuffle takes the whole warp, boxes one lane of it.
-  auto ofLanes = [&](Value value, int64_t first, int64_t count) {
-    Values result;
-    for (int64_t i = first; i < first + count; ++i)
-      result.push_back(ofLane(lower, value, lower.i32(i)));
-    return result;
-  };
-  // Together a block's warps expect what all parts of all blocks bring.
-  {
-    OpBuilder::InsertionGuard guard(b);
-    lower.enter(emitElect(lower));
-    emitExpectBytes(lower, full, params.getStageBytes() / warps);
-  }
-
-  // A box of each block of columns; the blocks of a cluster ask for some each,
-  // for all of them.
-  int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
-  Value firstColumn = tile.box.column, mask;
-  if (isShared(op)) {
-    Value part =
-        arith::RemUIOp::create(b, lower.rings.rank, lower.i32(parts.columns));
-    Value column = times(part, columns * params.getBK());
-    firstColumn = firstColumn ? plus(firstColumn, column) : column;
-    slot = plus(slot, times(part, columns * blockBytes(params)));
-    mask = arith::ConstantIntOp::create(b, (1 << lower.cluster()) - 1, 16);
-  }
-  auto ask = [&](int64_t rows, Value to, int64_t byte, Value inPage,
-                 Value block, Value there) {
-    OpBuilder::InsertionGuard guard(b);
-    // The op for one block has no predicate.
-    if (there && !mask)
-      lower.enter(there);
-    Value map = lower.signature.tensorMap(
-        {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-         op.firstColumn(), params.getDepth()});
-    for (int64_t column = 0; column < columns; ++column) {
-      Value first = lower.i32(column * params.getBK());
-      if (firstColumn)
-        first = plus(firstColumn, first);
-      Values position{first};
-      llvm::append_range(position, tile.box.position);
-      position[1] = inPage;
-      position.back() = block;
-      Value place = plus(to, lower.i32(byte + column * blockBytes(params)));
-      emitBox(lower, map, position, place, pointer(lower, full), mask,
-              mask ? there : Value());
-    }
-  };
-  Value to = plus(slot, times(firstRow, rowBytes(params)));
-  // A few at a time, as producers have no registers for more.
-  for (int64_t first = 0; first < pages; first += kBoxesAtOnce) {
-    int64_t count = std::min(kBoxesAtOnce, pages - first);
-    Values pageOf = ofLanes(blocks, first, count);
-    OpBuilder::InsertionGuard guard(b);
-    lower.enter(emitElect(lower));
-    for (int64_t i = first; i < first + count; ++i)
-      ask(boxes.rows, to, i * boxes.rows * rowBytes(params), lower.i32(0),
-          pageOf[i - first], isThere(i, pages, boxes.whole));
-  }
-  if (!singles)
-    return;
-  Values pageOf = ofLanes(blocks, pages, singles);
-  Values rowOf = ofLanes(beside, pages, singles);
-  OpBuilder::InsertionGuard guard(b);
-  lower.enter(emitElect(lower));
-  for (int64_t i = 0; i < singles; ++i) {
-    Value row = arith::DivUIOp::create(b, rowOf[i], lower.i32(kPacked));
-    Value inPage = arith::RemUIOp::create(b, rowOf[i], lower.i32(kPacked));
-    ask(1, plus(slot, times(row, rowBytes(params))), 0, inPage, pageOf[i],
-        isThere(i, singles, boxes.single));
-  }
-}
-
-void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
-                                const TileView &tile, Value slot, Value full,
-                                Value empty, Value emptyParity) {
-  ImplicitLocOpBuilder &b = lower.b;
-  TileType type = op.getTile().getType();
-  KVBufferAttr params = op.getRing().getType().getParams();
-  RowCopies copies(lower, params, ldsAddress);
+BoxMachine::SmallPages::SmallPages(BoxMachine &machine, Lanes &lower,
+                                   RingLoadOp op, const TileView &tile,
+                                   Value slot)
+    : machine(machine), lower(lower), b(lower.b), op(op), tile(tile),
+      params(op.getRing().getType().getParams()),
+      copies(lower, params, machine.ldsAddress), slot(slot) {
   const SharedTile &layout = copies.layout;
   auto images = [&](StringRef dim, int64_t step, int64_t count) {
     SmallVector<int64_t> basis =
@@ -400,139 +255,147 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
   copies.address.terms.push_back(
       {copies.group, images("row", 1, copies.rowsPerStep)});
   // This warp's rows of the tile; a swizzle repeats before they begin.
-  int64_t warps = warpsOfSlot(lower, op), rows = layout.rows / warps;
-  Value firstRow, wholeSlot = slot;
-  if (warps > 1) {
-    Value share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
-    firstRow = arith::MulIOp::create(b, share, lower.i32(rows));
-    slot = arith::AddIOp::create(
-        b, slot,
-        arith::MulIOp::create(b, firstRow, lower.i32(rowBytes(params)))
-            .getResult());
-  }
-  auto inTile = [&](Value row) {
-    return firstRow ? arith::AddIOp::create(b, row, firstRow).getResult() : row;
-  };
+  int64_t warps = machine.warpsOfSlot(lower, op);
+  rows = layout.rows / warps;
+  if (warps == 1)
+    return;
+  Value share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
+  firstRow = arith::MulIOp::create(b, share, lower.i32(rows));
+  this->slot = arith::AddIOp::create(
+      b, slot,
+      arith::MulIOp::create(b, firstRow, lower.i32(rowBytes(params)))
+          .getResult());
+}
 
-  // A tile whose rows are all there: look-ups are on their way while the warp
-  // waits for the slot. What does not need their answers stands before the
-  // wait, and the rest after it: with more of it before, the warp's registers
-  // do not suffice at first, and ptxas then schedules the whole kernel in
-  // another way, the consumers' loop, too (docs/tuning.md).
-  auto copyWhole = [&] {
-    struct Some {
-      int64_t first, count;
-      Value inPage, block;
-    };
-    SmallVector<Some> all;
-    for (int64_t first = 0; first < rows; first += copies.lanes) {
-      int64_t count = std::min(copies.lanes, rows - first);
-      Value row = inTile(copies.known(count));
-      // Where pages divide what is looked up at once the next ones' numbers lie
-      // a constant further on.
-      int64_t page = type.getPageSize();
-      bool apart = copies.lanes % page == 0;
-      if (first && !apart)
-        row = arith::AddIOp::create(b, row, lower.i32(first));
-      Value block = tile.lookUpPage(lower, row, apart ? first / page : 0);
-      Value inPage = arith::IndexCastUIOp::create(b, b.getIndexType(),
-                                                  tile.rowInPage(lower, row));
-      all.push_back({first, count,
-                     arith::MulIOp::create(b, inPage, tile.rowStride), block});
-    }
-    emitBarrierWait(lower, empty, emptyParity);
-    SmallVector<Values> addresses;
-    for (const Some &some : all) {
-      Value page = arith::MulIOp::create(
-          b, arith::IndexCastUIOp::create(b, b.getIndexType(), some.block),
-          tile.pageStride);
-      Value line = arith::AddIOp::create(
-          b, arith::AddIOp::create(b, page, some.inPage).getResult(),
-          tile.base);
-      addresses.push_back(copies.halves(tile.data, line));
-    }
-    for (auto [some, address] : llvm::zip_equal(all, addresses))
-      copies.copy(slot, some.first, some.count, address, nullptr);
+void BoxMachine::SmallPages::copyWhole(Value empty, Value emptyParity) {
+  // Look-ups are on their way while the warp waits for the slot. What does not
+  // need their answers stands before the wait, and the rest after it: with more
+  // of it before, the warp's registers do not suffice at first, and ptxas then
+  // schedules the whole kernel in another way, the consumers' loop, too
+  // (docs/tuning.md).
+  struct Some {
+    int64_t first, count;
+    Value inPage, block;
   };
-  // One that is cut: a loop of little code. Rows that are not there are zeros:
-  // copies of no bytes.
-  auto copyCut = [&] {
-    emitBarrierWait(lower, empty, emptyParity);
-    int64_t count = std::min(copies.lanes, rows & -rows);
-    auto loop = scf::ForOp::create(b, lower.i32(0), lower.i32(rows / count),
-                                   lower.i32(1));
-    keepLoop(loop);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    Value first =
-        arith::MulIOp::create(b, loop.getInductionVar(), lower.i32(count));
-    Value to = arith::AddIOp::create(
-        b, slot,
-        arith::MulIOp::create(b, first, lower.i32(rowBytes(params)))
+  SmallVector<Some> all;
+  for (int64_t first = 0; first < rows; first += copies.lanes) {
+    int64_t count = std::min(copies.lanes, rows - first);
+    Value row = inTile(copies.known(count));
+    // Where pages divide what is looked up at once the next ones' numbers lie
+    // a constant further on.
+    int64_t page = op.getTile().getType().getPageSize();
+    bool apart = copies.lanes % page == 0;
+    if (first && !apart)
+      row = arith::AddIOp::create(b, row, lower.i32(first));
+    Value block = tile.lookUpPage(lower, row, apart ? first / page : 0);
+    Value inPage = arith::IndexCastUIOp::create(b, b.getIndexType(),
+                                                tile.rowInPage(lower, row));
+    all.push_back({first, count,
+                   arith::MulIOp::create(b, inPage, tile.rowStride), block});
+  }
+  machine.emitBarrierWait(lower, empty, emptyParity);
+  SmallVector<Values> addresses;
+  for (const Some &some : all) {
+    Value page = arith::MulIOp::create(
+        b, arith::IndexCastUIOp::create(b, b.getIndexType(), some.block),
+        tile.pageStride);
+    Value line = arith::AddIOp::create(
+        b, arith::AddIOp::create(b, page, some.inPage).getResult(), tile.base);
+    addresses.push_back(copies.halves(tile.data, line));
+  }
+  for (auto [some, address] : llvm::zip_equal(all, addresses))
+    copies.copy(slot, some.first, some.count, address, nullptr);
+}
+
+void BoxMachine::SmallPages::copyCut(Value empty, Value emptyParity) {
+  // A loop of little code. Rows that are not there are zeros: copies of no
+  // bytes.
+  machine.emitBarrierWait(lower, empty, emptyParity);
+  int64_t count = std::min(copies.lanes, rows & -rows);
+  auto loop = scf::ForOp::create(b, lower.i32(0), lower.i32(rows / count),
+                                 lower.i32(1));
+  keepLoop(loop);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value first =
+      arith::MulIOp::create(b, loop.getInductionVar(), lower.i32(count));
+  Value to = arith::AddIOp::create(
+      b, slot,
+      arith::MulIOp::create(b, first, lower.i32(rowBytes(params))).getResult());
+  Values halves = ifAnyRow(lower, tile, 2, [&]() -> Values {
+    Value row = arith::AddIOp::create(b, copies.known(count), first);
+    row = nearestRow(lower, tile, inTile(row));
+    return copies.halves(
+        tile.data, tile.lineInPage(lower, row, tile.lookUpPage(lower, row)));
+  });
+  Value row = inTile(arith::AddIOp::create(b, first, copies.group));
+  Value toEnd = arith::SubIOp::create(b, tile.hi, row), toBegin;
+  if (!matchPattern(tile.lo, m_Zero()))
+    toBegin = arith::SubIOp::create(b, tile.lo, row);
+  copies.copy(to, 0, count, halves, [&](int64_t step) -> Value {
+    Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, toEnd,
+                                     lower.i32(step));
+    if (toBegin)
+      ok = arith::AndIOp::create(
+          b, ok,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, toBegin,
+                                lower.i32(step))
+              .getResult());
+    return ok;
+  });
+}
+
+void BoxMachine::SmallPages::arrive(Value full) {
+  // A fence here costs the consumers nothing; theirs, after each wait, cost 6
+  // to 9 % of a launch (H200, docs/tuning.md).
+  NVVM::CpAsyncCommitGroupOp::create(b);
+  NVVM::CpAsyncWaitGroupOp::create(b, 0);
+  // Each lane makes its own writes visible; then all of them have.
+  fenceWrites(lower);
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  machine.emitBarrierArrive(lower, full,
+                            arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                                  lower.lane, lower.i32(0)));
+}
+
+Value BoxMachine::SmallPages::isWhole() {
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
+                                      lower.i32(copies.layout.rows));
+  if (!matchPattern(tile.lo, m_Zero()))
+    whole = arith::AndIOp::create(
+        b, whole,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
+                              lower.i32(0))
             .getResult());
-    Values halves = ifAnyRow(lower, tile, 2, [&]() -> Values {
-      Value row = arith::AddIOp::create(b, copies.known(count), first);
-      row = nearestRow(lower, tile, inTile(row));
-      return copies.halves(
-          tile.data, tile.lineInPage(lower, row, tile.lookUpPage(lower, row)));
-    });
-    Value row = inTile(arith::AddIOp::create(b, first, copies.group));
-    Value toEnd = arith::SubIOp::create(b, tile.hi, row), toBegin;
-    if (!matchPattern(tile.lo, m_Zero()))
-      toBegin = arith::SubIOp::create(b, tile.lo, row);
-    copies.copy(to, 0, count, halves, [&](int64_t step) -> Value {
-      Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, toEnd,
-                                       lower.i32(step));
-      if (toBegin)
-        ok = arith::AndIOp::create(
-            b, ok,
-            arith::CmpIOp::create(b, arith::CmpIPredicate::sle, toBegin,
-                                  lower.i32(step))
-                .getResult());
-      return ok;
-    });
-  };
-  auto arrive = [&] {
-    // A fence here costs the consumers nothing; theirs, after each wait, cost 6
-    // to 9 % of a launch (H200, docs/tuning.md).
-    NVVM::CpAsyncCommitGroupOp::create(b);
-    NVVM::CpAsyncWaitGroupOp::create(b, 0);
-    // Each lane makes its own writes visible; then all of them have.
-    fenceWrites(lower);
-    NVVM::SyncWarpOp::create(b, lower.i32(-1));
-    emitBarrierArrive(lower, full,
-                      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                            lower.lane, lower.i32(0)));
-  };
+  return whole;
+}
+
+void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
+                                const TileView &tile, Value slot, Value full,
+                                Value empty, Value emptyParity) {
+  ImplicitLocOpBuilder &b = lower.b;
+  SmallPages pages(*this, lower, op, tile, slot);
   std::optional<PageBoxes> boxes = pageBoxes(lower, op);
   auto loadWhole = [&] {
     if (boxes)
-      emitPageBoxes(lower, op, *boxes, tile, wholeSlot, full, empty,
-                    emptyParity);
+      emitPageBoxes(lower, op, *boxes, tile, slot, full, empty, emptyParity);
     else
-      copyWhole();
+      pages.copyWhole(empty, emptyParity);
   };
   if (op.getWhole()) {
     loadWhole();
   } else {
-    Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
-                                        lower.i32(layout.rows));
-    if (!matchPattern(tile.lo, m_Zero()))
-      whole = arith::AndIOp::create(
-          b, whole,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sle, tile.lo,
-                                lower.i32(0))
-              .getResult());
-    auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+    auto ifWhole =
+        scf::IfOp::create(b, pages.isWhole(), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifWhole.thenBlock());
     loadWhole();
     b.setInsertionPointToStart(ifWhole.elseBlock());
-    copyCut();
+    pages.copyCut(empty, emptyParity);
     if (boxes)
-      arrive();
+      pages.arrive(full);
   }
   // Boxes arrive by themselves.
   if (!boxes)
-    arrive();
+    pages.arrive(full);
 }
