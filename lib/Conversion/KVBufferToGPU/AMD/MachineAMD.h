@@ -198,6 +198,7 @@ private:
   /// The type of `width` of a buffer's elements on their way through registers:
   /// LLVM has no 8-bit floats.
   mlir::VectorType vectorInRegisters(KVBufferAttr params, int64_t width) const;
+  struct StagedLoads;
   /// `checkCols`: some of the tile's columns are not valid.
   Values emitStagedLoads(Lanes &lower, const TileLoad &load,
                          const TileView &tile, bool checkCols);

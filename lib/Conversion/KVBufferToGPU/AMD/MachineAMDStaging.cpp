@@ -265,142 +265,205 @@ void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
                                       IntegerAttr());
 }
 
-Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
-                                   const TileView &tile, bool checkCols) {
-  ImplicitLocOpBuilder &b = lower.b;
-  KVBufferAttr params = load.params;
-  StagingPlan plan = stagingPlan(lower, params);
-  RowSource source(lower, load, tile);
-  Type element = load.type().getElementType();
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
-  int64_t width = plan.width;
-  VectorType type = vectorInRegisters(params, width);
-  auto loadedType = VectorType::get({width}, element);
-  VectorType bitsType = loadedType.clone(storedElement(element));
-  auto inRegisters = [&](Value vector) -> Value {
-    if (vector.getType() == loadedType && loadedType != bitsType)
-      vector = arith::BitcastOp::create(b, bitsType, vector);
-    return vector.getType() == type
-               ? vector
-               : vector::BitCastOp::create(b, type, vector).getResult();
-  };
+/// The loads of a tile that goes through registers.
+struct AMDMachine::StagedLoads {
+  AMDMachine &machine;
+  Lanes &lower;
+  ImplicitLocOpBuilder &b;
+  const TileLoad &load;
+  const TileView &tile;
+  KVBufferAttr params;
+  StagingPlan plan;
+  RowSource source;
+  /// The type of elements in memory, their bytes, and elements of a vector.
+  Type element;
+  int64_t bytes, width;
+  /// A vector in registers, as it is loaded, and the same without 8-bit floats.
+  VectorType type, loadedType, bitsType;
+  /// Whether some of the tile's columns are not valid.
+  bool checkCols;
+  /// Where the rows are one range of memory, or each wave's are: that, and what
+  /// its offsets need added.
   Value range, shift;
+  /// Rows of one page that all lanes of a wave have, and whether they are a
+  /// range of their own, whose offsets no tile changes.
+  int64_t ofWave = 0;
+  bool byWave = false;
+  /// Whether every lane loads, so that waits can count the loads: zeros, which
+  /// lie there, for a row that is not there.
+  bool counted = false;
+  Value zeros;
+  /// Whether the piece that is being loaded is one of the tile's, and of the
+  /// buffer's columns, null: it is; its row, or else one that no tile has; and
+  /// where its last page's first row begins.
+  Value exists, boundedRow, line;
+  /// What has been loaded.
+  Values vectors;
+
+  StagedLoads(AMDMachine &machine, Lanes &lower, const TileLoad &load,
+              const TileView &tile, StagingPlan plan, VectorType type,
+              bool checkCols)
+      : machine(machine), lower(lower), b(lower.b), load(load), tile(tile),
+        params(load.params), plan(plan), source(lower, load, tile),
+        element(load.type().getElementType()),
+        bytes(element.getIntOrFloatBitWidth() / 8), width(plan.width),
+        type(type), loadedType(VectorType::get({width}, element)),
+        bitsType(loadedType.clone(storedElement(element))),
+        checkCols(checkCols) {}
+
+  /// Finds out how rows are loaded.
+  void begin();
+  /// Loads a thread's piece at a step.
+  void loadPiece(int64_t step);
+  /// Finds out which rows and columns of a piece there are.
+  void checkPiece(const Piece &piece, int64_t step);
+  Value inRegisters(Value vector);
+  /// A vector of a row by the range of memory.
+  Value fromRange(const Piece &piece, Value row);
+  /// One of which some columns may not be there.
+  Value fromCutRow(const Piece &piece, Value row);
+  /// One of a row that is looked up; vector `key` of its piece.
+  Value fromRow(const Piece &piece, int64_t key, Value row);
+};
+
+Value AMDMachine::StagedLoads::inRegisters(Value vector) {
+  if (vector.getType() == loadedType && loadedType != bitsType)
+    vector = arith::BitcastOp::create(b, bitsType, vector);
+  return vector.getType() == type
+             ? vector
+             : vector::BitCastOp::create(b, type, vector).getResult();
+}
+
+void AMDMachine::StagedLoads::begin() {
   if (!checkCols) {
     if (source.paged())
       source.lookUpPages();
     else
       range = source.range(lower.i32(0), params.getBN(), shift);
+    ofWave = plan.rowsOfWave(params, lower.target.waveSize);
   }
-  // Rows of one page that all lanes of a wave have are a range of their own,
-  // whose offsets no tile changes.
-  int64_t ofWave =
-      checkCols ? 0 : plan.rowsOfWave(params, lower.target.waveSize);
-  bool byWave = !range && ofWave && source.keeps(ofWave);
-  // Of pages that are known every lane loads, so that waits can count: zeros
-  // for a row that is not there.
-  bool counted = range || source.knowsPages();
-  Value zeros;
-  if (counted && !range && !byWave)
+  byWave = !range && ofWave && source.keeps(ofWave);
+  counted = range || source.knowsPages();
+  if (!counted)
+    return;
+  if (!range && !byWave)
     zeros = zerosAt(lower, tile.data);
-  if (counted) {
-    // Waits count on these loads being younger than the copies before
-    // them: the backend must not turn them round.
-    using Allow = amdgpu::sched_barrier_opt_enum;
-    amdgpu::SchedBarrierOp::create(
-        b, Allow::non_mem_non_sideffect | Allow::valu | Allow::salu |
-               Allow::mfma_wmma | Allow::all_ds | Allow::ds_read |
-               Allow::ds_write | Allow::transcendental);
+  // Waits count on these loads being younger than the copies before them: the
+  // backend must not turn them round.
+  using Allow = amdgpu::sched_barrier_opt_enum;
+  amdgpu::SchedBarrierOp::create(
+      b, Allow::non_mem_non_sideffect | Allow::valu | Allow::salu |
+             Allow::mfma_wmma | Allow::all_ds | Allow::ds_read |
+             Allow::ds_write | Allow::transcendental);
+}
+
+void AMDMachine::StagedLoads::checkPiece(const Piece &piece, int64_t step) {
+  exists = nullptr;
+  bool all = (step + 1) * plan.threads <= plan.pieces;
+  if (!all)
+    exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
+                                   lower.i32(plan.pieces));
+  int64_t columns = params.getColumnsOf(load.block);
+  if (columns < params.getSmemCols()) {
+    Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                         piece.col, lower.i32(columns));
+    exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
   }
-  Values vectors;
-  for (int64_t step = 0; step < plan.steps; ++step) {
-    Piece piece = pieceOf(lower, params, plan, step);
-    Value pieceRow = piece.row;
-    if (byWave) {
-      Value first = uniform(
-          lower,
-          arith::AndIOp::create(b, piece.row, lower.i32(-ofWave)).getResult());
-      range = source.range(first, ofWave, shift);
-      pieceRow = arith::AndIOp::create(b, piece.row, lower.i32(ofWave - 1));
-    }
-    bool all = (step + 1) * plan.threads <= plan.pieces;
-    Value exists;
-    if (!all)
-      exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.number,
-                                     lower.i32(plan.pieces));
-    int64_t columns = params.getColumnsOf(load.block);
-    if (columns < params.getSmemCols()) {
-      Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
-                                           piece.col, lower.i32(columns));
-      exists = exists ? arith::AndIOp::create(b, exists, inside) : inside;
-    }
-    Value boundedRow = piece.row;
-    if (exists)
-      boundedRow =
-          arith::SelectOp::create(b, exists, piece.row, lower.i32(kNoRow));
-    // Of a piece of four keys all may have one page, or each two.
-    int64_t ofOnePage = !plan.transposed  ? 1
-                        : source.keeps(4) ? 4
-                        : source.keeps(2) ? 2
-                                          : 1;
-    Value piecesLine;
-    for (int64_t key = 0; key < plan.vectors(); ++key) {
-      Value row = arith::AddIOp::create(b, pieceRow, lower.i32(key));
-      if (range) {
-        Value offset = arith::AddIOp::create(
-            b, arith::MulIOp::create(b, row, source.stride),
-            arith::MulIOp::create(b, piece.col, lower.i32(bytes)));
-        if (shift)
-          offset = arith::AddIOp::create(b, offset, shift);
-        if (exists)
-          offset = source.offsetIf(exists, offset);
-        vectors.push_back(RangeLoadOp::create(b, type, range, offset));
-        continue;
-      }
-      if (checkCols) {
-        Value ok = source.valid(row);
-        if (exists)
-          ok = arith::AndIOp::create(b, ok, exists);
-        Value at = arith::AddIOp::create(b, source.lineOfLane(row),
-                                         lower.toIndex(piece.col));
-        vectors.push_back(inRegisters(loadCut(
-            lower, tile, bitsType, at, ok,
-            arith::SubIOp::create(b, tile.cols, piece.col), width * bytes)));
-        continue;
-      }
-      // Beside a window, what is not there has a row that no tile has, for the
-      // same reason. Without one there are registers for masks.
-      bool bounded = exists && source.beginsLater();
-      Value ok = source.valid(
-          bounded
-              ? arith::AddIOp::create(b, boundedRow, lower.i32(key)).getResult()
+  boundedRow = piece.row;
+  if (exists)
+    boundedRow =
+        arith::SelectOp::create(b, exists, piece.row, lower.i32(kNoRow));
+}
+
+Value AMDMachine::StagedLoads::fromRange(const Piece &piece, Value row) {
+  Value offset = arith::AddIOp::create(
+      b, arith::MulIOp::create(b, row, source.stride),
+      arith::MulIOp::create(b, piece.col, lower.i32(bytes)));
+  if (shift)
+    offset = arith::AddIOp::create(b, offset, shift);
+  if (exists)
+    offset = source.offsetIf(exists, offset);
+  return RangeLoadOp::create(b, type, range, offset);
+}
+
+Value AMDMachine::StagedLoads::fromCutRow(const Piece &piece, Value row) {
+  Value ok = source.valid(row);
+  if (exists)
+    ok = arith::AndIOp::create(b, ok, exists);
+  Value at = arith::AddIOp::create(b, source.lineOfLane(row),
+                                   lower.toIndex(piece.col));
+  return inRegisters(loadCut(lower, tile, bitsType, at, ok,
+                             arith::SubIOp::create(b, tile.cols, piece.col),
+                             width * bytes));
+}
+
+Value AMDMachine::StagedLoads::fromRow(const Piece &piece, int64_t key,
+                                       Value row) {
+  // Beside a window, what is not there has a row that no tile has: a lane's
+  // bound stays in a vector register. Without one there are registers for
+  // masks.
+  bool bounded = exists && source.beginsLater();
+  Value ok = source.valid(
+      bounded ? arith::AddIOp::create(b, boundedRow, lower.i32(key)).getResult()
               : row);
-      if (exists && !bounded)
-        ok = arith::AndIOp::create(b, ok, exists);
-      auto load = [&](bool everywhere) -> Value {
-        Value line;
-        if (int64_t inPage = key % ofOnePage)
-          line = arith::AddIOp::create(
-              b, piecesLine,
-              arith::MulIOp::create(b, lower.index(inPage), tile.rowStride)
-                  .getResult());
-        else
-          line = piecesLine = source.lineOf(lower.toIndex(row));
-        Value at = arith::AddIOp::create(b, line, lower.toIndex(piece.col));
-        if (everywhere)
-          at = arith::SelectOp::create(b, ok, at, zeros);
-        return inRegisters(vector::LoadOp::create(
-            b, loadedType, lower.flat(tile.data), ValueRange{at},
-            /*nontemporal=*/false, llvm::Align(width * bytes)));
-      };
-      // Where each row finds its own page, none is looked up for a row that is
-      // not there.
-      vectors.push_back(counted ? load(/*everywhere=*/true)
-                                : loadIf(lower, ok, type, [&] {
-                                    return load(/*everywhere=*/false);
-                                  }));
-    }
+  if (exists && !bounded)
+    ok = arith::AndIOp::create(b, ok, exists);
+  // Of a piece of four keys all may have one page, or each two.
+  int64_t ofOnePage = !plan.transposed  ? 1
+                      : source.keeps(4) ? 4
+                      : source.keeps(2) ? 2
+                                        : 1;
+  auto load = [&](bool everywhere) -> Value {
+    Value from;
+    if (int64_t inPage = key % ofOnePage)
+      from = arith::AddIOp::create(
+          b, line,
+          arith::MulIOp::create(b, lower.index(inPage), tile.rowStride)
+              .getResult());
+    else
+      from = line = source.lineOf(lower.toIndex(row));
+    Value at = arith::AddIOp::create(b, from, lower.toIndex(piece.col));
+    if (everywhere)
+      at = arith::SelectOp::create(b, ok, at, zeros);
+    return inRegisters(vector::LoadOp::create(
+        b, loadedType, lower.flat(tile.data), ValueRange{at},
+        /*nontemporal=*/false, llvm::Align(width * bytes)));
+  };
+  // Where each row finds its own page, none is looked up for a row that is not
+  // there.
+  return counted ? load(/*everywhere=*/true) : loadIf(lower, ok, type, [&] {
+    return load(/*everywhere=*/false);
+  });
+}
+
+void AMDMachine::StagedLoads::loadPiece(int64_t step) {
+  Piece piece = pieceOf(lower, params, plan, step);
+  Value pieceRow = piece.row;
+  if (byWave) {
+    Value first = machine.uniform(
+        lower,
+        arith::AndIOp::create(b, piece.row, lower.i32(-ofWave)).getResult());
+    range = source.range(first, ofWave, shift);
+    pieceRow = arith::AndIOp::create(b, piece.row, lower.i32(ofWave - 1));
   }
-  return vectors;
+  checkPiece(piece, step);
+  for (int64_t key = 0; key < plan.vectors(); ++key) {
+    Value row = arith::AddIOp::create(b, pieceRow, lower.i32(key));
+    vectors.push_back(range       ? fromRange(piece, row)
+                      : checkCols ? fromCutRow(piece, row)
+                                  : fromRow(piece, key, row));
+  }
+}
+
+Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
+                                   const TileView &tile, bool checkCols) {
+  StagingPlan plan = stagingPlan(lower, load.params);
+  StagedLoads loads(*this, lower, load, tile, plan,
+                    vectorInRegisters(load.params, plan.width), checkCols);
+  loads.begin();
+  for (int64_t step = 0; step < plan.steps; ++step)
+    loads.loadPiece(step);
+  return loads.vectors;
 }
 
 /// Four rows as columns: for each element of a row a vector of the four.
