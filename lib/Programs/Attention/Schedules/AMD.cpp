@@ -20,96 +20,136 @@ static constexpr int64_t kAddressRegisters = 16;
 /// are.
 static constexpr int64_t kRowsOfWave = 16;
 
-/// Waves of 32 queries (16 where the accumulators of 32 would leave no
-/// registers), as many as share the copies of a tile evenly; 64 keys a tile, 32
-/// where two slots of K and V would not fit, and blocks of those where they do
-/// not either. LDS rows of 64 bytes as in the seeds, whose 32-row operands are
-/// read without bank conflicts by one address each. Measured by compiling for
-/// gfx950 and gfx942, head sizes 192 to 512: no register spills but one at 192
-/// on gfx942.
-ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
-                                   const ScheduleRequest &request) {
-  if (target.matrixUnit() == MatrixUnit::Wmma)
-    return scheduleGFX1250(target, request);
+/// Waves of a block, where the copies of a tile are dealt to so many.
+static constexpr int64_t kMostWaves = 8;
+
+namespace {
+/// A schedule that is being chosen.
+struct WaveSchedule {
+  const TargetInfo &target;
+  const ScheduleRequest &request;
   ScheduleChoice choice;
-  choice.BK = 32;
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
-  int64_t widest = std::max(depth, valueDepth);
-  llvm::ArrayRef<MatrixInstruction> known = request.multipliesBytes()
-                                                ? target.float8Instructions
-                                                : target.matrixInstructions;
-  // The scaled one contracts 64 elements of a row, and as many keys.
-  bool scaled = known.size() > 2 && widest <= 192 &&
-                request.headSize % 64 == 0 && request.valueHeadSize % 64 == 0 &&
-                !request.splitKeys;
-  const MatrixInstruction &mma = known[scaled ? 2 : widest > 192 ? 1 : 0];
+  /// Head sizes, padded, and the longer one.
+  int64_t depth = 0, valueDepth = 0, widest = 0;
+  /// Whether 64 columns divide these, and whether heads have padding.
+  bool wholeRows, padded;
+  /// The instructions for the problem's elements; the scaled one contracts 64
+  /// elements of a row, and as many keys.
+  llvm::ArrayRef<MatrixInstruction> known;
+  bool scaled;
+  MatrixInstruction mma;
+  /// Whether two slots of K and V fit into LDS, and whether caches are widened
+  /// on their way there.
+  bool tilesFit = true, widens = false;
+
+  WaveSchedule(const TargetInfo &target, const ScheduleRequest &request);
+
+  /// The page size where a tile has several pages; else 0.
+  int64_t smallPage() const {
+    return request.pageSize % choice.BN ? request.pageSize : 0;
+  }
+  /// Pads heads to blocks of `BK` columns.
+  void padHeads(int64_t BK);
+  int64_t columnsOfRow(const MatrixInstruction &of) const;
+  void splitKeys();
+  void chooseTile();
+  void chooseWaves();
+  /// Registers of a lane for a tile of scores, and for these, the accumulators,
+  /// Q and P.
+  int64_t ofScores() const { return mma.n * choice.BN / target.waveSize; }
+  int64_t kept() const {
+    return ofScores() + (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) /
+                            target.waveSize;
+  }
+  bool haveTurns() const;
+  bool chooseTurns();
+  void choosePaths();
+  void takeTurns(bool turns);
+};
+} // namespace
+
+WaveSchedule::WaveSchedule(const TargetInfo &target,
+                           const ScheduleRequest &request)
+    : target(target), request(request),
+      known(request.multipliesBytes() ? target.float8Instructions
+                                      : target.matrixInstructions) {
+  padHeads(/*BK=*/32);
+  wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
+  padded = request.headSize % 64 || request.valueHeadSize % 64;
+  scaled = known.size() > 2 && widest <= 192 && !padded && !request.splitKeys;
+  mma = known[scaled ? 2 : widest > 192 ? 1 : 0];
   choice.mma = mma.shape();
   choice.swapAB = true;
   choice.qInRegs = true;
-  // Where no swizzle of one term suits a 16-row operand in rows of 64 bytes,
-  // rows are twice as long, if that takes no more columns: rows of pages of 8
-  // are copied directly then. Lanes that load rows of small pages have more of
-  // these to find, which few rows of queries leave time for, but where heads
-  // have padding, whose masks take scalar registers (20 to 87 spilled over
-  // pages of 1).
-  bool wholeRows = depth % 64 == 0 && valueDepth % 64 == 0;
-  bool padded = request.headSize % 64 || request.valueHeadSize % 64;
-  bool widens = false;
-  auto rowsOf = [&](const MatrixInstruction &of) {
-    int64_t page = request.pageSize % choice.BN ? request.pageSize : 0;
-    if (scaled)
-      return of.k;
-    bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
-                  request.cacheBytes == 2 &&
-                  (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
-                   (request.splitKeys && !padded));
-    // Of bytes, where rows of pages are copied directly then, and else not.
-    bool narrow = request.splitKeys || !request.multipliesBytes();
-    longer |= target.banks == 64 && wholeRows && narrow && !widens &&
-              request.cacheBytes == 1 &&
-              !target.canCopyDirectly(choice.BN, 32, page) &&
-              target.canCopyDirectly(choice.BN, 64, page);
-    return longer ? 64 : choice.BK;
-  };
-  if (request.splitKeys) {
-    const MatrixInstruction &small = known[1];
-    choice.mma = small.shape();
-    choice.splitKeys = true;
-    choice.equalShares = request.lengthsDiffer;
-    choice.lookAhead = request.pageSize > 0;
-    choice.BM = request.foldedRows > 16 ? 32 : 16;
-    choice.BN = 32;
-    choice.BK = rowsOf(small);
-    choice.warps = 1;
-    // No transposed read takes bytes: V is turned on its way into LDS.
-    if (!target.readsTransposed || request.cacheBytes == 1)
-      choice.vPath = Path::Registers;
-    return choice;
-  }
-  choice.xcds = target.dies;
+}
+
+void WaveSchedule::padHeads(int64_t BK) {
+  choice.BK = BK;
+  std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, BK);
+  widest = std::max(depth, valueDepth);
+}
+
+/// Columns of LDS rows. Where no swizzle of one term suits a 16-row operand in
+/// rows of 64 bytes, rows are twice as long, if that takes no more columns:
+/// rows of pages of 8 are copied directly then. Lanes that load rows of small
+/// pages have more of these to find, which few rows of queries leave time for,
+/// but where heads have padding, whose masks take scalar registers (20 to 87
+/// spilled over pages of 1).
+int64_t WaveSchedule::columnsOfRow(const MatrixInstruction &of) const {
+  if (scaled)
+    return of.k;
+  int64_t page = smallPage();
+  bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
+                request.cacheBytes == 2 &&
+                (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
+                 (request.splitKeys && !padded));
+  // Of bytes, where rows of pages are copied directly then, and else not.
+  bool narrow = request.splitKeys || !request.multipliesBytes();
+  longer |= target.banks == 64 && wholeRows && narrow && !widens &&
+            request.cacheBytes == 1 &&
+            !target.canCopyDirectly(choice.BN, 32, page) &&
+            target.canCopyDirectly(choice.BN, 64, page);
+  return longer ? 64 : choice.BK;
+}
+
+void WaveSchedule::splitKeys() {
+  const MatrixInstruction &small = known[1];
+  choice.mma = small.shape();
+  choice.splitKeys = true;
+  choice.equalShares = request.lengthsDiffer;
+  choice.lookAhead = request.pageSize > 0;
+  choice.BM = request.foldedRows > 16 ? 32 : 16;
+  choice.BN = 32;
+  choice.BK = columnsOfRow(small);
+  choice.warps = 1;
+  // No transposed read takes bytes: V is turned on its way into LDS.
+  if (!target.readsTransposed || request.cacheBytes == 1)
+    choice.vPath = Path::Registers;
+}
+
+/// 64 keys a tile, 32 where two slots of K and V would not fit, and blocks of
+/// those where they do not either.
+void WaveSchedule::chooseTile() {
   // A tile's fragments are in registers as a whole while waves take turns.
   choice.BN = widest > 192 ? 32 : 64;
-  auto lds = [&, columns = depth + valueDepth] {
-    return 2 * choice.stages * choice.BN * columns;
+  auto lds = [&] {
+    return 2 * choice.stages * choice.BN * (depth + valueDepth);
   };
   while (lds() > target.ldsBytes && choice.BN > 32)
     choice.BN /= 2;
-  bool tilesFit = lds() <= target.ldsBytes;
-  if (!tilesFit) {
-    choice.BK = 64;
-    std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, choice.BK);
-    widest = std::max(depth, valueDepth);
-  } else {
-    // Caches of narrower elements than Q's are widened on their way into LDS,
-    // but over pages that lanes look up ahead: LLVM has what is widened awaited
-    // with all loads there.
-    constexpr int64_t mostWaves = 8;
-    widens = request.cacheBytes == 1 && !request.multipliesBytes() &&
-             !target.lanesLookUp(
-                 choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
-                 mostWaves);
-    choice.BK = rowsOf(mma);
-  }
+  tilesFit = lds() <= target.ldsBytes;
+  if (!tilesFit)
+    return padHeads(/*BK=*/64);
+  // Caches of narrower elements than Q's are widened on their way into LDS, but
+  // over pages that lanes look up ahead: LLVM has what is widened awaited with
+  // all loads there.
+  widens = request.cacheBytes == 1 && !request.multipliesBytes() &&
+           !target.lanesLookUp(choice.BN, smallPage(), kMostWaves);
+  choice.BK = columnsOfRow(mma);
+}
+
+/// As many waves as share the copies of a tile evenly.
+void WaveSchedule::chooseWaves() {
   auto copies = [&](int64_t cols) {
     return choice.BN * (tilesFit ? cols : choice.BK) * 2 /
            (int64_t(target.waveSize) * target.asyncCopyBytes.back());
@@ -119,62 +159,64 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     constexpr int64_t narrower = 4;
     bool rest =
         tilesFit && request.cacheBytes == 2 &&
-        choice.BN * choice.BK * 2 % (8 * target.waveSize * narrower) == 0;
-    return rest || widens || copies(cols) % 8 == 0;
+        choice.BN * choice.BK * 2 % (kMostWaves * target.waveSize * narrower) ==
+            0;
+    return rest || widens || copies(cols) % kMostWaves == 0;
   };
-  choice.warps = dealt(depth) && dealt(valueDepth) ? 8 : 4;
-  int64_t most = target.registersPerLane;
-  // Registers of a lane for a tile of scores, for the accumulators, Q and P,
-  // and for the fragments of a tile; these are there as a whole, and two tiles
-  // of scores, while waves take turns.
-  auto scores = [&] { return mma.n * choice.BN / target.waveSize; };
-  auto kept = [&] {
-    return scores() + (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) /
-                          target.waveSize;
-  };
-  // Where a tile has several pages, what goes through registers has an address
-  // for each row of pages that are no multiple of a wave's, and scalars for
-  // those of pages that are copied by narrow instructions; with a window turns
-  // of wide heads were measured to spill, too (192 columns, with log-sum-exps).
-  auto haveTurns = [&] {
-    int64_t fragments = choice.BN * widest / 2 / target.waveSize;
-    int64_t smallPage = request.pageSize % choice.BN ? request.pageSize : 0;
-    bool byWave =
-        smallPage % kRowsOfWave == 0 && (widens || target.readsTransposed);
-    bool rowsApart = (request.window && widest > 128) || (smallPage && !byWave);
-    bool staged = !target.readsTransposed || widens ||
-                  !target.canCopyDirectly(choice.BN, 2 * choice.BK, smallPage);
-    bool more = rowsApart || request.hides;
-    int64_t addresses = kAddressRegisters * (more && staged ? 2 : 1);
-    // Who waits for a look-up waits for all loads before it, so that it comes
-    // an iteration before the loads that need it, which turns do not.
-    return tilesFit && choice.warps == 8 &&
-           (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
-           !target.lanesLookUp(choice.BN, smallPage, choice.warps) &&
-           scores() + kept() + fragments + addresses <= most;
-  };
-  bool turns = haveTurns();
-  // Half as many keys need fewer registers. (Where V's rows of several pages go
-  // through registers, LLVM has them loaded much later, and awaited with all.)
+  choice.warps =
+      dealt(depth) && dealt(valueDepth) ? kMostWaves : kMostWaves / 2;
+}
+
+/// Whether registers suffice for the fragments of a tile, which are there as a
+/// whole, and two tiles of scores, while waves take turns. Where a tile has
+/// several pages, what goes through registers has an address for each row of
+/// pages that are no multiple of a wave's, and scalars for those of pages that
+/// are copied by narrow instructions; with a window turns of wide heads were
+/// measured to spill, too (192 columns, with log-sum-exps).
+bool WaveSchedule::haveTurns() const {
+  int64_t fragments = choice.BN * widest / 2 / target.waveSize;
+  int64_t page = smallPage();
+  bool byWave = page % kRowsOfWave == 0 && (widens || target.readsTransposed);
+  bool rowsApart = (request.window && widest > 128) || (page && !byWave);
+  bool staged = !target.readsTransposed || widens ||
+                !target.canCopyDirectly(choice.BN, 2 * choice.BK, page);
+  bool more = rowsApart || request.hides;
+  int64_t addresses = kAddressRegisters * (more && staged ? 2 : 1);
+  // Who waits for a look-up waits for all loads before it, so that it comes an
+  // iteration before the loads that need it, which turns do not.
+  return tilesFit && choice.warps == kMostWaves &&
+         (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
+         !target.lanesLookUp(choice.BN, page, choice.warps) &&
+         ofScores() + kept() + fragments + addresses <= target.registersPerLane;
+}
+
+/// Whether waves take turns, with half as many keys where all of them need too
+/// many registers.
+bool WaveSchedule::chooseTurns() {
+  if (haveTurns())
+    return true;
+  // (Where V's rows of several pages go through registers, LLVM has them loaded
+  // much later, and awaited with all.)
   int64_t half = choice.BN / 2;
   bool together =
       request.pageSize % half == 0 ||
       (request.pageSize && request.pageSize % kRowsOfWave == 0) ||
       (target.readsTransposed &&
        target.canCopyDirectly(half, 2 * choice.BK, request.pageSize));
-  if (!turns && together && tilesFit && half >= 32 &&
-      (request.cacheBytes == 2 || (widens && !request.tokenScales))) {
-    choice.BN = half;
-    turns = haveTurns();
-    if (!turns)
-      choice.BN *= 2;
-  }
-  bool lanesLookUp = target.lanesLookUp(
-      choice.BN, request.pageSize % choice.BN ? request.pageSize : 0,
-      choice.warps);
-  // Where tiles do not fit into LDS, or the compiler has no registers to read
-  // them ahead, they come block by block; three ahead if it has.
-  bool few = kept() + 4 * kAddressRegisters > most;
+  if (!together || !tilesFit || half < 32 ||
+      (request.cacheBytes != 2 && (!widens || request.tokenScales)))
+    return false;
+  choice.BN = half;
+  if (haveTurns())
+    return true;
+  choice.BN *= 2;
+  return false;
+}
+
+/// Where tiles do not fit into LDS, or the compiler has no registers to read
+/// them ahead, they come block by block; three ahead if it has.
+void WaveSchedule::choosePaths() {
+  bool few = kept() + 4 * kAddressRegisters > target.registersPerLane;
   choice.fullKV = tilesFit && !few;
   if (!tilesFit && !few)
     choice.stages = 4;
@@ -184,6 +226,10 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   widens &= choice.fullKV;
   if (widens)
     choice.kPath = choice.vPath = Path::Registers;
+}
+
+void WaveSchedule::takeTurns(bool turns) {
+  bool lanesLookUp = target.lanesLookUp(choice.BN, smallPage(), choice.warps);
   // What is multiplied as it is, and what has scales that are read in the loop,
   // takes no turns.
   if (request.cacheBytes == 1 && (!widens || request.tokenScales)) {
@@ -191,7 +237,7 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
     choice.fullKV = true;
     choice.stages = 2;
     choice.lookAhead = lanesLookUp;
-    return choice;
+    return;
   }
   // With a register-staged V, turns leave no registers for both a log-sum-exp
   // and a soft cap.
@@ -200,6 +246,28 @@ ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
   // Two waves a SIMD that take turns fill the matrix unit.
   choice.overlap = choice.pingPong = turns;
   choice.lookAhead = lanesLookUp && choice.fullKV;
-  choice.lazyRescale = tilesFit && choice.warps == 8;
-  return choice;
+  choice.lazyRescale = tilesFit && choice.warps == kMostWaves;
+}
+
+/// Waves of 32 queries (16 where the accumulators of 32 would leave no
+/// registers). LDS rows of 64 bytes as in the seeds, whose 32-row operands are
+/// read without bank conflicts by one address each. Measured by compiling for
+/// gfx950 and gfx942, head sizes 192 to 512: no register spills but one at 192
+/// on gfx942.
+ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
+                                   const ScheduleRequest &request) {
+  if (target.matrixUnit() == MatrixUnit::Wmma)
+    return scheduleGFX1250(target, request);
+  WaveSchedule schedule(target, request);
+  if (request.splitKeys) {
+    schedule.splitKeys();
+    return schedule.choice;
+  }
+  schedule.choice.xcds = target.dies;
+  schedule.chooseTile();
+  schedule.chooseWaves();
+  bool turns = schedule.chooseTurns();
+  schedule.choosePaths();
+  schedule.takeTurns(turns);
+  return schedule.choice;
 }
