@@ -249,7 +249,8 @@ struct TargetInfo {
   /// From this number of accumulators a lane on a warp that has nothing to
   /// multiply passes all of it by, with a vote and a branch; 0: never. (With
   /// fewer the branch costs more than it saves: it keeps what stands on its two
-  /// sides apart.)
+  /// sides apart.) Measured on an H200; counted by compiling for AMD's chips
+  /// (docs/decode.md).
   int64_t branchedRescaleAccumulators = 0;
   /// Whether one instruction takes the largest of three integers, where two
   /// floating-point numbers take one.
@@ -257,12 +258,13 @@ struct TargetInfo {
   /// Registers that lanes take of the block's share are multiples of this.
   unsigned registerStep = 8;
 
-  // What was measured on an H200, for chips on which a team moves tiles for the
-  // others (docs/tuning.md).
+  // What the chip does at once, by which kvbuf-assign-work orders the items of
+  // any program.
 
   /// Bytes of keys and values that the tiles of a group of heads may read: they
   /// stay in L2, which holds 50 to 60 MB, while the group runs, beside its
-  /// queries and results and what the groups before and after it use.
+  /// queries and results and what the groups before and after it use. Measured
+  /// on an H200 (docs/tuning.md); other chips take the same.
   int64_t sharedReadBytes = 16 << 20;
   /// Tiles that are worked on at once, about one for each multiprocessor. A
   /// group has no more, where that is a head's or several heads': what others
@@ -270,25 +272,6 @@ struct TargetInfo {
   /// only a long sequence of ever shorter tiles leaves all multiprocessors busy
   /// to the end (longest processing time first). What is left over joins it.
   int64_t tilesAtOnce = 128;
-  /// Where items along two coordinates read the same, each of another tensor (a
-  /// product's tiles, of two matrices): blocks that run together take strips of
-  /// so many items along the first coordinate, one beside the other along the
-  /// second, so that they read few of either. As many as the examples of
-  /// products had when they were measured (docs/performance.md).
-  int64_t stripItems = 8;
-  /// Registers of a lane for addresses, maxima, sums and what is on its way
-  /// through an exponential, beside accumulators and operands. With 240 a lane,
-  /// schedules with 208 for accumulators and operands compile without spills,
-  /// with 216 they do not.
-  int64_t workingRegisters = 28;
-  /// The same where products are of bytes, whose weights take few: with 232 a
-  /// lane, 208 for accumulators and operands compile without spills.
-  int64_t workingRegistersOfBytes = 24;
-  /// Registers beside accumulators and operands from which on a row is added up
-  /// in two chains, whose latencies overlap, and not in one. Head size 128:
-  /// with 80 (BN = 128) two chains took 1 % fewer cycles a tile of keys than
-  /// one, with 44 (BN = 176) 3 % more.
-  int64_t twoChainRegisters = 48;
 
   /// The matrix instructions for operands of a type, by its name in MLIR
   /// ("bf16", "f8E4M3FN"); empty: see `whyNoProduct`.

@@ -244,8 +244,7 @@ Value BlockOfItem::number(unsigned i) {
       id = arith::DivUIOp::create(b, id, all);
     }
     if (inStrips) {
-      std::array<Value, 2> two = itemInStrips(b, inside, counts[0], counts[1],
-                                              items.target.stripItems);
+      std::array<Value, 2> two = itemInStrips(b, inside, counts[0], counts[1]);
       numbers[own[0]] = two[0];
       numbers[own[1]] = two[1];
     } else {

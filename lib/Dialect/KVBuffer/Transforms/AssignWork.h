@@ -167,10 +167,11 @@ llvm::SmallVector<mlir::Value> itemOnDie(mlir::ImplicitLocOpBuilder &b,
                                          mlir::Value id, int64_t dies);
 
 /// The items along two coordinates of number `t`: strips of the first one's,
-/// `strip` wide, one after the other along the second.
+/// one after the other along the second, so that blocks that run together read
+/// few of either.
 std::array<mlir::Value, 2> itemInStrips(mlir::ImplicitLocOpBuilder &b,
                                         mlir::Value t, mlir::Value first,
-                                        mlir::Value second, int64_t strip);
+                                        mlir::Value second);
 
 //===----------------------------------------------------------------------===//
 // Blocks

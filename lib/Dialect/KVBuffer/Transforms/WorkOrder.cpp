@@ -14,6 +14,12 @@ using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-assign-work"
 
+/// Where items along two coordinates read the same, each of another tensor (a
+/// product's tiles, of two matrices), blocks that run together take strips of
+/// so many along the first. As many as the examples of products had when they
+/// were measured (docs/performance.md).
+static constexpr int64_t kStripItems = 8;
+
 WorkOrder::WorkOrder(ImplicitLocOpBuilder &b, WorkItems &items,
                      ArrayRef<Value> counts)
     : items(items), counts(counts), strips(items.strips()) {
@@ -148,8 +154,8 @@ SmallVector<Value> WorkOrder::itemOf(ImplicitLocOpBuilder &b, Place place) {
   SmallVector<Value> item(items.size());
   if (strips) {
     auto [first, second] = *strips;
-    std::array<Value, 2> two = itemInStrips(
-        b, place.inner, counts[first], counts[second], items.target.stripItems);
+    std::array<Value, 2> two =
+        itemInStrips(b, place.inner, counts[first], counts[second]);
     item[first] = two[0];
     item[second] = two[1];
   } else {
@@ -161,9 +167,8 @@ SmallVector<Value> WorkOrder::itemOf(ImplicitLocOpBuilder &b, Place place) {
 }
 
 std::array<Value, 2> kvbuf::itemInStrips(ImplicitLocOpBuilder &b, Value t,
-                                         Value first, Value second,
-                                         int64_t strip) {
-  Value width = constantIndex(b, strip);
+                                         Value first, Value second) {
+  Value width = constantIndex(b, kStripItems);
   Value ofStrip = arith::MulIOp::create(b, width, second);
   Value number = arith::DivUIOp::create(b, t, ofStrip);
   Value inside = arith::RemUIOp::create(b, t, ofStrip);

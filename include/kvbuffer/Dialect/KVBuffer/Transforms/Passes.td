@@ -180,8 +180,7 @@ def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
     whose items read no more (`reads`) than stays in the cache, the longest items
     of a group first; the last group is larger, so that short items fill the gaps
     at the end. Where items share what they read along two coordinates, they come
-    in strips of `stripItems` (target description) along the first. Else the first
-    coordinate is the fastest.
+    in strips of eight along the first. Else the first coordinate is the fastest.
 
     **Dies.** With `xcds = n`, and a block for each item, consecutive blocks go to
     n dies in turn, which have a cache each. *Places* are those along all
