@@ -74,8 +74,9 @@ protected:
     int64_t perRow(const SharedTile &layout) const;
     int64_t rowsPerStep(const SharedTile &layout) const;
   };
-  /// The steps of its copies, by vectors and by words
+  /// A copy by a lane, and the steps of a tile's, by vectors and by words
   /// (MachineNVIDIACopies.cpp).
+  struct LaneCopy;
   struct CopySteps;
   struct WordSteps;
   /// Asks LLVM not to unroll a loop.

@@ -62,12 +62,31 @@ int64_t NVIDIAMachine::Copy::rowsPerStep(const SharedTile &layout) const {
                   layout.rows & -layout.rows);
 }
 
-/// The elements to copy of `width` at `from`, of which `valid` (i32, perhaps
-/// less than 0 or more than `width`) are there, and none unless `ok` (or null):
-/// sets `count`, and where there is nothing to copy an address that exists.
-static void emitCut(Lanes &lower, Value ok, Value valid, int64_t width,
-                    Value &from, Value &count) {
+/// A copy by a lane: `width` elements from `from` of `source` to `to` of
+/// `shared`.
+struct NVIDIAMachine::LaneCopy {
+  Lanes &lower;
+  Value shared, to, source, from;
+  int64_t width;
+  /// Elements of them that are there, an index; null: all.
+  Value count;
+
+  /// Copies nothing unless `ok`, and no more than `valid` elements (i32,
+  /// perhaps less than 0 or more than `width`); null: all.
+  void cut(Value ok, Value valid);
+  void emit(bool bypassL1);
+};
+
+void NVIDIAMachine::LaneCopy::cut(Value ok, Value valid) {
   ImplicitLocOpBuilder &b = lower.b;
+  // A copy of nothing still has an address: one that exists.
+  if (!valid) {
+    if (!ok)
+      return;
+    count = arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
+    from = arith::SelectOp::create(b, ok, from, lower.index(0));
+    return;
+  }
   Value zero = lower.i32(0);
   valid = arith::MaxSIOp::create(
       b, arith::MinSIOp::create(b, valid, lower.i32(width)), zero);
@@ -76,6 +95,14 @@ static void emitCut(Lanes &lower, Value ok, Value valid, int64_t width,
   Value any = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, valid, zero);
   from = arith::SelectOp::create(b, any, from, lower.index(0));
   count = lower.toIndex(valid);
+}
+
+void NVIDIAMachine::LaneCopy::emit(bool bypassL1) {
+  ImplicitLocOpBuilder &b = lower.b;
+  nvgpu::DeviceAsyncCopyOp::create(
+      b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
+      ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width), count,
+      bypassL1 ? b.getUnitAttr() : UnitAttr());
 }
 
 void NVIDIAMachine::keepLoop(scf::ForOp loop) {
@@ -249,25 +276,16 @@ void NVIDIAMachine::CopySteps::copyRow(Value line, Value rowOk, int64_t step) {
       ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
     }
     Value to = emitAddress(lower, address, first, copy.params, step, start);
-    Value from = arith::AddIOp::create(b, line, lower.index(start));
-    Value count;
-    if (copy.checkCols) {
-      Value valid = arith::SubIOp::create(
+    Value from = arith::AddIOp::create(b, line, lower.index(start)), valid;
+    if (copy.checkCols)
+      valid = arith::SubIOp::create(
           b, tile.cols,
           arith::AddIOp::create(
               b, arith::MulIOp::create(b, col, lower.i32(width)).getResult(),
               lower.i32(start)));
-      emitCut(lower, ok, valid, width, from, count);
-    } else if (ok) {
-      count =
-          arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
-      // A copy of nothing still has an address: one that exists.
-      from = arith::SelectOp::create(b, ok, from, lower.index(0));
-    }
-    nvgpu::DeviceAsyncCopyOp::create(
-        b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
-        ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width), count,
-        /*bypassL1=*/copy.bytes == kVectorBytes ? b.getUnitAttr() : UnitAttr());
+    LaneCopy one{lower, shared, to, source, from, width, /*count=*/Value()};
+    one.cut(ok, valid);
+    one.emit(/*bypassL1=*/copy.bytes == kVectorBytes);
   }
 }
 
@@ -409,19 +427,9 @@ void NVIDIAMachine::WordSteps::copyRow(Value line, Value rowOk, int64_t ahead,
       loaded.push_back({loadWord(from, ok, valid), to});
       continue;
     }
-    Value count;
-    if (copy.checkCols) {
-      emitCut(lower, ok, valid, width, from, count);
-    } else {
-      // A copy of nothing still has an address: one that exists.
-      from = arith::SelectOp::create(b, ok, from, lower.index(0));
-      count =
-          arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
-    }
-    nvgpu::DeviceAsyncCopyOp::create(
-        b, nvgpu::DeviceAsyncTokenType::get(b.getContext()), shared,
-        ValueRange{to}, source, ValueRange{from}, b.getIndexAttr(width), count,
-        /*bypassL1=*/UnitAttr());
+    LaneCopy one{lower, shared, to, source, from, width, /*count=*/Value()};
+    one.cut(ok, valid);
+    one.emit(/*bypassL1=*/false);
   }
 }
 
