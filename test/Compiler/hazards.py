@@ -9,36 +9,16 @@ at a time: in a loop of a kernel, from its end to its head, and in a function.
     hazards.py CHIP
 """
 
+import pathlib
 import re
-import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
+import planted
 
 CHIP = sys.argv[1]
 # Passes of the matrix unit for 16x16x16: four. CDNA4's results take a cycle more.
 LATER = CHIP == "gfx950"
-
-KERNEL = """
-module attributes {kvbuffer.target = "CHIP"} {
-  gpu.module @kernels {
-    llvm.func @called(%o: !llvm.ptr<1>, %n: i32) attributes {passthrough = ["noinline"]} {
-      llvm.inline_asm has_side_effects "CALLED", "v,v" %o, %n : (!llvm.ptr<1>, i32) -> ()
-      llvm.return
-    }
-    llvm.func @planted(%o: !llvm.ptr<1>, %n: i32) attributes {
-        gpu.kernel, rocdl.kernel, rocdl.reqd_work_group_size = array<i32: 64, 1, 1>,
-        kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = #kvbuffer.launch<
-          block = [64, 1, 1], grid = [1, 1, 1], dynamic_shared_bytes = 0,
-          args = [<pointer "o">, <size n>]>,
-        kvbuffer.tensors = [#kvbuffer.tensor<"o" : i32[n], write>]} {
-      llvm.inline_asm has_side_effects "PLANTED", "v,v" %o, %n : (!llvm.ptr<1>, i32) -> ()
-      llvm.call @called(%o, %n) : (!llvm.ptr<1>, i32) -> ()
-      llvm.return
-    }
-  }
-}
-"""
 
 MFMA = "v_mfma_f32_16x16x16_bf16 v[40:43], v[48:49], v[50:51], v[40:43]"
 MOVE, LANE = "v_mov_b32 v40, v44", "v_readfirstlane_b32 s20, v44"
@@ -72,16 +52,12 @@ FAULTS = [
 ]
 
 
-def compiled(planted, called):
-    text = KERNEL.replace("CHIP", CHIP)
-    for place, lines in ("PLANTED", planted), ("CALLED", called):
-        # Far from what stands before and behind.
-        lines = ["s_nop 15", "s_nop 15", *lines, "s_nop 15", "s_nop 15"]
-        text = text.replace(f'"{place}"', '"%s"' % "\\0A".join(lines))
-    with tempfile.NamedTemporaryFile(suffix=".kvbuf") as artifact:
-        done = subprocess.run(
-            ["kvbuf-compile", "-", "-o", artifact.name], input=text, text=True,
-            capture_output=True, check=False)
+def compiled(in_kernel, in_called):
+    # Far from what stands before and behind.
+    apart = ["s_nop 15", "s_nop 15"]
+    done = planted.compiled(CHIP, planted.plant("PLANTED"),
+                            {"PLANTED": [*apart, *in_kernel, *apart],
+                             "CALLED": [*apart, *in_called, *apart]})
     assert done.returncode == 0, done.stderr
     return re.sub(r"0x[0-9a-f]+", "HERE", done.stderr)
 

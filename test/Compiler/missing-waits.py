@@ -9,45 +9,27 @@ in a function that is called last (CALLED).
     missing-waits.py CHIP
 """
 
+import pathlib
 import re
-import subprocess
 import sys
-import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "Inputs"))
+import planted
 
 CHIP = sys.argv[1]
 
-KERNEL = """
-module attributes {kvbuffer.target = "CHIP"} {
-  gpu.module @kernels {
-    llvm.func @called(%o: !llvm.ptr<1>, %n: i32) attributes {passthrough = ["noinline"]} {
-      llvm.inline_asm has_side_effects "CALLED", "v,v" %o, %n : (!llvm.ptr<1>, i32) -> ()
-      llvm.return
-    }
-    llvm.func @planted(%o: !llvm.ptr<1>, %n: i32) attributes {
-        gpu.kernel, rocdl.kernel, rocdl.reqd_work_group_size = array<i32: 64, 1, 1>,
-        kvbuffer.phase = #kvbuffer.phase<target>,
-        kvbuffer.kernel = #kvbuffer.launch<
-          block = [64, 1, 1],
-          grid = [1, 1, 1],
-          dynamic_shared_bytes = 0,
-          args = [<pointer "o">, <size n>]>,
-        kvbuffer.tensors = [#kvbuffer.tensor<"o" : i32[n], write>]} {
+BODY = f"""
       %zero = llvm.mlir.constant(0 : i32) : i32
       %one = llvm.mlir.constant(1 : i32) : i32
       llvm.br ^loop(%zero : i32)
     ^loop(%i: i32):
-      llvm.inline_asm has_side_effects "HEAD", "v,v" %o, %i : (!llvm.ptr<1>, i32) -> ()
-      llvm.inline_asm has_side_effects "TAIL", "v,v" %o, %i : (!llvm.ptr<1>, i32) -> ()
+      {planted.plant("HEAD", "%i")}
+      {planted.plant("TAIL", "%i")}
       %next = llvm.add %i, %one : i32
       %again = llvm.icmp "slt" %next, %n : i32
       llvm.cond_br %again, ^loop(%next : i32), ^end
     ^end:
-      llvm.inline_asm has_side_effects "END", "v,v" %o, %n : (!llvm.ptr<1>, i32) -> ()
-      llvm.call @called(%o, %n) : (!llvm.ptr<1>, i32) -> ()
-      llvm.return
-    }
-  }
-}
+      {planted.plant("END")}
 """
 
 WRITE_BACK, INVALIDATE = "buffer_wbl2 sc1", "buffer_inv sc1"
@@ -60,13 +42,8 @@ STALE = "what it acquires may be invalidated too early"
 
 def compiled(**plants):
     """What the compiler says, and the addresses in it."""
-    text = KERNEL.replace("CHIP", CHIP)
-    for place in "HEAD", "TAIL", "END", "CALLED":
-        text = text.replace(f'"{place}"', '"%s"' % "\\0A".join(plants.get(place, [])))
-    with tempfile.NamedTemporaryFile(suffix=".kvbuf") as artifact:
-        done = subprocess.run(
-            ["kvbuf-compile", "-", "-o", artifact.name], input=text, text=True,
-            capture_output=True, check=False)
+    done = planted.compiled(CHIP, BODY, {place: plants.get(place, [])
+                                         for place in ("HEAD", "TAIL", "END", "CALLED")})
     said = done.stderr
     assert (done.returncode == 0) == ("error:" not in said), said
     places = [int(at, 16) for at in re.findall(r"0x([0-9a-f]+)", said)]
@@ -81,9 +58,8 @@ def sound(**plants):
 def faulty(function, what, why, apart=None, **plants):
     """`apart`: bytes from one instruction to the other, where that is known."""
     said, places = compiled(**plants)
-    line = 1 + KERNEL[:KERNEL.index(f"llvm.func @{function}")].count("\n")
-    expected = (f"<stdin>:{line}:5: error: the code of '{function}' lacks a "
-                f"'s_waitcnt vmcnt(0)': the {what} at HERE: {why}\n")
+    expected = (f"<stdin>:{planted.line_of(function)}:5: error: the code of "
+                f"'{function}' lacks a 's_waitcnt vmcnt(0)': the {what} at HERE: {why}\n")
     assert said.startswith(expected), (said, expected)
     assert said.count("error:") == 1, said
     if apart:
