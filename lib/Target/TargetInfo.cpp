@@ -135,37 +135,36 @@ static std::optional<std::string> whyLacking(const TargetInfo &target,
   return text + "its 8-bit floats are " + listOf(target.float8Formats, "and");
 }
 
-std::optional<std::string>
-TargetInfo::whyNoProduct(llvm::StringRef element) const {
-  if (!matrixInstructionsFor(element).empty())
+/// Why a chip multiplies no operands of a type, if it does not. `unwritten`:
+/// what there is not yet for 8-bit floats that it has; `others`: what there is
+/// not for types of other kinds.
+static std::optional<std::string> whyNone(const TargetInfo &target,
+                                          llvm::StringRef element,
+                                          const std::string &unwritten,
+                                          const std::string &others) {
+  if (!target.matrixInstructionsFor(element).empty())
     return std::nullopt;
-  if (std::optional<std::string> lacking = whyLacking(*this, element))
+  if (std::optional<std::string> lacking = whyLacking(target, element))
     return lacking;
   llvm::SmallVector<llvm::StringRef> known = {"bf16", "f16"};
-  if (llvm::is_contained(float8Formats, element))
-    return ", which " + chip +
-           " has, but there is no code for its products yet; expected " +
-           listOf(known, "or");
-  if (!float8Instructions.empty())
-    known.append(float8Formats);
-  return ", for which there is no matrix instruction on " + chip +
-         "; expected " + listOf(known, "or");
+  if (llvm::is_contained(target.float8Formats, element))
+    return ", which " + target.chip + " has, but " + unwritten +
+           " yet; expected " + listOf(known, "or");
+  if (!target.float8Instructions.empty())
+    known.append(target.float8Formats);
+  return ", for which there " + others + "; expected " + listOf(known, "or");
+}
+
+std::optional<std::string>
+TargetInfo::whyNoProduct(llvm::StringRef element) const {
+  return whyNone(*this, element, "there is no code for its products",
+                 "is no matrix instruction on " + chip);
 }
 
 std::optional<std::string>
 TargetInfo::whyNoKernel(llvm::StringRef element) const {
-  if (!matrixInstructionsFor(element).empty())
-    return std::nullopt;
-  if (std::optional<std::string> lacking = whyLacking(*this, element))
-    return lacking;
-  llvm::SmallVector<llvm::StringRef> known = {"bf16", "f16"};
-  if (llvm::is_contained(float8Formats, element))
-    return ", which " + chip +
-           " has, but there are no kernels for 8-bit floats yet; expected " +
-           listOf(known, "or");
-  if (!float8Instructions.empty())
-    known.append(float8Formats);
-  return ", for which there are no kernels; expected " + listOf(known, "or");
+  return whyNone(*this, element, "there are no kernels for 8-bit floats",
+                 "are no kernels");
 }
 
 MmaLayouts TargetInfo::layouts(const MatrixInstruction &mma) const {
