@@ -31,28 +31,11 @@ constexpr size_t kStreams = 1024;
 /// another group.
 constexpr size_t kCaptures = 16;
 
-/// CUuserObject_flags and CUuserObjectRetain_flags; HIP's are the same.
-constexpr unsigned kNoDestructorSync = 1, kMoveReference = 1;
-
 } // namespace
-
-/// What a graph holds: a group, until the graph and all that were made of it
-/// are destroyed and have run to their end.
-struct LaunchCounters::Lease {
-  std::shared_ptr<Pool> pool;
-  uint64_t address;
-
-  static void end(void *lease) {
-    std::unique_ptr<Lease> self(static_cast<Lease *>(lease));
-    std::lock_guard<std::mutex> lock(self->pool->mutex);
-    self->pool->free.push_back(self->address);
-    --self->pool->held;
-  }
-};
 
 LaunchCounters::LaunchCounters(GpuBackend &gpu, unsigned counters)
     : gpu(gpu), launchBytes(counters * kSpacing),
-      groupBytes(kLaunches * launchBytes), pool(std::make_shared<Pool>()) {
+      groupBytes(kLaunches * launchBytes) {
   const GpuDriver &driver = gpu.driver;
   if (!driver.streamGetCaptureInfo || !driver.userObjectCreate ||
       !driver.graphRetainUserObject)
@@ -67,53 +50,32 @@ LaunchCounters::~LaunchCounters() {
     gpu.driver.memFree(chunk);
 }
 
-bool LaunchCounters::heldByGraphs() const {
-  std::lock_guard<std::mutex> lock(pool->mutex);
-  return pool->held > 0;
-}
-
 void LaunchCounters::grow() {
   AllowDuringCapture allow(gpu.driver);
   uint64_t chunk = 0;
   gpu.check(gpu.driver.memAlloc(&chunk, kGroups * groupBytes),
             "allocating the kernels' counters");
   chunks.push_back(chunk);
-  std::lock_guard<std::mutex> lock(pool->mutex);
-  for (uint64_t i = kGroups; i-- > 0;)
-    pool->free.push_back(chunk + i * groupBytes);
+  leases.withFree([&](std::vector<uint64_t> &free) {
+    for (uint64_t i = kGroups; i-- > 0;)
+      free.push_back(chunk + i * groupBytes);
+  });
 }
 
 uint64_t LaunchCounters::take() {
-  auto pop = [&]() -> uint64_t {
-    std::lock_guard<std::mutex> lock(pool->mutex);
-    if (pool->free.empty())
+  auto pop = [](std::vector<uint64_t> &free) -> uint64_t {
+    if (free.empty())
       return 0;
-    uint64_t address = pool->free.back();
-    pool->free.pop_back();
+    uint64_t address = free.back();
+    free.pop_back();
     return address;
   };
-  uint64_t address = pop();
+  uint64_t address = leases.withFree(pop);
   if (address == 0) {
     grow();
-    address = pop();
+    address = leases.withFree(pop);
   }
   return address;
-}
-
-void LaunchCounters::giveTo(void *graph, uint64_t address) {
-  auto lease = std::make_unique<Lease>(Lease{pool, address});
-  void *object = nullptr;
-  const char *doing = "giving the kernels' counters to a graph";
-  gpu.check(gpu.driver.userObjectCreate(&object, lease.get(), Lease::end, 1,
-                                        kNoDestructorSync),
-            doing);
-  {
-    std::lock_guard<std::mutex> lock(pool->mutex);
-    ++pool->held;
-  }
-  lease.release();
-  gpu.check(gpu.driver.graphRetainUserObject(graph, object, 1, kMoveReference),
-            doing);
 }
 
 LaunchCounters::Group &LaunchCounters::find(uint64_t stream, uint64_t capture,
@@ -149,7 +111,8 @@ uint64_t LaunchCounters::next(void *stream) {
   if (group.used == kLaunches) {
     if (use.graph) {
       group.address = take();
-      giveTo(use.graph, group.address);
+      leases.giveTo(gpu, use.graph, group.address,
+                    "giving the kernels' counters to a graph");
     }
     gpu.check(
         gpu.driver.memset32Async(group.address, 0, groupBytes / 4, stream),

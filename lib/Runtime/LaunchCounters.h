@@ -9,11 +9,9 @@
 #ifndef KVBUFFER_LIB_RUNTIME_LAUNCHCOUNTERS_H
 #define KVBUFFER_LIB_RUNTIME_LAUNCHCOUNTERS_H
 
-#include "GpuDriver.h"
+#include "GraphLeases.h"
 
 #include <list>
-#include <memory>
-#include <mutex>
 #include <vector>
 
 namespace kvbuf::rt {
@@ -49,19 +47,12 @@ public:
 
   /// Whether a graph that was captured from launches with these counters is
   /// still alive.
-  bool heldByGraphs() const;
+  bool heldByGraphs() const { return leases.heldByGraphs(); }
 
   /// Counters do not share a sector of memory.
   static constexpr uint64_t kSpacing = 64;
 
 private:
-  /// Groups that nobody uses. Graphs give theirs back when they are destroyed,
-  /// on a thread of the driver's and perhaps after the module is gone.
-  struct Pool {
-    std::mutex mutex;
-    std::vector<uint64_t> free;
-    unsigned held = 0;
-  };
   /// A group in use.
   struct Group {
     /// The stream's number, and the capture's, 0 outside of captures.
@@ -70,17 +61,16 @@ private:
     /// Launches since it was cleared.
     uint64_t used = 0;
   };
-  struct Lease;
 
   Group &find(uint64_t stream, uint64_t capture, void *graph);
   uint64_t take();
-  void giveTo(void *graph, uint64_t address);
   void grow();
 
   GpuBackend &gpu;
   /// Of the counters of one launch, and of a group.
   uint64_t launchBytes, groupBytes;
-  std::shared_ptr<Pool> pool;
+  /// Of groups, by their addresses.
+  GraphLeases<uint64_t> leases;
   std::vector<uint64_t> chunks;
   /// The last used first.
   std::list<Group> streams, captures;

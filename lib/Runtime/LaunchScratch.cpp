@@ -21,10 +21,8 @@ static constexpr size_t kGroups = 1024;
 static constexpr uint64_t kDefaultStream = ~uint64_t(0);
 /// The least that is allocated at a time.
 static constexpr uint64_t kLeast = 1 << 20;
-/// CUstreamCaptureStatus, CUuserObject_flags and CUuserObjectRetain_flags;
-/// HIP's are the same.
+/// CUstreamCaptureStatus; HIP's is the same.
 static constexpr int kCaptureActive = 1;
-static constexpr unsigned kNoDestructorSync = 1, kMoveReference = 1;
 
 StreamUse rt::useOf(GpuBackend &gpu, void *stream) {
   int status = 0;
@@ -55,22 +53,7 @@ StreamUse rt::useOf(GpuBackend &gpu, void *stream) {
   return use;
 }
 
-/// What a graph holds: a chunk, until the graph and all that were made of it
-/// are destroyed and have run to their end.
-struct LaunchScratch::Lease {
-  std::shared_ptr<Pool> pool;
-  Chunk chunk;
-
-  static void end(void *lease) {
-    std::unique_ptr<Lease> self(static_cast<Lease *>(lease));
-    std::lock_guard<std::mutex> lock(self->pool->mutex);
-    self->pool->free.push_back(self->chunk);
-    --self->pool->held;
-  }
-};
-
-LaunchScratch::LaunchScratch(GpuBackend &gpu)
-    : gpu(gpu), pool(std::make_shared<Pool>()) {
+LaunchScratch::LaunchScratch(GpuBackend &gpu) : gpu(gpu) {
   const GpuDriver &driver = gpu.driver;
   if (!driver.streamGetCaptureInfo || !driver.userObjectCreate ||
       !driver.graphRetainUserObject)
@@ -84,25 +67,20 @@ LaunchScratch::~LaunchScratch() {
     gpu.driver.memFree(address);
 }
 
-bool LaunchScratch::heldByGraphs() const {
-  std::lock_guard<std::mutex> lock(pool->mutex);
-  return pool->held > 0;
-}
-
 LaunchScratch::Chunk LaunchScratch::take(uint64_t bytes) {
-  {
-    std::lock_guard<std::mutex> lock(pool->mutex);
-    auto it =
-        std::find_if(pool->free.begin(), pool->free.end(),
-                     [&](const Chunk &chunk) { return chunk.bytes >= bytes; });
-    if (it != pool->free.end()) {
-      Chunk chunk = *it;
-      pool->free.erase(it);
-      return chunk;
-    }
-  }
+  Chunk chunk = leases.withFree([&](std::vector<Chunk> &free) {
+    auto it = std::find_if(free.begin(), free.end(), [&](const Chunk &chunk) {
+      return chunk.bytes >= bytes;
+    });
+    if (it == free.end())
+      return Chunk();
+    Chunk chunk = *it;
+    free.erase(it);
+    return chunk;
+  });
+  if (chunk.address)
+    return chunk;
   AllowDuringCapture allow(gpu.driver);
-  Chunk chunk;
   chunk.bytes = kLeast;
   while (chunk.bytes < bytes)
     chunk.bytes *= 2;
@@ -123,10 +101,10 @@ uint64_t LaunchScratch::next(void *stream, uint64_t counterBytes,
     // The last launch of the one that is forgotten is taken to be over: all
     // others have had one since. Graphs hold what is theirs.
     if (groups.size() == kGroups) {
-      if (!groups.back().capture && groups.back().chunk.address) {
-        std::lock_guard<std::mutex> lock(pool->mutex);
-        pool->free.push_back(groups.back().chunk);
-      }
+      if (!groups.back().capture && groups.back().chunk.address)
+        leases.withFree([&](std::vector<Chunk> &free) {
+          free.push_back(groups.back().chunk);
+        });
       groups.pop_back();
     }
     groups.push_front({use.stream, use.capture, {}, 0});
@@ -143,22 +121,9 @@ uint64_t LaunchScratch::next(void *stream, uint64_t counterBytes,
   while (group.counterBytes < counterBytes)
     group.counterBytes *= 2;
   group.chunk = take(group.counterBytes + bytes);
-  if (use.graph) {
-    auto lease = std::make_unique<Lease>(Lease{pool, group.chunk});
-    void *object = nullptr;
-    const char *doing = "giving the kernels' workspaces to a graph";
-    gpu.check(gpu.driver.userObjectCreate(&object, lease.get(), Lease::end, 1,
-                                          kNoDestructorSync),
-              doing);
-    {
-      std::lock_guard<std::mutex> lock(pool->mutex);
-      ++pool->held;
-    }
-    lease.release();
-    gpu.check(
-        gpu.driver.graphRetainUserObject(use.graph, object, 1, kMoveReference),
-        doing);
-  }
+  if (use.graph)
+    leases.giveTo(gpu, use.graph, group.chunk,
+                  "giving the kernels' workspaces to a graph");
   gpu.check(gpu.driver.memset32Async(group.chunk.address, 0,
                                      group.counterBytes / 4, stream),
             "clearing the kernels' counters");

@@ -9,11 +9,9 @@
 #ifndef KVBUFFER_LIB_RUNTIME_LAUNCHSCRATCH_H
 #define KVBUFFER_LIB_RUNTIME_LAUNCHSCRATCH_H
 
-#include "GpuDriver.h"
+#include "GraphLeases.h"
 
 #include <list>
-#include <memory>
-#include <mutex>
 #include <vector>
 
 namespace kvbuf::rt {
@@ -52,7 +50,7 @@ public:
   uint64_t next(void *stream, uint64_t counterBytes, uint64_t bytes);
 
   /// Whether a graph that uses some of this memory is still alive.
-  bool heldByGraphs() const;
+  bool heldByGraphs() const { return leases.heldByGraphs(); }
 
   /// What every part begins at a multiple of, bytes.
   static constexpr uint64_t kAlign = 256;
@@ -61,14 +59,6 @@ private:
   struct Chunk {
     uint64_t address = 0, bytes = 0;
   };
-  /// Chunks that nobody uses. Graphs give theirs back when they are destroyed,
-  /// on a thread of the driver's.
-  struct Pool {
-    std::mutex mutex;
-    std::vector<Chunk> free;
-    unsigned held = 0;
-  };
-  struct Lease;
   /// A stream's chunk: counters first.
   struct Group {
     uint64_t stream = 0, capture = 0;
@@ -79,7 +69,7 @@ private:
   Chunk take(uint64_t bytes);
 
   GpuBackend &gpu;
-  std::shared_ptr<Pool> pool;
+  GraphLeases<Chunk> leases;
   /// All that was allocated.
   std::vector<uint64_t> allocated;
   /// The last used first.
