@@ -396,12 +396,7 @@ struct AttentionKernel {
     expandScalarCaptures(op, func);
 
     ImplicitLocOpBuilder b(op.getLoc(), func);
-    auto module =
-        gpu::GPUModuleOp::create(b, (func.getName() + "_module").str());
-    b.setInsertionPointToStart(module.getBody());
-    auto kernel = gpu::GPUFuncOp::create(
-        b, func.getName(), b.getFunctionType(func.getArgumentTypes(), {}));
-    kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+    gpu::GPUFuncOp kernel = createKernel(b, func);
     ScheduleAttr schedule = *op.getSchedule();
     int32_t threads = schedule.getWarps() * target.waveSize;
     kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
@@ -436,11 +431,7 @@ struct AttentionKernel {
       buildDecode(b, op, target, args, kernel, append);
     else
       buildTiles(b, op, target, args);
-    b.setInsertionPointToEnd(&kernel.getBody().front());
-    gpu::ReturnOp::create(b);
-    kernel->setAttr(KVBufferDialect::kPhaseAttr,
-                    PhaseAttr::get(op.getContext(), Phase::Tile));
-    func.erase();
+    endKernel(b, kernel, Phase::Tile, func);
     return success();
   }
 };

@@ -187,11 +187,7 @@ LogicalResult gemm::buildTile(GemmOp op, func::FuncOp func,
     return failure();
 
   ImplicitLocOpBuilder b(op.getLoc(), func);
-  auto module = gpu::GPUModuleOp::create(b, (func.getName() + "_module").str());
-  b.setInsertionPointToStart(module.getBody());
-  auto kernel = gpu::GPUFuncOp::create(
-      b, func.getName(), b.getFunctionType(func.getArgumentTypes(), {}));
-  kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  gpu::GPUFuncOp kernel = createKernel(b, func);
   kernel->setAttr(KVBufferDialect::kScheduleAttr, *op.getSchedule());
   kernel->setAttr(KVBufferDialect::kProblemAttr,
                   ProblemAttr::get(b.getContext(), describe(op, b)));
@@ -219,10 +215,6 @@ LogicalResult gemm::buildTile(GemmOp op, func::FuncOp func,
         return args.lookup(operand.value);
       });
   GemmProgram(b, op, inside).build();
-  b.setInsertionPointToEnd(&kernel.getBody().front());
-  gpu::ReturnOp::create(b);
-  kernel->setAttr(KVBufferDialect::kPhaseAttr,
-                  PhaseAttr::get(op.getContext(), Phase::Tile));
-  func.erase();
+  endKernel(b, kernel, Phase::Tile, func);
   return success();
 }

@@ -325,12 +325,7 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
                << "argument " << i << " is not used by kvbuffer.cache_append";
 
     ImplicitLocOpBuilder b(op.getLoc(), func);
-    auto module =
-        gpu::GPUModuleOp::create(b, (func.getName() + "_module").str());
-    b.setInsertionPointToStart(module.getBody());
-    auto kernel = gpu::GPUFuncOp::create(
-        b, func.getName(), b.getFunctionType(func.getArgumentTypes(), {}));
-    kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+    gpu::GPUFuncOp kernel = createKernel(b, func);
     kernel.setKnownBlockSizeAttr(
         b.getDenseI32ArrayAttr({int32_t(shares->lanes * heads), 1, 1}));
     kernel->setAttr(KVBufferDialect::kProblemAttr,
@@ -370,11 +365,7 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
     args.map(func.getArguments(), kernel.getArguments());
     operands = appendOperands(op, &args);
     AppendProgram(b, op, operands, *shares, heads, args).build();
-    b.setInsertionPointToEnd(&kernel.getBody().front());
-    gpu::ReturnOp::create(b);
-    kernel->setAttr(KVBufferDialect::kPhaseAttr,
-                    PhaseAttr::get(&getContext(), Phase::Thread));
-    func.erase();
+    endKernel(b, kernel, Phase::Thread, func);
     return success();
   }
 

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -80,4 +79,22 @@ kvbuf::nameArguments(func::FuncOp func, Operation *problem,
       return func.emitOpError()
              << "argument " << i << " is not used by " << problem->getName();
   return names;
+}
+
+gpu::GPUFuncOp kvbuf::createKernel(ImplicitLocOpBuilder &b, func::FuncOp func) {
+  auto module = gpu::GPUModuleOp::create(b, (func.getName() + "_module").str());
+  b.setInsertionPointToStart(module.getBody());
+  auto kernel = gpu::GPUFuncOp::create(
+      b, func.getName(), b.getFunctionType(func.getArgumentTypes(), {}));
+  kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());
+  return kernel;
+}
+
+void kvbuf::endKernel(ImplicitLocOpBuilder &b, gpu::GPUFuncOp kernel,
+                      Phase phase, func::FuncOp func) {
+  b.setInsertionPointToEnd(&kernel.getBody().front());
+  gpu::ReturnOp::create(b);
+  kernel->setAttr(KVBufferDialect::kPhaseAttr,
+                  PhaseAttr::get(b.getContext(), phase));
+  func.erase();
 }

@@ -14,8 +14,11 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
 #define KVBUFFER_DIALECT_KVBUFFER_TRANSFORMS_PROBLEMFUNCTION_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemInterface.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace kvbuf {
@@ -39,6 +42,14 @@ mlir::LogicalResult verifyAlone(mlir::func::FuncOp func,
 mlir::FailureOr<llvm::SmallVector<llvm::StringRef>>
 nameArguments(mlir::func::FuncOp func, mlir::Operation *problem,
               llvm::ArrayRef<NamedOperand> operands);
+
+/// Makes the kernel that takes a function's place, with its name and arguments,
+/// in a module of its own, where `b` stands.
+mlir::gpu::GPUFuncOp createKernel(mlir::ImplicitLocOpBuilder &b,
+                                  mlir::func::FuncOp func);
+/// Ends that kernel, which is one of a phase, and erases the function.
+void endKernel(mlir::ImplicitLocOpBuilder &b, mlir::gpu::GPUFuncOp kernel,
+               Phase phase, mlir::func::FuncOp func);
 
 } // namespace kvbuf
 
