@@ -330,6 +330,22 @@ int64_t wordElementsOf(Type type) {
              : 0;
 }
 
+/// Takes bytes by words of four: calls `widen` with each, and with which two of
+/// its bytes it is about.
+void forPairs(ImplicitLocOpBuilder &b, Value narrow,
+              function_ref<void(Value, bool)> widen) {
+  auto type = cast<VectorType>(narrow.getType());
+  int64_t words = type.getNumElements() / 4;
+  Value bytes = arith::BitcastOp::create(b, type.clone(b.getI8Type()), narrow);
+  Value all = vector::BitCastOp::create(
+      b, VectorType::get({words}, b.getI32Type()), bytes);
+  for (int64_t i = 0; i < words; ++i) {
+    Value word = vector::ExtractOp::create(b, all, ArrayRef<int64_t>{i});
+    for (bool upper : {false, true})
+      widen(word, upper);
+  }
+}
+
 /// Replaces a conversion of words of four elements: `make` gives a pair of f16
 /// for the lower and the upper half of each word. Pairs become bf16 by way of
 /// f32: f16 has all 8-bit floats, and bf16 has them, too.
@@ -337,27 +353,19 @@ template <typename Make>
 void replaceByPairs(arith::ExtFOp op, PatternRewriter &rewriter, Make make) {
   ImplicitLocOpBuilder b(op.getLoc(), rewriter);
   auto type = cast<VectorType>(op.getType());
-  int64_t count = type.getNumElements();
-  Value bytes =
-      arith::BitcastOp::create(b, type.clone(b.getI8Type()), op.getIn());
-  Value words = vector::BitCastOp::create(
-      b, VectorType::get({count / 4}, b.getI32Type()), bytes);
   SmallVector<Value> elements;
-  for (int64_t i = 0; i < count / 4; ++i) {
-    Value word = vector::ExtractOp::create(b, words, ArrayRef<int64_t>{i});
-    for (bool upper : {false, true}) {
-      Value pair = make(b, word, upper);
-      if (!type.getElementType().isF16()) {
-        auto pairType = cast<VectorType>(pair.getType());
-        pair = arith::ExtFOp::create(b, pairType.clone(b.getF32Type()), pair);
-        pair = arith::TruncFOp::create(b, pairType.clone(type.getElementType()),
-                                       pair);
-      }
-      for (int64_t n : {0, 1})
-        elements.push_back(
-            vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{n}));
+  forPairs(b, op.getIn(), [&](Value word, bool upper) {
+    Value pair = make(b, word, upper);
+    if (!type.getElementType().isF16()) {
+      auto pairType = cast<VectorType>(pair.getType());
+      pair = arith::ExtFOp::create(b, pairType.clone(b.getF32Type()), pair);
+      pair = arith::TruncFOp::create(b, pairType.clone(type.getElementType()),
+                                     pair);
     }
-  }
+    for (int64_t n : {0, 1})
+      elements.push_back(
+          vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{n}));
+  });
   rewriter.replaceOpWithNewOp<vector::FromElementsOp>(op, type, elements);
 }
 
@@ -583,34 +591,24 @@ struct WidenPairsToF32 : OpRewritePattern<arith::ExtFOp> {
     Value one;
     if (atOnce)
       one = arith::ConstantOp::create(b, b.getF32FloatAttr(1));
-    Value bytes =
-        arith::BitcastOp::create(b, type.clone(b.getI8Type()), op.getIn());
-    Value words = vector::BitCastOp::create(
-        b, VectorType::get({count / 4}, b.getI32Type()), bytes);
     SmallVector<Value> halves;
-    for (int64_t i = 0; i < count / 4; ++i) {
-      Value word = vector::ExtractOp::create(b, words, ArrayRef<int64_t>{i});
-      for (bool upper : {false, true}) {
-        if (atOnce) {
-          halves.push_back(
-              widenScaled(b, word, upper, isE4, type.getElementType(), one));
-          continue;
-        }
-        Value pair =
-            isE4 ? ROCDL::CvtPkF32Fp8Op::create(b, pairType, word, upper)
-                       .getResult()
-                 : ROCDL::CvtPkF32Bf8Op::create(b, pairType, word, upper)
-                       .getResult();
-        auto at = [&](int64_t n) -> Value {
-          return vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{n});
-        };
-        if (type.getElementType().isF16())
-          halves.push_back(ROCDL::CvtPkRtz::create(
-              b, VectorType::get({2}, b.getF16Type()), at(0), at(1)));
-        else
-          halves.push_back(pair);
-      }
-    }
+    forPairs(b, op.getIn(), [&](Value word, bool upper) {
+      if (atOnce)
+        return halves.push_back(
+            widenScaled(b, word, upper, isE4, type.getElementType(), one));
+      Value pair = isE4 ? ROCDL::CvtPkF32Fp8Op::create(b, pairType, word, upper)
+                              .getResult()
+                        : ROCDL::CvtPkF32Bf8Op::create(b, pairType, word, upper)
+                              .getResult();
+      auto at = [&](int64_t n) -> Value {
+        return vector::ExtractOp::create(b, pair, ArrayRef<int64_t>{n});
+      };
+      if (type.getElementType().isF16())
+        halves.push_back(ROCDL::CvtPkRtz::create(
+            b, VectorType::get({2}, b.getF16Type()), at(0), at(1)));
+      else
+        halves.push_back(pair);
+    });
     auto joined = [&](ArrayRef<Value> parts) -> Value {
       SmallVector<Value> elements;
       for (Value part : parts)
