@@ -22,6 +22,10 @@ using namespace kvbuf;
 /// keys than one, with 44 (BN = 176) 3 % more.
 static constexpr int64_t kTwoChainRegisters = 48;
 
+Value kvbuf::fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
+  return math::FmaOp::create(b, x, y, z);
+}
+
 Value kvbuf::exp2(ImplicitLocOpBuilder &b, Value value) {
   return math::Exp2Op::create(b, value);
 }

@@ -27,6 +27,18 @@ inline mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
   return mlir::arith::MulIOp::create(b, x, y);
 }
 
+/// Sums and products of floats, and x * y + z rounded once.
+inline mlir::Value addf(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
+                        mlir::Value y) {
+  return mlir::arith::AddFOp::create(b, x, y);
+}
+inline mlir::Value mulf(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
+                        mlir::Value y) {
+  return mlir::arith::MulFOp::create(b, x, y);
+}
+mlir::Value fma(mlir::ImplicitLocOpBuilder &b, mlir::Value x, mlir::Value y,
+                mlir::Value z);
+
 /// Two to the power of a value.
 mlir::Value exp2(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
 

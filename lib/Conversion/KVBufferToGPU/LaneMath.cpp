@@ -21,20 +21,11 @@
 using namespace mlir;
 using namespace kvbuf;
 
-static Value mulf(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::MulFOp::create(b, x, y);
-}
-static Value addf(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddFOp::create(b, x, y);
-}
 static Value subf(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::SubFOp::create(b, x, y);
 }
 static Value maxf(ImplicitLocOpBuilder &b, Value x, Value y) {
   return arith::MaxNumFOp::create(b, x, y);
-}
-static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
-  return math::FmaOp::create(b, x, y, z);
 }
 
 //===----------------------------------------------------------------------===//

@@ -27,16 +27,6 @@
 using namespace mlir;
 using namespace kvbuf;
 
-static Value mulf(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::MulFOp::create(b, x, y);
-}
-static Value addf(ImplicitLocOpBuilder &b, Value x, Value y) {
-  return arith::AddFOp::create(b, x, y);
-}
-static Value fma(ImplicitLocOpBuilder &b, Value x, Value y, Value z) {
-  return math::FmaOp::create(b, x, y, z);
-}
-
 /// tanh x / x for x up to a bound as a polynomial of x^2, lowest power first.
 namespace {
 struct TanhNearZero {
