@@ -318,8 +318,10 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   };
   // What is staged has 16 bits.
   constexpr int64_t outputBytes = 2;
+  constexpr int64_t wordBytes = 4;
   int64_t reads = stagesReads() ? operands.readBytes * kScoreStages : 0;
-  return reads * schedule.BM * schedule.BN +
+  int64_t padding = operands.readBytes == wordBytes ? kReadPadding : 0;
+  return reads * schedule.BM * (schedule.BN + padding) +
          operands.bytes * depth * schedule.BM + outputBytes * output +
          (rowBytes(operands.keyBytes, depth, false) +
           rowBytes(operands.valueBytes, valueDepth, operands.bytes == 1)) *

@@ -42,8 +42,9 @@ func.func @documents(%q: !qo, %k: !kv, %v: !kv,
   return
 }
 
-// A bias of f32 as well: in pairs for each of a lane's two rows. The lines of the tile
-// before, 64 keys of 4 bytes, are asked for a tile ahead.
+// A bias of f32 as well, by the position, whose tiles no box has: in pairs for each of a
+// lane's two rows. The lines of the tile before, 64 keys of 4 bytes, are asked for a tile
+// ahead.
 // CHECK-LABEL: gpu.func @bias(
 // CHECK:         kvbuffer.wgmma_wait {{.*}}pending = 1
 // CHECK:         scf.while (%{{.*}} = %true,
@@ -66,7 +67,7 @@ func.func @bias(%q: !qo, %k: !kv, %v: !kv,
     captures(%bias : memref<4x?x?xf32>)
     score {
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<4x?x?xf32>):
-      %x = memref.load %b[%head, %row, %key] : memref<4x?x?xf32>
+      %x = memref.load %b[%head, %at, %key] : memref<4x?x?xf32>
       %t = arith.addf %s, %x : f32
       kvbuffer.yield %t : f32
     }

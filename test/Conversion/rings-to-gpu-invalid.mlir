@@ -740,3 +740,56 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Rows of any width are an engine's, which chips have or not.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @no_boxes() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      // expected-error @below {{'kvbuffer.alloc' op has a buffer with BK = 40, no power of two, of which the copy engine of a chip takes at most 256 columns, side by side, and sm_80 has none}}
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<64x40xf32>>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @too_wide() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      // expected-error @below {{'kvbuffer.alloc' op has a buffer with BK = 264, no power of two, of which the copy engine of a chip takes at most 256 columns, side by side, and sm_90a no others}}
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#kvbuffer.kv_buffer<64x264xf32>>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// And lanes read them, who put nothing there.
+#buf = #kvbuffer.kv_buffer<64x40xf32, stages = 2>
+#acc = #kvbuffer.mma<wgmma, acc, shape = [64, 8, 16], warps = [4, 1]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @no_box() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      %ring = kvbuffer.ring %buf from @producers to [@consumers] : !kvbuffer.buffer<#buf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
+        }
+        kvbuffer.team @producers warps(4) {
+          %c0 = arith.constant 0 : index
+          %f = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<64x40xf32, acc, #acc>
+          // expected-error @below {{'kvbuffer.ring_put' op has a buffer with BK = 40, no power of two, of which rings are made, which kvbuffer.ring_load fills}}
+          kvbuffer.ring_put %f into %ring[%c0] : !kvbuffer.fragment<64x40xf32, acc, #acc>, !kvbuffer.ring<#buf>
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -53,6 +53,9 @@ class ScheduleLimits {
 public:
   /// Slots of tiles of such a tensor.
   static constexpr int64_t kScoreStages = 2;
+  /// Columns that a tile of words of such a tensor has beside those of scores:
+  /// rows that lanes read together then begin in banks of their own.
+  static constexpr int64_t kReadPadding = 8;
 
   /// `element`: the type, by its name in MLIR, of the operands whose
   /// instruction the schedule names; `ofValues`: of those of the products that

@@ -297,6 +297,44 @@ static LogicalResult checkFragment(Operation *op, FragmentType fragment,
   return success();
 }
 
+/// A buffer whose rows have a width that is no power of two: an engine copies
+/// their tile as one box, and lanes read accumulators of it.
+static LogicalResult checkPlainRows(Operation *op, KVBufferAttr params,
+                                    const TargetInfo &target) {
+  // Elements of a row of a box.
+  constexpr int64_t most = 256;
+  auto fault = [&](Operation *at) -> InFlightDiagnostic {
+    return at->emitOpError() << "has a buffer with BK = " << params.getBK()
+                             << ", no power of two, of which ";
+  };
+  if (!target.has(CopyEngine::Boxes) ||
+      params.getPolicy() != Policy::DoubleBuffered ||
+      params.getOrder() != Dimension::Rows || params.getBK() > most)
+    return fault(op) << "the copy engine of a chip takes at most " << most
+                     << " columns, side by side, and " << target.chip
+                     << (target.has(CopyEngine::Boxes) ? " no others"
+                                                       : " has none");
+  for (Operation *user : op->getUsers()) {
+    if (!isa<RingOp, RingLoadOp, RingReleaseOp, RingWaitOp>(user))
+      return fault(user) << "rings are made, which kvbuffer.ring_load fills";
+    auto load = dyn_cast<RingLoadOp>(user);
+    if (load && (load.getTile().getType().getPageSize() ||
+                 !load.getTile().getDefiningOp<DramTileOp>()))
+      return fault(user) << "boxes of a tensor are filled; expected a tile of "
+                            "kvbuffer.dram_tile without gather";
+    auto wait = dyn_cast<RingWaitOp>(user);
+    for (Operation *reader :
+         wait ? SmallVector<Operation *>(wait.getStaged().getUsers())
+              : SmallVector<Operation *>()) {
+      auto fragment = dyn_cast<FragmentLoadOp>(reader);
+      if (!fragment || fragment.getFragment().getType().getRole() != Role::Acc)
+        return fault(reader) << "lanes read accumulators; expected "
+                                "kvbuffer.fragment_load of role acc";
+    }
+  }
+  return success();
+}
+
 /// A buffer that the schedule's warps fill and read.
 static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
                                  ScheduleAttr schedule,
@@ -305,7 +343,12 @@ static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
   Type element = params.getElementType();
   bool isFloat8 =
       isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
-  if (!isFloat8 && failed(verifyElements(op, element, target)))
+  // Words that no unit multiplies, lanes read.
+  bool isWord = params.isNeutral() && element.isF32();
+  if (!isFloat8 && !isWord && failed(verifyElements(op, element, target)))
+    return failure();
+  if (!llvm::isPowerOf2_64(params.getBK()) &&
+      failed(checkPlainRows(op, params, target)))
     return failure();
   if (target.has(CopyEngine::WaveBoxes) &&
       params.getPolicy() == Policy::DoubleBuffered &&

@@ -303,12 +303,14 @@ KernelSignature::describeTensorMap(const TensorMapRequest &request) {
     }
   Type element = cache ? cache.getElementType()
                        : cast<MemRefType>(argument.getType()).getElementType();
-  // The swizzle spans a row of the box.
+  // The swizzle spans a row of the box; longer rows lie as they are.
+  constexpr int64_t least = 32, most = 128;
   int64_t bytes = request.boxCols * element.getIntOrFloatBitWidth() / 8;
+  bool swizzles = bytes >= least && bytes <= most && llvm::isPowerOf2_64(bytes);
   NamedAttrList list;
   list.append("dims", b.getDenseI64ArrayAttr(dims));
   list.append("box", b.getDenseI64ArrayAttr(box));
-  list.append("swizzle", b.getI64IntegerAttr(bytes >= 32 ? bytes : 0));
+  list.append("swizzle", b.getI64IntegerAttr(swizzles ? bytes : 0));
   // What lies beside the operand is outside of the map.
   if (cache && request.cols != cache.getCacheDepth())
     list.append("columns",

@@ -353,10 +353,10 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
       !lower.rings.group || lower.rings.releasedByWarps.contains(op.getRing());
   // The lane that arrives for its warp has not read what the others have. (Of a
   // group it has: ldmatrix, which reads what products do not, takes all lanes,
-  // but for what is widened.)
+  // but for what is widened, and words.)
   auto team = op->getParentOfType<TeamOp>();
   Type element = op.getRing().getType().getParams().getElementType();
-  bool readAlone = !lower.rings.group || element.getIntOrFloatBitWidth() < 16;
+  bool readAlone = !lower.rings.group || element.getIntOrFloatBitWidth() != 16;
   // What was put right before was read from here, and is fenced.
   auto put = dyn_cast_or_null<RingPutOp>(op->getPrevNode());
   auto load = put ? put.getFragment().getDefiningOp<FragmentLoadOp>()

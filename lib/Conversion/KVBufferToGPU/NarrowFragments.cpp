@@ -189,6 +189,46 @@ void SlotPlaces::forEachRun(llvm::function_ref<void(Value)> fn) const {
       }
 }
 
+/// Accumulators from rows of a slot that lie as they are, of any width: where
+/// that is 8 words more than a multiple of 16, the rows that lanes read
+/// together begin in banks of their own.
+static void emitPlainRows(Lanes &lower, FragmentLoadOp op, Value slot,
+                          Values &words) {
+  ImplicitLocOpBuilder &b = lower.b;
+  FragmentType type = op.getFragment().getType();
+  Type element = type.getElementType();
+  const FragmentLayout &atom = lower.layouts.of(type);
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8,
+          pitch = op.getStaged().getType().getParams().getBK();
+  int64_t run = std::min(atom.columnRun(), kTensorAlignment / 2 / bytes);
+  Value row = arith::MulIOp::create(b, lower.laneRow(type), lower.i32(pitch));
+  Value first = arith::AddIOp::create(b, row, lower.laneCol(type));
+  first = arith::AddIOp::create(
+      b, first, arith::DivUIOp::create(b, slot, lower.i32(bytes)).getResult());
+  first = lower.toIndex(first);
+  Value shared = lower.shared(element);
+  auto runType = VectorType::get({run}, element);
+  int64_t cols = atom.atomCols(type), registers = atom.registers();
+  for (int64_t index = 0, e = atom.atoms(type); index < e; ++index) {
+    SmallVector<Value> elements;
+    for (int64_t reg = 0; reg < registers; reg += run) {
+      int64_t place =
+          (op.getSlotRow() + atom.rowOffset(index / cols, atom.rowPart(reg))) *
+              pitch +
+          op.getSlotCol() + index % cols * atom.cols + atom.colOffset(reg);
+      Value at = arith::AddIOp::create(b, first, lower.index(place));
+      Value loaded = vector::LoadOp::create(b, runType, shared, ValueRange{at},
+                                            /*nontemporal=*/false,
+                                            llvm::Align(run * bytes));
+      for (int64_t i = 0; i < run; ++i)
+        elements.push_back(
+            vector::ExtractOp::create(b, loaded, ArrayRef<int64_t>{i}));
+    }
+    words.push_back(vector::FromElementsOp::create(
+        b, VectorType::get({registers}, element), elements));
+  }
+}
+
 LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
                                         Value slot, Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -200,6 +240,10 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
     return op.emitOpError() << (widens ? "widens " : "reads ") << narrow
                             << " of a slot whose columns lie side by side; "
                                "expected a buffer with order = rows";
+  if (!llvm::isPowerOf2_64(params.getBK())) {
+    emitPlainRows(lower, op, slot, words);
+    return success();
+  }
   const FragmentLayout &atom = lower.layouts.of(type);
   int64_t own = atom.turned ? atom.warpRows(type) : atom.warpCols(type);
   if (atom.sharesCols() && type.getRole() != Role::A &&
@@ -240,7 +284,7 @@ LogicalResult kvbuf::emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
           arith::BitcastOp::create(b, all.clone(narrow), widened).getResult());
     else if (stored != wide)
       widened = arith::BitcastOp::create(b, all.clone(wide), widened);
-    if (atom.words == atom.registers()) {
+    if (atom.words == atom.registers() || type.getRole() == Role::Acc) {
       words.push_back(widened);
       return;
     }

@@ -230,8 +230,13 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   while (choice.splitKeys && choice.stages > 2 && !asked.names("stages") &&
          !hasMemory())
     --choice.stages;
-  while (shrinks && choice.BN > fewest &&
-         !(goesWithPages() && fits() && (!staged || hasMemory())))
+  // Fewer than that only where nothing else leaves room for the tiles.
+  auto isTooLarge = [&] {
+    if (staged && !hasMemory())
+      return choice.BN > step;
+    return choice.BN > fewest && !(goesWithPages() && fits());
+  };
+  while (shrinks && isTooLarge())
     choice.BN -= step;
 }
 

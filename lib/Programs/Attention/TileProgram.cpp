@@ -255,6 +255,17 @@ private:
     SmallVector<Value> init;
   };
   void computeTile();
+  /// The load of what scores read by their rows and keys, if tiles of it come
+  /// through LDS; else null.
+  memref::LoadOp stagedRead() {
+    bool stages = limitsOf(op, schedule.getStructure(), target).stagesReads();
+    return stages ? tiledReadOf(op) : memref::LoadOp();
+  }
+  /// Whether a batch's sequences read the same tiles of it.
+  bool sequencesShareReads() {
+    memref::LoadOp read = stagedRead();
+    return read && !op.isRagged() && readsSameForAll(read);
+  }
   /// Loads the tile's queries, allocates buffers, and makes what the loop over
   /// keys begins with.
   QueryTile beginTile(KeyTiles tiles);
@@ -490,6 +501,10 @@ WorkItemOp TileProgram::createItem() {
                  op.getHeads() / op.getKVHeads() / group)};
   if (!ragged)
     coordinates.push_back(coordinate(size(0, kBatchSize), 0, false, 1));
+  // Sequences that read one tile of a tensor of rows and keys follow each
+  // other: such a tile is larger than those of keys and values.
+  if (sequencesShareReads())
+    std::swap(coordinates[1], coordinates[2]);
 
   // Keys of a sequence, about: the most there is room for, or in ragged caches
   // as many as queries.
@@ -514,7 +529,8 @@ void TileProgram::build() {
     group = foldedHeadsOf(op, schedule.getBM());
   WorkItemOp item = createItem();
   Value tileIndex = item.getResult(0);
-  head = item.getResult(1);
+  unsigned headAt = sequencesShareReads() ? 2 : 1;
+  head = item.getResult(headAt);
   // Sequences of so few rows are another kernel's.
   std::optional<SharedRows> shares = SharedRows::of(op);
   int64_t leastRows = shares ? shares->over : 0;
@@ -533,7 +549,7 @@ void TileProgram::build() {
     queries = arith::SubIOp::create(
         b, loadOffset(b, offsets, next, firstRow, rows), firstRow);
   } else {
-    batch = item.getResult(2);
+    batch = item.getResult(3 - headAt);
   }
   auto rowsOfItem = ItemRowsOp::create(b, tileIndex, schedule.getBM());
   clusterRow = rowsOfItem.getFirst();
@@ -704,9 +720,8 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
                         ? schedule.getBK()
                         : BN,
                     schedule.getStages());
-  tile.readBy = tiledReadOf(op);
-  if (tile.readBy &&
-      limitsOf(op, schedule.getStructure(), target).stagesReads())
+  tile.readBy = stagedRead();
+  if (tile.readBy)
     tile.read.emplace(b, op, tile.readBy, args,
                       ScoreTile{batch, head, row, Value(), queries, keys}, BM,
                       BN, target);

@@ -23,10 +23,13 @@
 
 namespace kvbuf {
 
-/// The load of a problem's function of scores that reads a tensor of 16 bits by
-/// its row and key, [.., rows, keys], at places of the sequence and the head;
-/// the first one. Null: there is none.
+/// The load of a problem's function of scores that reads a tensor of 16 bits or
+/// of f32 by its row and key, [.., rows, keys], at places of the sequence and
+/// the head; the first one. Null: there is none.
 mlir::memref::LoadOp tiledReadOf(AttentionOp op);
+
+/// Whether such a load reads the same for all sequences of a batch.
+bool readsSameForAll(mlir::memref::LoadOp load);
 
 /// Tiles of what such a load reads, on their way through a buffer.
 class TiledRead {

@@ -112,6 +112,13 @@ func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x96xbf16>}
 
 // -----
 
+// Rows of words may have any width, but those of several blocks.
+func.func private @words() attributes {a = #kvbuffer.kv_buffer<64x96xf32>}
+// expected-error @below {{BK must be a power of two, got 24}}
+func.func private @f() attributes {a = #kvbuffer.kv_buffer<64x96xf32, BK = 24>}
+
+// -----
+
 // expected-error @below {{expected a policy: double_buffered, streaming or register_staged}}
 func.func private @f() attributes {a = #kvbuffer.kv_buffer<k, bf16, triple_buffered>}
 

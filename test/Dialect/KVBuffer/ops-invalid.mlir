@@ -548,6 +548,17 @@ func.func @neutral_role(%s: !kvbuffer.staged<#buf>) {
 
 // -----
 
+// Words no product takes.
+#buf = #kvbuffer.kv_buffer<64x72xf32>
+func.func @words_role(%s: !kvbuffer.staged<#buf>) {
+  %acc = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xf32, acc>
+  // expected-error @below {{expected role acc, got a}}
+  %f = kvbuffer.fragment_load %s[0, 0] : !kvbuffer.staged<#buf> -> !kvbuffer.fragment<64x64xf32, a>
+  return
+}
+
+// -----
+
 #buf = #kvbuffer.kv_buffer<64x64xbf16>
 func.func @neutral_product(%s: !kvbuffer.staged<#buf>, %a: !kvbuffer.fragment<64x64xbf16, a>, %acc: !kvbuffer.fragment<64x64xf32, acc>) {
   // expected-note @below {{the fragment is loaded here}}

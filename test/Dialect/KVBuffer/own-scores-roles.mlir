@@ -86,7 +86,8 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
 }
 
 // A bias of 16 bits for each row and key comes through a ring, as tiles of keys do; the
-// map takes it beside the scores. One of 32 bits is read by lanes.
+// map takes it beside the scores. One of f32 does so, too, in rows that are 8 words wider
+// than the tile; lanes read accumulators of it.
 // CHECK-LABEL: gpu.func @bias(
 // CHECK:         %[[RING:[a-z0-9_]+]] = kvbuffer.ring {{.*}}<192x96xf16, BK = 32, stages = 2
 // CHECK:         kvbuffer.team @consumers
@@ -111,8 +112,21 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
 // CHECK:           kvbuffer.dram_tile %arg3[%{{[0-9a-z]+}}, %[[ROW]], %[[KEY]]] valid(%[[ROWS]], %[[KEYS]])
 // CHECK:           kvbuffer.ring_load %{{.*}} into %[[RING]]
 // CHECK-LABEL: gpu.func @wide_bias(
-// CHECK-NOT:     fragment_load
-// CHECK:           memref.load %arg3
+// CHECK:         %[[RING:[a-z0-9_]+]] = kvbuffer.ring {{.*}}<192x88xf32, stages = 2>
+// CHECK:         kvbuffer.team @consumers
+// CHECK:         scf.while (%{{.*}} = %true
+// CHECK:         scf.for
+// CHECK:           kvbuffer.turn_pass
+// CHECK-NEXT:      %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
+// CHECK-NEXT:      %[[BIAS:[a-z0-9_]+]] = kvbuffer.fragment_load %[[SLOT]][0, 0] {{.*}} -> <192x80xf32, acc,
+// CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
+// CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
+// CHECK:           kvbuffer.map %[[S]], %[[BIAS]]
+// CHECK-NOT:         memref.load
+// CHECK:             arith.addf
+// CHECK:         kvbuffer.team @producers
+// CHECK:           kvbuffer.dram_tile %arg3[%{{[0-9a-z]+}}, %{{[0-9a-z]+}}] {{.*}}<192x88xf32>
+// CHECK:           kvbuffer.ring_load %{{.*}} into %[[RING]]
 func.func @bias(%q: !qo, %k: !kv, %v: !kv, %bias: memref<2x?x?xf16>, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
     captures(%bias : memref<2x?x?xf16>)

@@ -1,6 +1,6 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
-# RUN: %python %s %src sm_90a documents alibi halves bias
+# RUN: %python %s %src sm_90a documents alibi halves bias positions
 # RUN: %python %s %src gfx950 alibi documents
 # RUN: %python %s %src gfx942 tree bias
 """Runs the examples of examples/scores against float64.
@@ -27,13 +27,23 @@ HEADS = 4
 
 
 class Bias:
-    # Rows that begin at multiples of 8 bytes, and others.
-    sizes = (2, 70, 150), (1, 40, 131), (1, 1, 129)
+    # Rows that begin at multiples of 16 bytes, whose tiles come through LDS where a team
+    # moves them, of 8 bytes, and others.
+    sizes = (2, 70, 148), (1, 200, 260), (2, 70, 150), (1, 40, 131), (1, 1, 129)
 
     def __init__(self, batch, queries, keys, i, j):
         self.bias = RNG.standard_normal((HEADS, queries, keys)).astype(np.float32)
         self.tensors = {"bias": self.bias}
         self.added, self.seen = self.bias.astype(np.float64), True
+
+
+class Positions(Bias):
+    """The bias by the position, which lanes read for themselves: pairs, and words."""
+    example, sizes = "bias", ((1, 150, 150), (1, 131, 131))
+
+    @staticmethod
+    def edit(text):
+        return text.replace("%head, %row, %key]", "%head, %position, %key]")
 
 
 class Halves:
@@ -125,7 +135,7 @@ class Bits:
 
 
 CASES = {c.__name__.lower(): c
-         for c in (Bias, Halves, Alibi, Relative, Documents, Tree, Bits)}
+         for c in (Bias, Positions, Halves, Alibi, Relative, Documents, Tree, Bits)}
 
 
 def main():

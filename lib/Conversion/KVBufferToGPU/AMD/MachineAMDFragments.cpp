@@ -279,6 +279,8 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   KVBufferAttr params = op.getStaged().getType().getParams();
   bool byRows = op.contractsRows();
   bool turned = isTurnedInLds(lower.target, params);
+  if (op.getFragment().getType().getRole() == Role::Acc)
+    return emitNarrowFragment(lower, op, slot, words);
   if (params.getElementType().getIntOrFloatBitWidth() == 8 && byRows && !turned)
     return emitNarrowFragment(lower, op, slot, words);
   if (turned && !byRows)

@@ -501,7 +501,8 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getRing().getType().getParams();
   TileType type = op.getTile().getType();
-  if (failed(checkSwizzle(op, params)))
+  // What lies as it is lanes read, and no unit.
+  if (llvm::isPowerOf2_64(params.getBK()) && failed(checkSwizzle(op, params)))
     return failure();
   if (int64_t parts = clusterParts(lower, op).rows;
       params.getBN() % (kSwizzleRows * parts))

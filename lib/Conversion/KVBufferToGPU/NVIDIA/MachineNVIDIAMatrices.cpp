@@ -211,6 +211,8 @@ LogicalResult NVIDIAMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   if (element != params.getElementType())
     return op.isCrossed() ? emitNarrowFragment(lower, op, slot, words)
                           : emitNarrowFragmentLoad(lower, op, slot, words);
+  if (op.getFragment().getType().getRole() == Role::Acc)
+    return emitNarrowFragment(lower, op, slot, words);
   MatrixReads reads(lower, op);
   const SharedTile &layout = reads.layout;
   bool fits = reads.fits();

@@ -773,8 +773,12 @@ LogicalResult KVBufferAttr::verify(
   if (BN <= 0 || (!llvm::isPowerOf2_64(BN) && BN % 16))
     return emitError() << "BN must be a power of two or a multiple of 16, got "
                        << BN;
-  for (auto [name, value] : {std::pair<StringRef, int64_t>{"BK", BK},
-                             {"warp_size", neutral ? 1 : warpSize}})
+  // Rows of words that are one block and lie as they are may have any width.
+  bool isOneBlock = operand == Operand::Any && elementType.isF32() &&
+                    swizzle.empty() && smemDepth == BK && depth == BK;
+  for (auto [name, value] :
+       {std::pair<StringRef, int64_t>{"BK", isOneBlock && BK > 0 ? 1 : BK},
+        {"warp_size", neutral ? 1 : warpSize}})
     if (value <= 0 || !llvm::isPowerOf2_64(value))
       return emitError() << name << " must be a power of two, got " << value;
   for (ArrayRef<int64_t> term : terms)

@@ -440,9 +440,11 @@ LogicalResult FragmentLoadOp::verify() {
     return emitOpError() << "expected a slot of operand q, k or v: o is no "
                             "operand of a product";
   if (params.isNeutral()) {
-    if (role != Role::A && role != Role::B)
-      return emitOpError() << "expected role a or b, got "
-                           << stringifyRole(role);
+    // Words that no unit multiplies, lanes read as they hold accumulators.
+    bool isWord = wide.isF32();
+    if (isWord ? role != Role::Acc : role != Role::A && role != Role::B)
+      return emitOpError() << "expected role " << (isWord ? "acc" : "a or b")
+                           << ", got " << stringifyRole(role);
     if (role == Role::B && !getContracted())
       return emitOpError() << "expected contracted(rows) or contracted(cols): "
                               "a neutral buffer does not say which";
