@@ -4,14 +4,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Tokens a second of a transformers model on a GPU, by who computes its attention.
 
-    benchmark/generate.py [--batch 8] [--prompt 4096] [--new 64]
+    benchmark/generate.py [--batch 8] [--prompt 4096] [--new 64] [--growing]
 
 A llama of random weights in bf16 (heads, head size and width of an 8 B model, fewer
 layers) with a static cache: a prefill of the prompt, then steps of a token each as
-replays of one CUDA graph. Contestants are `kvbuf` (kvbuf.transformers) and torch's
-`sdpa`, which take turns; with --eager transformers' own. First all of them decode the
-same given tokens, and their logits are compared with those of the model in fp32, with
-eager attention: the mean error may be 1.5 times that of eager attention in bf16.
+replays of one CUDA graph. Contestants are `kvbuf` (kvbuf.transformers), torch's `sdpa`
+and the kernel that flash-attn 2 has for caches (flash_stand_in.py), which take turns;
+with --eager transformers' own. With --growing caches that grow by a token a step, as
+`generate` has them by default, take turns, too: their steps are calls, and the third is
+transformers' `flash_attention_2` on the stand-in. First all of them decode the same
+given tokens, and their logits are compared with those of the model in fp32, with eager
+attention: the mean error may be 1.5 times that of eager attention in bf16.
 
 With --device=cpu (small sizes) kvbuf's kernels run on the emulator, and steps are calls.
 
@@ -26,29 +29,40 @@ import time
 import torch
 import transformers
 
+import flash_stand_in
 import kvbuf.transformers
 
 KVBUF, SDPA, EAGER = "kvbuf", "sdpa", "eager"
+FLASH, LENGTHS = flash_stand_in.FLASH, flash_stand_in.LENGTHS
+#: What is printed of them.
+NAMES = {FLASH: "flash_attention_2 (torch's kernel)",
+         LENGTHS: "flash-attn 2's kernel (torch's)"}
 
 
 class Text:
-    """One model with a static cache of one text, and its step as a graph."""
+    """One model with the cache of one text, and its step as a graph. `room`: of a
+    static cache; None for one that grows."""
 
-    def __init__(self, model, attention, prompt, room):
+    def __init__(self, model, attention, prompt, room=None):
         self.model, self.attention, self.prompt = model, attention, prompt
-        self.cache = transformers.StaticCache(config=model.config,
-                                              max_cache_len=room)
+        self.cache = room and transformers.StaticCache(config=model.config,
+                                                       max_cache_len=room)
+        self.static = room is not None
         self.token = torch.zeros(len(prompt), 1, dtype=torch.long,
                                  device=prompt.device)
         self.graph = self.logits = None
 
     def call(self, ids):
-        self.model.set_attn_implementation(self.attention)
+        if self.model.config._attn_implementation != self.attention:
+            self.model.set_attn_implementation(self.attention)
         return self.model(ids, past_key_values=self.cache,
                           logits_to_keep=1).logits
 
     def prefill(self):
-        self.cache.reset()
+        if self.static:
+            self.cache.reset()
+        else:
+            self.cache = transformers.DynamicCache(config=self.model.config)
         return self.call(self.prompt)
 
     def record(self):
@@ -111,7 +125,7 @@ def seconds(device, work):
 
 
 def check(texts, options, prompt):
-    """{attention: mean error against fp32}, eager's too."""
+    """{contestant: mean error against fp32}, eager's too."""
     model = texts[KVBUF].model
     given = torch.randint(0, 32000, (options.batch, 4), device=options.device)
     room = prompt.shape[1] + 8
@@ -119,13 +133,13 @@ def check(texts, options, prompt):
     exact_model.load_state_dict(model.state_dict())
     exact = Text(exact_model, EAGER, prompt, room).forced(given)
     del exact_model
-    runs = {EAGER: Text(model, EAGER, prompt, room), **texts}
     return {name: (text.forced(given) - exact).abs().mean().item()
-            for name, text in runs.items()}
+            for name, text in {EAGER: Text(model, EAGER, prompt, room),
+                               **texts}.items()}
 
 
 def times(texts, options):
-    """{attention: (prefills' seconds, a step's seconds)}, by turns."""
+    """{contestant: (prefills' seconds, a step's seconds)}, by turns."""
     took = {name: ([], []) for name in texts}
     for _ in range(options.rounds):
         for name, text in texts.items():
@@ -150,7 +164,24 @@ def parse(arguments):
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--eager", action="store_true",
                         help="eager attention takes turns too")
+    parser.add_argument("--growing", action="store_true",
+                        help="caches that grow take turns too")
     return parser.parse_args(arguments)
+
+
+def contestants(model, prompt, options):
+    """{name: Text}."""
+    texts = {}
+    for attention in [KVBUF, SDPA, LENGTHS] + [EAGER] * options.eager:
+        texts[NAMES.get(attention, attention)] = text = Text(
+            model, attention, prompt, options.prompt + options.new + 8)
+        text.prefill()
+        if options.device == "cuda":
+            text.record()
+    for attention in [KVBUF, SDPA, FLASH] * options.growing:
+        name = NAMES.get(attention, attention)
+        texts[f"{name}, cache that grows"] = Text(model, attention, prompt)
+    return texts
 
 
 @torch.no_grad()
@@ -158,28 +189,27 @@ def main(arguments=None):
     options = parse(arguments)
     torch.manual_seed(0)
     registration = kvbuf.transformers.register(emulate=options.device == "cpu")
+    flash_stand_in.register()
     model = made(options, torch.bfloat16)
     prompt = torch.randint(0, 32000, (options.batch, options.prompt),
                            device=options.device)
-    names = [KVBUF, SDPA] + [EAGER] * options.eager
-    texts = {name: Text(model, name, prompt, options.prompt + options.new + 8)
-             for name in names}
-    for text in texts.values():
-        text.prefill()
-        if options.device == "cuda":
-            text.record()
+    texts = contestants(model, prompt, options)
     errors = check(texts, options, prompt)
     for name, error in errors.items():
         print(f"mean error of logits against fp32, {name}: {error:.3g}",
               flush=True)
-    bad = errors[KVBUF] > 1.5 * errors[EAGER] or bool(registration.refused)
+    bad = [name for name, error in errors.items()
+           if not error <= 1.5 * errors[EAGER]]
+    if bad:
+        print(f"wrong logits: {', '.join(bad)}")
     if registration.refused:
         print(f"torch computed attention: {dict(registration.refused)}")
     for name, (prefill, step) in times(texts, options).items():
         print(f"{name}: prefill {options.batch * options.prompt / prefill:,.0f} "
               f"tokens/s ({prefill * 1e3:.2f} ms), decode "
-              f"{options.batch / step:,.0f} tokens/s ({step * 1e3:.3f} ms a step)")
-    return int(bad)
+              f"{options.batch / step:,.0f} tokens/s ({step * 1e3:.3f} ms a step)",
+              flush=True)
+    return int(bool(bad or registration.refused))
 
 
 if __name__ == "__main__":
