@@ -34,6 +34,8 @@ import kvbuf.transformers
 
 KVBUF, SDPA, EAGER = "kvbuf", "sdpa", "eager"
 FLASH, LENGTHS = flash_stand_in.FLASH, flash_stand_in.LENGTHS
+#: Who takes part, with static caches and with those that grow.
+STATIC, GROWING = (KVBUF, SDPA, LENGTHS), (KVBUF, SDPA, FLASH)
 #: What is printed of them.
 NAMES = {FLASH: "flash_attention_2 (torch's kernel)",
          LENGTHS: "flash-attn 2's kernel (torch's)"}
@@ -172,13 +174,13 @@ def parse(arguments):
 def contestants(model, prompt, options):
     """{name: Text}."""
     texts = {}
-    for attention in [KVBUF, SDPA, LENGTHS] + [EAGER] * options.eager:
+    for attention in STATIC + (EAGER,) * options.eager:
         texts[NAMES.get(attention, attention)] = text = Text(
             model, attention, prompt, options.prompt + options.new + 8)
         text.prefill()
         if options.device == "cuda":
             text.record()
-    for attention in [KVBUF, SDPA, FLASH] * options.growing:
+    for attention in GROWING * options.growing:
         name = NAMES.get(attention, attention)
         texts[f"{name}, cache that grows"] = Text(model, attention, prompt)
     return texts

@@ -315,10 +315,17 @@ ALONE_KEYS, ALONE_TILES, TILE_ROWS = 1024, 108, 128
 
 
 def runs_alone(q, k, batch, heads, table, longest):
-    """Whether such a batch is so small, by what the host knows."""
-    if longest is not None and require_index("longest_query", longest,
-                                             0) <= FEW_ROWS:
-        return False  # Launches take a kernel of few rows.
+    """Whether such a batch is so small, or has no sequence of few rows, by what the
+    host knows."""
+    if longest is not None:
+        longest = require_index("longest_query", longest, 0)
+        if longest <= FEW_ROWS:
+            return False  # Launches take a kernel of few rows.
+        # So many rows are left to the shortest one where all others are as long as
+        # any may be. (Unless the last ends before the rows do: that kernel has
+        # sequences of few rows, too.)
+        if q.shape[0] - (batch - 1) * longest > FEW_ROWS:
+            return True
     keys = (k.shape[0] if len(k.shape) == 3 else
             k.shape[1] * (table.shape[1] if table is not None
                           and len(table.shape) == 2 else 1))

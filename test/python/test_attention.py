@@ -576,10 +576,10 @@ class Scores(Case):
 
     def test_alone(self):
         """Small ragged batches of which nothing is known have one kernel, which
-        computes short sequences, too."""
-        def problem(keys, batch, longest=40, **more):
+        computes short sequences, too, as have those of which no sequence is short."""
+        def problem(keys, batch, longest=40, rows=64, **more):
             at = np.zeros(batch + 1, np.int32)
-            q, k = np.zeros((64, 8, 64), np.uint16), np.zeros((keys, 2, 64), np.uint16)
+            q, k = np.zeros((rows, 8, 64), np.uint16), np.zeros((keys, 2, 64), np.uint16)
             return _attention.build(
                 _attention._ops.of(q), q, k, k, q_offsets=at, k_offsets=at,
                 longest=longest, **more).problem
@@ -589,11 +589,24 @@ class Scores(Case):
         for other in (problem(1025, 2), problem(64, 14), problem(64, 2, 8),
                       problem(64, 2, shortest=9), problem(64, 2, batch_invariant=True)):
             self.assertFalse(other.alone)
+        # The shortest of three has 220 - 2 * 93 rows; with one more it may have 32.
+        self.assertTrue(problem(5000, 1, 64).alone)
+        self.assertTrue(problem(5000, 3, 93, 220).alone)
+        self.assertFalse(problem(5000, 3, 94, 220).alone)
         q, k, v = (make("bf16", n, h, 64) for n, h in ((43, 4), (60, 2), (60, 2)))
         cu_q, cu_k = (np.array(n, np.int32) for n in ((0, 1, 41, 41, 42),
                                                       (0, 20, 60, 60, 60)))
         with unittest.mock.patch.object(_attention, "on_run") as seen:
             o = flash_attn_varlen_func(q, k, v, cu_q, cu_k, 40, 60, causal=True)
+        self.assertTrue(seen.call_args[0][0].problem.alone)
+        for a, b, c, d in zip(cu_q, cu_q[1:], cu_k, cu_k[1:]):
+            e, _ = attention(exact(q[a:b]), exact(k[c:d]), exact(v[c:d]), causal=True)
+            self.close(o[a:b], e, "bf16", (a, b))
+        # What looks as if no sequence were short: the rows behind the last are nobody's.
+        q, k, v = (make("bf16", n, h, 64) for n, h in ((80, 4), (1030, 2), (1030, 2)))
+        cu_q = np.array([0, 40, 41], np.int32)
+        with unittest.mock.patch.object(_attention, "on_run") as seen:
+            o = flash_attn_varlen_func(q, k, v, cu_q, cu_k[:3], 40, 60, causal=True)
         self.assertTrue(seen.call_args[0][0].problem.alone)
         for a, b, c, d in zip(cu_q, cu_q[1:], cu_k, cu_k[1:]):
             e, _ = attention(exact(q[a:b]), exact(k[c:d]), exact(v[c:d]), causal=True)
