@@ -364,6 +364,9 @@ class Artifact:
         plan = _Plan(module, tensors, len(views), size_array, len(sizes))
         data = array.array("Q", [view.address for view in views.values()])
         check(plan.launch(plan.handle, data.buffer_info()[0], stream))
+        made = getattr(new_plans, "seen", None)
+        if made is not None and key is not None:
+            made.append(plan)
         for name in self._written:
             if arguments.get(name) is not None:
                 _tensors.changed(arguments[name])
@@ -465,6 +468,11 @@ class Artifact:
             slot.shape = shape
             slot.strides = strides
         return array, keep
+
+
+#: `seen`: a list that gets each plan that this thread's launches make and could keep;
+#: addresses are in the order of the call's tensors, outputs last. None: nowhere.
+new_plans = threading.local()
 
 
 class _Plan:

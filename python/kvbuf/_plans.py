@@ -12,7 +12,7 @@ import threading
 
 import torch
 
-from . import _attention, _calls, _kernels, _ops, _tensors
+from . import _artifact, _attention, _calls, _kernels, _ops, _tensors
 from ._library import check
 from ._torch_state import is_memory
 
@@ -48,13 +48,15 @@ class _Plan:
     __slots__ = ("plan", "launch", "handle", "stream", "lse", "order", "pack",
                  "emulated")
 
-    def __init__(self, request, like, order):
+    def __init__(self, request, like, order, plan):
         name = _ops.of(like).device_name(like)
         self.emulated = emulated = name == "emulator"
-        kernel = _kernels.find(request.problem, _kernels.chip_on(name), None,
-                               emulated)
-        self.plan = kernel.plan(request.arguments(_ops.of(like)),
-                                request.sizes_of(kernel))
+        if plan is None:
+            kernel = _kernels.find(request.problem, _kernels.chip_on(name), None,
+                                   emulated)
+            plan = kernel.plan(request.arguments(_ops.of(like)),
+                               request.sizes_of(kernel))
+        self.plan = plan
         self.launch, self.handle = self.plan.launch, self.plan.handle
         self.stream = _tensors.stream_getter(
             like, "host" if emulated else name)
@@ -100,14 +102,16 @@ def _laid_out_like(out, q):
         for n, a, b in zip(out.shape, out.stride(), like.stride()))
 
 
-def _keep(key, options, request, tensors, result, order):
+def _keep(key, options, request, tensors, result, order, plan):
     """Keeps a launch whose tensors are the call's, those of `order`, and
-    `result`. What it is found by must not change under its hands."""
-    if not _is_value(options) or not is_memory(*tensors):
+    `result`. What it is found by must not change under its hands. `plan` is the
+    launch's, or None."""
+    if (options not in _calls_by_options and not _is_value(options)
+            or not is_memory(*tensors)):
         return
     if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
         _forget()
-    plan = _Plan(request, tensors[0], order)
+    plan = _Plan(request, tensors[0], order, plan)
     outputs = (result, request.lse) if request.problem.lse else (result,)
     if (plan.emulated or len(tensors) > _calls.MOST_INPUTS
             or not _calls.supported(tensors[0])):
@@ -147,8 +151,10 @@ def _quick_empty(x):
         return None
 
 
-def _remember(key, options, request, tensors):
-    """Keeps a plan if the kernel took these tensors as they are."""
+def _remember(key, options, requests, tensors):
+    """Keeps a plan of the last of a call's requests, of `_watched`, if the kernel took
+    these tensors as they are."""
+    request = requests[-1]
     # Where V lies, which makes it a part of K, no key says.
     if key is None or request.finish or request.empty or request.problem.latent:
         return
@@ -163,7 +169,22 @@ def _remember(key, options, request, tensors):
         order.append(at)
     if order[0] != 0:
         return
-    _keep(key, options, request, tensors, request.out, order)
+    _keep(key, options, request, tensors, request.out, order, requests.plan)
+
+
+class _Requests(list):
+    """The Requests of a call."""
+
+    def __init__(self):
+        super().__init__()
+        #: What `_artifact.new_plans` saw of it.
+        self.plans = []
+
+    @property
+    def plan(self):
+        """The plan that a call of one Request has made for its launch; None where it
+        made none, or more."""
+        return self.plans[0] if len(self.plans) == len(self) == 1 else None
 
 
 _requests = threading.local()
@@ -173,11 +194,14 @@ _requests = threading.local()
 def _watched():
     """The Requests that this thread runs within the block."""
     before = getattr(_requests, "seen", None)
-    _requests.seen = seen = []
+    new_plans = _artifact.new_plans
+    plans = getattr(new_plans, "seen", None)
+    _requests.seen = seen = _Requests()
+    new_plans.seen = seen.plans
     try:
         yield seen
     finally:
-        _requests.seen = before
+        _requests.seen, new_plans.seen = before, plans
 
 
 def _see(request):

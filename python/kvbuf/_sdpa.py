@@ -98,7 +98,7 @@ def scaled_dot_product_attention(
                                  is_causal, scale, enable_gqa,
                                  _settings.float32, flags)
         if name is not None and len(requests) == 1:
-            _remember_sdpa(name, options, requests[0], tensors, result)
+            _remember_sdpa(name, options, requests, tensors, result)
         return result
     return _flash.sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale,
                        enable_gqa, _settings.float32)
@@ -115,9 +115,10 @@ def _triangle(bias, query, is_causal):
     return bias._materialize(query.device), False
 
 
-def _remember_sdpa(name, options, request, tensors, result):
+def _remember_sdpa(name, options, requests, tensors, result):
     """As `_remember`, for operands that are views of torch's: transposed, or a
     mask that is spread over what it does not have."""
+    request = requests[0]
     numbers = {"q": 0, "k": 1, "v": 2, "bias": 3, "keep": 3}
     if (request.finish or request.empty or request.problem.lse
             or request.problem.latent
@@ -127,7 +128,7 @@ def _remember_sdpa(name, options, request, tensors, result):
         return
     # The kernel's tensors have the addresses of torch's.
     _keep(name, options, request, tensors, result,
-          [numbers[n] for n in request.tensors])
+          [numbers[n] for n in request.tensors], requests.plan)
 
 
 _sdpa = Operator("sdpa", scaled_dot_product_attention,

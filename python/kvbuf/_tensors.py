@@ -53,6 +53,11 @@ class TensorView:
 
 def view(name, tensor):
     """The TensorView of any object that speaks one of the protocols."""
+    torch = sys.modules.get("torch")
+    if torch is not None and type(tensor) is torch.Tensor:
+        plain = _from_torch(torch, tensor)
+        if plain is not None:
+            return plain
     interface = getattr(tensor, "__array_interface__", None)
     if interface is not None:
         return _from_interface(name, tensor, interface, "host")
@@ -137,6 +142,36 @@ def _from_dlpack(name, tensor):
     # The capsule is not consumed: when it dies, the framework releases it.
     return TensorView((tensor, capsule), (t.data or 0) + t.byte_offset, dtype,
                       shape, strides, device)
+
+
+@functools.lru_cache(maxsize=None)
+def _torch_types(torch):
+    """({type: its name in manifests}, {kind of device: DLPack's number})."""
+    types = {"f16": "float16", "bf16": "bfloat16", "f32": "float32", "i32": "int32",
+             "i64": "int64", "u8": "uint8", "f8E4M3FN": "float8_e4m3fn",
+             "f8E4M3FNUZ": "float8_e4m3fnuz", "f8E5M2": "float8_e5m2",
+             "f8E5M2FNUZ": "float8_e5m2fnuz"}
+    return ({getattr(torch, theirs): ours for ours, theirs in types.items()
+             if hasattr(torch, theirs)},
+            {"cpu": 1, "cuda": 10 if torch.version.hip else 2})
+
+
+def _from_torch(torch, tensor):
+    """What DLPack says of a tensor of torch's, in an eighth of the time, and of those
+    on any GPU, not on the current one alone. None where DLPack is to say why not."""
+    types, devices = _torch_types(torch)
+    dtype, place = types.get(tensor.dtype), tensor.device
+    device = _DLPACK_DEVICES.get(devices.get(place.type))
+    if (dtype is None or device is None or tensor.requires_grad
+            or tensor.layout is not torch.strided):
+        return None
+    try:
+        address = tensor.data_ptr()
+    except RuntimeError:  # of a transform of torch.func's
+        return None
+    if device != "host":
+        device += f":{place.index or 0}"
+    return TensorView(tensor, address, dtype, tensor.shape, tensor.stride(), device)
 
 
 def _module_of(tensor):

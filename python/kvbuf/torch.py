@@ -197,7 +197,7 @@ def flash_attn_func(
             alibi_slopes, return_attn_probs, return_lse, out, sink,
             _settings.float32, q_descale, k_descale, v_descale)
     if key is not None:
-        _remember(key, options, requests[-1], (q, k, v))
+        _remember(key, options, requests, (q, k, v))
     return result
 
 
@@ -356,7 +356,7 @@ def flash_attn_varlen_func(
             out, sink, _settings.float32, q_descale, k_descale, v_descale,
             min_seqlen_q, dynamic_causal)
     if key is not None:
-        _remember(key, options, requests[-1],
+        _remember(key, options, requests,
                   (q, k, v, cu_seqlens_q, cu_seqlens_k))
     return result
 
@@ -514,7 +514,7 @@ def flash_attn_with_kvcache(
             return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink,
             q_descale, k_descale, v_descale)
     if key is not None:
-        _remember(key, options, requests[-1],
+        _remember(key, options, requests,
                   (q, k_cache, v_cache, table, cache_seqlens))
     return result
 

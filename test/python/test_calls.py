@@ -378,6 +378,31 @@ class Torch(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "^k has type"):
             self.kt.flash_attn_func(q, k.half(), v)
 
+    def test_one_plan(self):
+        """Tensors of another shape cost one plan: that of the call's launch is kept."""
+        from unittest import mock
+        made = []
+        new = kvbuf._artifact._Plan.__init__
+
+        def count(self, *arguments):
+            made.append(self)
+            new(self, *arguments)
+
+        functions = (
+            (self.kt.flash_attn_func, lambda n: (1, n, 2, 64)),
+            (self.kt.scaled_dot_product_attention, lambda n: (1, 2, n, 64)))
+        with mock.patch.object(kvbuf._artifact._Plan, "__init__", count):
+            for call, shape in functions:
+                for keys in 6, 7, 6, 7, 8:
+                    q, k, v = (torch.zeros(shape(n), dtype=torch.bfloat16)
+                               for n in (5, keys, keys))
+                    results = []
+                    text = logged(lambda: results.append(call(q, k, v)))
+                    self.assertEqual(words(text), [
+                        x.data_ptr() for x in (q, k, v, results[0])], (call, keys))
+                self.assertEqual(len(made), 3)
+                made.clear()
+
     def test_lse(self):
         q, k, v = (torch.zeros(1, n, 2, 64, dtype=torch.bfloat16) for n in (5, 6, 6))
         for own, (o, lse), got in self.calls(

@@ -119,6 +119,24 @@ class Functions(Case):
                 cu_seqlens_q=offsets.to(theirs), max_seqlen_q=2)
             self.assertTrue((o == bits(e)).all())
 
+    def test_views(self):
+        """What is read of a tensor without DLPack is what DLPack says; what it refuses,
+        it still refuses."""
+        half = normal(5, 3, 8)
+        for x in (half, half.transpose(0, 2), half[1:, ::2], half[:0], half[0, 0, 0],
+                  half.to(torch.float16), *(half.to(t) for t in (
+                      torch.float32, torch.int32, torch.int64, torch.uint8,
+                      torch.float8_e4m3fn, torch.float8_e5m2))):
+            own, theirs = kvbuf._tensors.view("x", x), kvbuf._tensors._from_dlpack("x", x)
+            self.assertIs(own.owner, x)
+            for part in "address", "dtype", "shape", "strides", "device", "writable":
+                self.assertEqual(getattr(own, part), getattr(theirs, part), part)
+        for x, why in ((normal(2).requires_grad_(), "that require gradient"),
+                       (normal(2).double(), "of DLPack type 2 of 64 bits"),
+                       (normal(2, 2).to_sparse(), "layout other than")):
+            with self.assertRaisesRegex(kvbuf.Error, f"^tensor 'x'.* {why}"):
+                kvbuf._tensors.view("x", x)
+
     def test_remembered(self):
         """A remembered call takes other memory, and only what it was made for."""
         kt._plans.clear()
