@@ -6,12 +6,13 @@
 
     benchmark/overhead.py [--rounds 30] [--calls 100] [--json FILE]
 
-Tensors are small, so that the device waits for the host. Each round makes
-`--calls` calls of each function and then waits for the device; printed are the
-least and the median of the rounds, in microseconds a call. "launch" is kvbufPlanLaunch, from a
-loop in C, with the driver's own launch of an empty kernel beside it
-(benchmark/overhead.c, built with $CC, or cc; --launch FILE: one that is built
-already).
+Tensors are small (but for ragged ones of many rows, of which a launch may have three
+kernels), so that the device waits for the host. Each round makes `--calls` calls of each
+function and then waits for the device; printed are the least and the median of the
+rounds, in microseconds a call. "one key more a call" is not found among earlier calls.
+"launch" is kvbufPlanLaunch, from a loop in C, with the driver's own launch of an empty
+kernel beside it (benchmark/overhead.c, built with $CC, or cc; --launch FILE: one that is
+built already).
 """
 
 import argparse
@@ -46,14 +47,25 @@ def cases(device):
     lengths = torch.tensor([60, 33], dtype=torch.int32, device=device)
     index = torch.tensor([3, 1], dtype=torch.int32, device=device)
     one = normal(2, 1, 8, 128)
+    ragged = [x[0] for x in (q, k, v)]
+    long = normal(4096, 8, 128), normal(4096, 2, 128), normal(4096, 2, 128)
+    alike = torch.arange(0, 4097, 512, dtype=torch.int32, device=device)
+    apart = torch.tensor([0, 100, 200, 500, 4096], dtype=torch.int32, device=device)
     sdpa = torch.nn.functional.scaled_dot_product_attention
     return {
         "flash_attn_func": lambda: kt.flash_attn_func(q, k, v),
         "with log-sum-exp": lambda: kt.flash_attn_func(q, k, v, return_lse=True),
-        "flash_attn_varlen_func": lambda: kt.flash_attn_varlen_func(
+        "flash_attn_varlen_func, slicing": lambda: kt.flash_attn_varlen_func(
             q[0], k[0], v[0], at, at, 40, 40),
+        "flash_attn_varlen_func": lambda: kt.flash_attn_varlen_func(
+            *ragged, at, at, 40, 40),
         "the same, min_seqlen_q": lambda: kt.flash_attn_varlen_func(
-            q[0], k[0], v[0], at, at, 40, 40, min_seqlen_q=24),
+            *ragged, at, at, 40, 40, min_seqlen_q=24),
+        "8 sequences of 512 rows": lambda: kt.flash_attn_varlen_func(
+            *long, alike, alike, 512, 512),
+        "100 to 3596 rows": lambda: kt.flash_attn_varlen_func(
+            *long, apart, apart, 3596, 3596),
+        "slicing q, k and v": lambda: (q[0], k[0], v[0]),
         "flash_attn_with_kvcache, pages": lambda: kt.flash_attn_with_kvcache(
             one, *pages, cache_seqlens=lengths, block_table=table),
         "flash_attn_with_kvcache, slots": lambda: kt.flash_attn_with_kvcache(
@@ -81,8 +93,27 @@ def measure(rounds, calls):
                 call()
             took[name].append((time.perf_counter() - begin) / calls * 1e6)
             torch.cuda.synchronize()
+    took["flash_attn_func, one key more a call"] = growing()
     return {name: {"minimum": min(t), "median": statistics.median(t)}
             for name, t in took.items()}
+
+
+def growing(device="cuda"):
+    """Microseconds of calls of which each is the first of its shape, as the first
+    layer's are over a cache that grows."""
+    import torch
+    import kvbuf.torch as kt
+    q = torch.randn(1, 1, 8, 128, device=device).bfloat16()
+    cache = torch.randn(2, 1, 2, 512, 128, device=device).bfloat16()
+    took = []
+    for count in range(64, 512):
+        k, v = (x[:, :, :count].transpose(1, 2) for x in cache)
+        begin = time.perf_counter()
+        kt.flash_attn_func(q, k, v, causal=True)
+        took.append((time.perf_counter() - begin) * 1e6)
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return took[8:]
 
 
 def from_c(rounds, calls, program):
