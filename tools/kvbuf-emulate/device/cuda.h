@@ -214,6 +214,28 @@ KVBUF_LEAST(__host__ __device__, unsigned long)
 KVBUF_LEAST(__host__ __device__, long long)
 KVBUF_LEAST(__host__ __device__, unsigned long long)
 #undef KVBUF_LEAST
+// Of two types of one size, the unsigned one.
+#define KVBUF_LEAST(TYPE)                                                      \
+  static inline __host__ __device__ unsigned TYPE min(TYPE a,                  \
+                                                      unsigned TYPE b) {       \
+    return min((unsigned TYPE)a, b);                                           \
+  }                                                                            \
+  static inline __host__ __device__ unsigned TYPE min(unsigned TYPE a,         \
+                                                      TYPE b) {                \
+    return min(a, (unsigned TYPE)b);                                           \
+  }                                                                            \
+  static inline __host__ __device__ unsigned TYPE max(TYPE a,                  \
+                                                      unsigned TYPE b) {       \
+    return max((unsigned TYPE)a, b);                                           \
+  }                                                                            \
+  static inline __host__ __device__ unsigned TYPE max(unsigned TYPE a,         \
+                                                      TYPE b) {                \
+    return max(a, (unsigned TYPE)b);                                           \
+  }
+KVBUF_LEAST(int)
+KVBUF_LEAST(long)
+KVBUF_LEAST(long long)
+#undef KVBUF_LEAST
 #define KVBUF_LEAST(TYPE, LIBRARY)                                             \
   static inline __device__ TYPE min(TYPE a, TYPE b) {                          \
     return __nv_fmin##LIBRARY(a, b);                                           \
@@ -224,6 +246,16 @@ KVBUF_LEAST(__host__ __device__, unsigned long long)
 KVBUF_LEAST(float, f)
 KVBUF_LEAST(double, )
 #undef KVBUF_LEAST
+#define KVBUF_LEAST(NAME)                                                      \
+  static inline __device__ double NAME(float a, double b) {                    \
+    return NAME((double)a, b);                                                 \
+  }                                                                            \
+  static inline __device__ double NAME(double a, float b) {                    \
+    return NAME(a, (double)b);                                                 \
+  }
+KVBUF_LEAST(min)
+KVBUF_LEAST(max)
+#undef KVBUF_LEAST
 
 #define cudaStreamDefault 0
 #define KVBUF_HOST(NAME) cuda##NAME
@@ -232,7 +264,13 @@ KVBUF_LEAST(double, )
 #include "kvbuf_texture.h"
 #undef KVBUF_HOST
 #undef KVBUF_MAKE
-// What "<<<...>>>" becomes.
+// What "<<<...>>>" becomes in a kernel, where it is refused by name.
+extern "C" __device__ void *cudaGetParameterBuffer(size_t align, size_t size);
+extern "C" __device__ cudaError_t cudaLaunchDevice(void *kernel, void *values,
+                                                   dim3 grid, dim3 block,
+                                                   unsigned shared,
+                                                   cudaStream_t stream);
+// And what it becomes on the host.
 extern "C" cudaError_t cudaConfigureCall(dim3 grid, dim3 block,
                                          size_t shared = 0,
                                          cudaStream_t stream = 0);
