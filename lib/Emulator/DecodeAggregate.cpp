@@ -32,6 +32,8 @@ static int64_t numElements(Type vector) {
 }
 
 bool Decoder::decodeAggregate(Operation *op) {
+  if (decodeBufferVector(op))
+    return true;
   // First part and number of parts of what lies at a position.
   auto place = [&](Type type, ArrayRef<int64_t> position)
       -> std::optional<std::pair<size_t, size_t>> {

@@ -16,6 +16,7 @@
 
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 
+#include <algorithm>
 #include <optional>
 
 using namespace mlir;
@@ -258,4 +259,54 @@ LogicalResult Decoder::decodeFatPointer(Operation *op, bool &known) {
   }
   known = false;
   return success();
+}
+
+bool Decoder::decodeBufferVector(Operation *op) {
+  auto vector = op->getNumOperands()
+                    ? dyn_cast<VectorType>(op->getOperand(0).getType())
+                    : VectorType();
+  unsigned n = vector ? bufferParts(vector.getElementType()) : 0;
+  if (!n)
+    return false;
+  int64_t count = vector.getNumElements();
+  // Those that a position names, if it is one that is known.
+  auto element = [&](Value position) -> std::optional<int64_t> {
+    std::optional<int64_t> at = constantOf(position);
+    if (!at || *at < 0 || *at >= count) {
+      fail("a position among pointers into buffers that is no constant, or "
+           "that the vector does not have");
+      return std::nullopt;
+    }
+    return *at * n;
+  };
+  Comps all = get(op->getOperand(0));
+  if (auto x = dyn_cast<LLVM::ExtractElementOp>(op)) {
+    if (auto at = element(x.getPosition()))
+      set(x.getResult(), Comps(ArrayRef<Comp>(all).slice(*at, n)));
+    return true;
+  }
+  if (auto x = dyn_cast<LLVM::InsertElementOp>(op)) {
+    Comps value = get(x.getValue());
+    auto at = element(x.getPosition());
+    if (!at || value.size() != n)
+      return at.has_value() ? (fail("other than such a pointer"), true) : true;
+    llvm::copy(value, all.begin() + *at);
+    set(x.getResult(), all);
+    return true;
+  }
+  if (auto x = dyn_cast<LLVM::ShuffleVectorOp>(op)) {
+    llvm::append_range(all, get(x.getV2()));
+    Comps picked;
+    for (int32_t from : x.getMask()) {
+      if (from >= 2 * count) {
+        fail("an index that the two vectors do not have");
+        return true;
+      }
+      llvm::append_range(
+          picked, ArrayRef<Comp>(all).slice(std::max(from, 0) * size_t(n), n));
+    }
+    set(x.getResult(), picked);
+    return true;
+  }
+  return false;
 }

@@ -87,7 +87,29 @@ LogicalResult Decoder::moveAddress(LLVM::GEPOp op, unsigned lane, Comp &base,
 LogicalResult Decoder::decodeGepVector(LLVM::GEPOp op) {
   auto type = cast<VectorType>(op.getType());
   bool isVector = isa<VectorType>(op.getBase().getType());
-  Comps bases = isVector ? get(op.getBase()) : Comps{getScalar(op.getBase())};
+  // A pointer into a buffer moves by its last part.
+  unsigned n = bufferParts(type.getElementType());
+  Comps bases =
+      isVector || n ? get(op.getBase()) : Comps{getScalar(op.getBase())};
+  if (n) {
+    size_t all = static_cast<size_t>(type.getNumElements()) * n;
+    if (bases.size() != (isVector ? all : n))
+      return unsupported(op, "vectors of such addresses");
+    if (!isVector)
+      for (size_t i = n; i < all; ++i)
+        bases.push_back(bases[i - n]);
+    for (unsigned lane = 0; lane * n < all; ++lane) {
+      Comp &last = bases[lane * n + n - 1];
+      uint64_t offset = 0;
+      if (failed(moveAddress(op, lane, last, offset)))
+        return failure();
+      if (offset)
+        last = emit(Code::AddImm32, false, last, {}, {},
+                    static_cast<int64_t>(offset));
+    }
+    set(op.getResult(), bases);
+    return success();
+  }
   Comps results = shape(type);
   if (results.empty() || (isVector && bases.size() != results.size()))
     return unsupported(op, "vectors of such addresses");
@@ -460,17 +482,17 @@ LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
   std::pair<Comp, int64_t> place;
   // AMD's buffers: a description and an offset.
   bool inBuffer = program.chip.isAMD && pointer.getAddressSpace() == 7;
-  if (inBuffer && access->scattered)
-    return unsupported(op, "such addresses");
-  if (inBuffer) {
+  unsigned parts = inBuffer ? bufferParts(pointer) : 1;
+  if (access->scattered) {
+    addresses = get(access->pointer);
+    if (addresses.size() != bits.size() * parts)
+      return unsupported(op, "such addresses");
+  } else if (inBuffer) {
     buffer = get(access->pointer);
     place = {buffer.back(), 0};
-  } else if (access->scattered)
-    addresses = get(access->pointer);
-  else
+  } else {
     place = getAddress(access->pointer);
-  if (access->scattered && !alike(bits, addresses))
-    return failure();
+  }
   uint64_t size = sizeOf(element),
            align = std::gcd<uint64_t>(access->align, size);
   Comps results;
@@ -480,8 +502,11 @@ LogicalResult Decoder::decodeMasked(Operation *op, bool &known) {
       data = {allocate(values[i].wide)};
       moves(data, {values[i]});
     }
-    if (access->scattered)
-      place = {addresses[i], 0};
+    if (access->scattered) {
+      place = {addresses[i * parts + parts - 1], 0};
+      if (inBuffer)
+        buffer = Comps(ArrayRef<Comp>(addresses).slice(i * parts, parts));
+    }
     uint32_t yes = newBlock(), next = newBlock();
     Inst &branch = emit(Code::Branch);
     branch.a = bits[i].slot;

@@ -50,9 +50,9 @@ static bool isPacked(unsigned bits) { return bits == 8 || bits == 16; }
 
 // AMD's buffers: base, length in bytes, flags, and the place in the buffer
 // where the pointer has one.
-static unsigned bufferParts(Type type, const Chip &chip) {
+unsigned Decoder::bufferParts(Type type) {
   auto ptr = dyn_cast<LLVM::LLVMPointerType>(type);
-  if (!ptr || !chip.isAMD)
+  if (!ptr || !program.chip.isAMD)
     return 0;
   return ptr.getAddressSpace() == 7 ? 4 : ptr.getAddressSpace() == 8 ? 3 : 0;
 }
@@ -68,8 +68,11 @@ TypeInfo Decoder::infoOf(Type type, unsigned depth) {
   TypeInfo info;
   unsigned bits = bitsOf(elementOf(type));
   if (auto vector = dyn_cast<VectorType>(type)) {
-    if (vector.getRank() == 1 && !vector.isScalable() && bits &&
-        !bufferParts(vector.getElementType(), program.chip)) {
+    bool isList = vector.getRank() == 1 && !vector.isScalable() && bits;
+    if (unsigned n = bufferParts(vector.getElementType())) {
+      // No memory holds them.
+      info.slots = isList ? vector.getNumElements() * uint64_t(n + 1) : 0;
+    } else if (isList) {
       uint64_t n = vector.getNumElements(),
                all = llvm::SaturatingMultiply<uint64_t>(n, bits);
       info.slots = isPacked(bits)            ? llvm::divideCeil(all, 32)
@@ -108,7 +111,7 @@ TypeInfo Decoder::infoOf(Type type, unsigned depth) {
     else
       info.size = llvm::alignTo(info.size, info.align);
   } else if (bits) {
-    info.slots = bufferParts(type, program.chip);
+    info.slots = bufferParts(type);
     if (info.slots)
       ++info.slots; // the base is wide
     else
@@ -126,6 +129,12 @@ Comps Decoder::shape(Type type) {
   if (slots == 0 || slots > options.maxValue)
     return {};
   if (auto vector = dyn_cast<VectorType>(type)) {
+    if (bufferParts(vector.getElementType())) {
+      Comps element = shape(vector.getElementType()), all;
+      for (int64_t i = 0; i < vector.getNumElements(); ++i)
+        llvm::append_range(all, element);
+      return all;
+    }
     bool wide = bitsOf(vector.getElementType()) == 64;
     return Comps(wide ? slots / 2 : slots, Comp{noSlot, wide});
   }
@@ -141,7 +150,7 @@ Comps Decoder::shape(Type type) {
       llvm::append_range(all, shape(field));
     return all;
   }
-  if (unsigned n = bufferParts(type, program.chip)) {
+  if (unsigned n = bufferParts(type)) {
     Comps buffer(n, Comp{});
     buffer.front().wide = true;
     return buffer;

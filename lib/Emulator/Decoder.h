@@ -272,6 +272,8 @@ private:
   mlir::LogicalResult needMatrixGroups(mlir::Operation *op);
   void checkProducts();
 
+  /// Elements of vectors of pointers into buffers. False: it has none.
+  bool decodeBufferVector(mlir::Operation *op);
   // Values.
   /// How a type is laid out in slots: one flag (wide) a part. Empty: not
   /// supported, or more than a value may have.
@@ -289,6 +291,8 @@ private:
   /// Gives a value its parts, which have to be those of its type.
   void set(mlir::Value v, Comps comps);
   Comp constant(uint64_t value, bool wide = false);
+  /// The parts of a pointer to or into one of AMD's buffers; 0: it is none.
+  unsigned bufferParts(mlir::Type type);
   /// The address of memory of the launch that no argument names.
   Comp hidden(Hidden what);
   /// The elements of a vector (or the one scalar), one part each.
