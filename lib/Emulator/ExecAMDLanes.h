@@ -48,6 +48,7 @@ void bpermute(const Inst &i) {
   r.ldsIssue(w, i, nullptr, 0, false);
   const uint32_t *address = reg<uint32_t>(i.a), *b = reg<uint32_t>(i.b);
   uint32_t values[W] = {};
+  uint64_t missed = 0;
   for (unsigned l = 0; l < W; ++l) {
     unsigned other = address[l] >> 2 & (W - 1);
     if (i.flags) { // the highest lane that names a place wins
@@ -55,8 +56,12 @@ void bpermute(const Inst &i) {
         values[other] = b[l];
     } else if (w.mask >> other & 1) {
       values[l] = b[other];
+    } else {
+      missed |= uint64_t(1) << l;
     }
   }
+  if (missed &= w.mask)
+    r.readsNobody(w, i, __builtin_ctzll(missed));
   keepActive(i.dst, values);
 }
 

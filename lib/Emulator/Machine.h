@@ -544,6 +544,8 @@ public:
   uint64_t goneOf(const Warp &w, bool alone = false) const;
   /// Reports a member mask that leaves out lanes that execute the operation.
   void leavesOut(const Warp &w, const Inst &inst);
+  /// Reports a lane of AMD's that reads what a lane has which is not here.
+  void readsNobody(const Warp &w, const Inst &inst, int lane);
 
   /// "block 0,1,0", of the launch.
   std::string blockName(uint32_t rank) const;

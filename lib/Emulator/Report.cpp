@@ -180,6 +180,16 @@ void Run::leavesOut(const Warp &w, const Inst &inst) {
     warning(FaultKind::Divergence, w, inst, -1, text);
 }
 
+// The machine gives 0 (CDNA 3 ISA, "DS_BPERMUTE_B32"); HIP leaves it open.
+void Run::readsNobody(const Warp &w, const Inst &inst, int lane) {
+  const char *text = "reads from a lane that does not take part: it gets 0, "
+                     "which HIP does not promise";
+  if (options.strict)
+    fault(FaultKind::Divergence, w, inst, lane, text);
+  else
+    warning(FaultKind::Divergence, w, inst, lane, text);
+}
+
 void Run::warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                   const std::string &text, const std::string &note,
                   const Inst *other) {
