@@ -422,64 +422,6 @@ LogicalResult Decoder::decodeByOp(Operation *op) {
   return known ? success() : unsupported(op);
 }
 
-/// Whether a function is of a vendor's library of device code.
-static bool isOfLibrary(StringRef name) {
-  return name.starts_with("__nv_") || name.starts_with("__ocml_") ||
-         name.starts_with("__ockl_");
-}
-
-LogicalResult Decoder::decodeCall(LLVM::CallOp op) {
-  auto name = op.getCallee();
-  if (!name)
-    return unsupported(op, "indirect calls");
-  auto callee = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
-      op, op.getCalleeAttr());
-  if (!callee || callee.isExternal()) {
-    bool known = false;
-    // Other toolchains link their kernels with libraries. This one does not: no
-    // driver would load the kernel.
-    bool isMissing =
-        kernel->hasAttr(KVBufferDialect::kPhaseAttr) && isOfLibrary(*name);
-    if (callee && !isMissing && failed(decodeExternalCall(op, *name, known)))
-      return failure();
-    return known ? success()
-                 : unsupported(op, "function '" + llvm::demangle(*name) +
-                                       "' has no body here");
-  }
-  if (llvm::is_contained(callStack, callee.getOperation()))
-    return unsupported(op, "'" + *name + "' calls itself");
-  if (callStack.size() > options.maxCallDepth)
-    return unsupported(op, "calls are nested more than " +
-                               Twine(options.maxCallDepth) +
-                               " deep ('max_call_depth')");
-  if (op.getArgOperands().getTypes() != callee.getArgumentTypes() ||
-      op.getNumResults() !=
-          (isa<LLVM::LLVMVoidType>(callee.getFunctionType().getReturnType())
-               ? 0u
-               : 1u))
-    return unsupported(op, "'" + *name + "' has other arguments or results");
-  SmallVector<Comps> arguments;
-  for (Value v : op.getArgOperands())
-    arguments.push_back(get(v));
-  // The continuation carries the results in slots of its own when there is
-  // more than one return.
-  SmallVector<Comps> results;
-  if (op.getNumResults())
-    results.push_back(allocate(op.getResult().getType()));
-  uint32_t after = newBlock(), saved = origin;
-  callStack.push_back(callee);
-  LogicalResult done = decodeBody(callee.getBody(), arguments, after, &results);
-  callStack.pop_back();
-  origin = saved;
-  current = after;
-  here = op;
-  if (failed(done))
-    return failure();
-  if (op.getNumResults())
-    set(op.getResult(), results.front());
-  return done;
-}
-
 //===----------------------------------------------------------------------===//
 // Branches
 //===----------------------------------------------------------------------===//

@@ -45,6 +45,8 @@ private:
     std::memcpy(to.data(), &x, n);
     return true;
   }
+  /// An address that is constant.
+  std::optional<uint64_t> pointer(Value value);
   /// Where a position lies, in bytes, and what is there.
   bool place(Type &type, ArrayRef<int64_t> position, uint64_t &at);
 
@@ -129,6 +131,40 @@ bool Initializer::place(Type &type, ArrayRef<int64_t> position, uint64_t &at) {
   return true;
 }
 
+std::optional<uint64_t> Initializer::pointer(Value value) {
+  if (auto x = value.getDefiningOp<LLVM::AddressOfOp>())
+    return addressOf(x);
+  if (auto x = value.getDefiningOp<LLVM::AddrSpaceCastOp>()) {
+    // An address in global or constant memory is a generic one, too.
+    for (Type type : {x.getArg().getType(), x.getType()}) {
+      auto to = dyn_cast<LLVM::LLVMPointerType>(type);
+      if (!to || (to.getAddressSpace() > 1 && to.getAddressSpace() != 4))
+        return std::nullopt;
+    }
+    return pointer(x.getArg());
+  }
+  auto x = value.getDefiningOp<LLVM::GEPOp>();
+  std::optional<uint64_t> base = x ? pointer(x.getBase()) : std::nullopt;
+  if (!base)
+    return std::nullopt;
+  SmallVector<int64_t> indices;
+  for (auto index : x.getIndices()) {
+    std::optional<int64_t> at;
+    if (auto attr = dyn_cast<IntegerAttr>(index))
+      at = attr.getInt();
+    else
+      at = constantOf(cast<Value>(index));
+    if (!at)
+      return std::nullopt;
+    indices.push_back(*at);
+  }
+  Type type = x.getElemType();
+  uint64_t at = static_cast<uint64_t>(indices.front()) * sizeOf(type);
+  if (!place(type, ArrayRef(indices).drop_front(), at))
+    return std::nullopt;
+  return *base + at;
+}
+
 bool Initializer::write(Value value, MutableArrayRef<uint8_t> to) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -137,9 +173,9 @@ bool Initializer::write(Value value, MutableArrayRef<uint8_t> to) {
     return true;
   if (auto x = dyn_cast<LLVM::ConstantOp>(op))
     return write(x.getValue(), x.getType(), to);
-  if (auto x = dyn_cast<LLVM::AddressOfOp>(op)) {
-    std::optional<uint64_t> address = addressOf(x);
-    return address && number(*address, x.getType(), to);
+  if (isa<LLVM::AddressOfOp, LLVM::AddrSpaceCastOp, LLVM::GEPOp>(op)) {
+    std::optional<uint64_t> address = pointer(value);
+    return address && number(*address, value.getType(), to);
   }
   // A chain of insertions, from its beginning.
   SmallVector<LLVM::InsertValueOp> chain;
@@ -160,65 +196,80 @@ bool Initializer::write(Value value, MutableArrayRef<uint8_t> to) {
   return true;
 }
 
+std::optional<uint64_t> Decoder::placeVariable(Operation *op,
+                                               LLVM::GlobalOp global) {
+  auto it = variables.find(global.getOperation());
+  auto refuse = [&](const Twine &why) {
+    variables.erase(global.getOperation());
+    (void)unsupported(op, why);
+    return std::nullopt;
+  };
+  if (it != variables.end())
+    return reinterpret_cast<uint64_t>(it->second.begin);
+  uint64_t bytes = sizeOf(global.getType()), all = bytes;
+  for (const auto &[other, v] : variables)
+    all += v.bytes;
+  if (all > maxVariableBytes)
+    return refuse("the module's variables take more than " +
+                  Twine(maxVariableBytes) + " bytes");
+  if (broken)
+    return std::nullopt;
+  Variable variable;
+  variable.name = global.getSymName().str();
+  variable.isConstant = global.getConstant();
+  variable.bytes = bytes;
+  constexpr uint64_t align = 256;
+  variable.storage.assign(bytes + align, 0);
+  variable.begin = reinterpret_cast<uint8_t *>(llvm::alignTo(
+      reinterpret_cast<uint64_t>(variable.storage.data()), align));
+  // Moving a vector leaves its bytes where they are.
+  uint8_t *begin = variable.begin;
+  // Variables may point to each other: it has its place before its value.
+  variables.insert({global.getOperation(), std::move(variable)});
+  Initializer init(
+      [&](Type t) { return sizeOf(t); }, [&](Type t) { return alignOf(t); },
+      [&](LLVM::AddressOfOp to) -> std::optional<uint64_t> {
+        Operation *symbol =
+            SymbolTable::lookupNearestSymbolFrom(to, to.getGlobalNameAttr());
+        if (auto f = dyn_cast_or_null<LLVM::LLVMFuncOp>(symbol))
+          return functionAddress(f);
+        auto other = dyn_cast_or_null<LLVM::GlobalOp>(symbol);
+        unsigned space = other ? other.getAddrSpace() : ~0u;
+        if (space > 1 && space != 4)
+          return std::nullopt;
+        return placeVariable(op, other);
+      });
+  MutableArrayRef<uint8_t> to(begin, bytes);
+  bool good = true, isSet = false;
+  if (Attribute value = global.getValueOrNull()) {
+    good = init.write(value, global.getType(), to);
+    isSet = true;
+  } else if (Block *block = global.getInitializerBlock()) {
+    auto ret = dyn_cast<LLVM::ReturnOp>(block->getTerminator());
+    good =
+        ret && ret.getNumOperands() == 1 && init.write(ret.getOperand(0), to);
+    Operation *made = good ? ret.getOperand(0).getDefiningOp() : nullptr;
+    isSet = !isa_and_nonnull<LLVM::UndefOp, LLVM::PoisonOp>(made);
+  } else if (global.getLinkage() == LLVM::Linkage::External ||
+             global.getLinkage() == LLVM::Linkage::ExternWeak) {
+    return refuse("'" + global.getSymName() +
+                  "' is no variable of this module");
+  }
+  if (!good) {
+    if (!broken)
+      return refuse("the initial value of '" + global.getSymName() + "'");
+    variables.erase(global.getOperation());
+    return std::nullopt;
+  }
+  variables.find(global.getOperation())->second.isInitialized = isSet;
+  return reinterpret_cast<uint64_t>(begin);
+}
+
 LogicalResult Decoder::decodeGlobal(LLVM::AddressOfOp op,
                                     LLVM::GlobalOp global) {
-  auto it = variables.find(global.getOperation());
-  if (it == variables.end()) {
-    uint64_t bytes = sizeOf(global.getType()), all = bytes;
-    for (const auto &[other, v] : variables)
-      all += v.bytes;
-    if (all > maxVariableBytes)
-      return unsupported(op, "the module's variables take more than " +
-                                 Twine(maxVariableBytes) + " bytes");
-    if (broken)
-      return failure();
-    Variable variable;
-    variable.name = global.getSymName().str();
-    variable.isConstant = global.getConstant();
-    variable.bytes = bytes;
-    constexpr uint64_t align = 256;
-    variable.storage.assign(bytes + align, 0);
-    variable.begin = reinterpret_cast<uint8_t *>(llvm::alignTo(
-        reinterpret_cast<uint64_t>(variable.storage.data()), align));
-    it = variables.insert({global.getOperation(), std::move(variable)}).first;
-    // Moving a vector leaves its bytes where they are.
-    uint8_t *begin = it->second.begin;
-    Initializer init(
-        [&](Type t) { return sizeOf(t); }, [&](Type t) { return alignOf(t); },
-        [&](LLVM::AddressOfOp to) -> std::optional<uint64_t> {
-          auto other = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
-              to, to.getGlobalNameAttr());
-          auto known =
-              other ? variables.find(other.getOperation()) : variables.end();
-          if (known == variables.end())
-            return std::nullopt;
-          return reinterpret_cast<uint64_t>(known->second.begin);
-        });
-    MutableArrayRef<uint8_t> to(begin, bytes);
-    bool good = true, isSet = false;
-    if (Attribute value = global.getValueOrNull()) {
-      good = init.write(value, global.getType(), to);
-      isSet = true;
-    } else if (Block *block = global.getInitializerBlock()) {
-      auto ret = dyn_cast<LLVM::ReturnOp>(block->getTerminator());
-      good =
-          ret && ret.getNumOperands() == 1 && init.write(ret.getOperand(0), to);
-      Operation *made = good ? ret.getOperand(0).getDefiningOp() : nullptr;
-      isSet = !isa_and_nonnull<LLVM::UndefOp, LLVM::PoisonOp>(made);
-    } else if (global.getLinkage() == LLVM::Linkage::External ||
-               global.getLinkage() == LLVM::Linkage::ExternWeak) {
-      variables.erase(global.getOperation());
-      return unsupported(op, "'" + op.getGlobalName() +
-                                 "' is no variable of this module");
-    }
-    it->second.isInitialized = isSet;
-    if (!good) {
-      variables.erase(global.getOperation());
-      return unsupported(op,
-                         "the initial value of '" + op.getGlobalName() + "'");
-    }
-  }
-  set(op.getResult(),
-      {constant(reinterpret_cast<uint64_t>(it->second.begin), true)});
+  std::optional<uint64_t> address = placeVariable(op, global);
+  if (!address)
+    return failure();
+  set(op.getResult(), {constant(*address, true)});
   return success();
 }

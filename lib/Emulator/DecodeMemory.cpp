@@ -316,6 +316,11 @@ LogicalResult Decoder::decodeAccess(Operation *op, unsigned space,
 static constexpr uint64_t maxStaticShared = 1 << 24;
 
 LogicalResult Decoder::decodeAddressOf(LLVM::AddressOfOp op) {
+  if (auto f = SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
+          op, op.getGlobalNameAttr())) {
+    set(op.getResult(), {constant(functionAddress(f), true)});
+    return success();
+  }
   auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
       op, op.getGlobalNameAttr());
   if (!global)

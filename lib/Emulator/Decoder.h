@@ -103,11 +103,20 @@ private:
                                        uint32_t continuation,
                                        llvm::SmallVectorImpl<Comps> *results,
                                        bool singleReturn);
-  mlir::LogicalResult decodeCall(mlir::LLVM::CallOp op);
   mlir::LogicalResult decodeByOp(mlir::Operation *op);
   uint32_t edge(mlir::Block *dest, mlir::ValueRange operands);
   void moves(llvm::ArrayRef<Comp> dst, llvm::ArrayRef<Comp> src);
   void finish();
+
+  // DecodeFunctions.cpp: calls of the module's own functions.
+  mlir::LogicalResult decodeCall(mlir::LLVM::CallOp op);
+  mlir::LogicalResult decodeIndirectCall(mlir::LLVM::CallOp op);
+  mlir::LogicalResult inlineCall(mlir::LLVM::CallOp op,
+                                 mlir::LLVM::LLVMFuncOp callee,
+                                 llvm::ArrayRef<Comps> arguments,
+                                 Comps &result);
+  /// What a pointer to a function holds: the same in all kernels of a module.
+  uint64_t functionAddress(mlir::LLVM::LLVMFuncOp function);
 
   // DecodeLLVM.cpp: arithmetic, conversions, aggregates.
   mlir::LogicalResult decodeLLVM(mlir::Operation *op, bool &known);
@@ -218,6 +227,10 @@ private:
   // DecodeGlobals.cpp: variables outside of shared memory.
   mlir::LogicalResult decodeGlobal(mlir::LLVM::AddressOfOp op,
                                    mlir::LLVM::GlobalOp global);
+  /// Where a variable lies, which gets its place and its initial value when
+  /// it has none. Nothing: that has been reported at `op`.
+  std::optional<uint64_t> placeVariable(mlir::Operation *op,
+                                        mlir::LLVM::GlobalOp global);
 
   // DecodeROCDL.cpp: everything that AMD's kernels have of their own.
   mlir::LogicalResult decodeROCDL(mlir::Operation *op, bool &known);
@@ -259,6 +272,8 @@ private:
                                     Comps source, Comp offset, Comp waveOffset,
                                     int64_t size, int64_t constant);
   mlir::LogicalResult decodeFatPointer(mlir::Operation *op, bool &known);
+  /// Elements of vectors of pointers into buffers. False: it has none.
+  bool decodeBufferVector(mlir::Operation *op);
   // DecodeHopper.cpp, DecodeWgmma.cpp.
   mlir::LogicalResult decodeHopper(mlir::Operation *op, bool &known);
   mlir::LogicalResult decodeEntryRegisters(mlir::Operation *op);
@@ -272,12 +287,12 @@ private:
   mlir::LogicalResult needMatrixGroups(mlir::Operation *op);
   void checkProducts();
 
-  /// Elements of vectors of pointers into buffers. False: it has none.
-  bool decodeBufferVector(mlir::Operation *op);
   // Values.
   /// How a type is laid out in slots: one flag (wide) a part. Empty: not
   /// supported, or more than a value may have.
   Comps shape(mlir::Type type);
+  /// The parts of a pointer to or into one of AMD's buffers; 0: it is none.
+  unsigned bufferParts(mlir::Type type);
   Comps allocate(mlir::Type type);
   Comp allocate(bool wide);
   /// The parts of a value; an address with a pending offset is made whole.
@@ -291,8 +306,6 @@ private:
   /// Gives a value its parts, which have to be those of its type.
   void set(mlir::Value v, Comps comps);
   Comp constant(uint64_t value, bool wide = false);
-  /// The parts of a pointer to or into one of AMD's buffers; 0: it is none.
-  unsigned bufferParts(mlir::Type type);
   /// The address of memory of the launch that no argument names.
   Comp hidden(Hidden what);
   /// The elements of a vector (or the one scalar), one part each.
@@ -362,6 +375,8 @@ private:
   llvm::DenseMap<mlir::Block *, uint32_t> blockIds;
   llvm::DenseMap<std::pair<uint64_t, unsigned>, Comp> constants;
   llvm::DenseMap<mlir::Operation *, Comp> sharedAddress;
+  /// The numbers of the module's functions; empty before one is asked for.
+  llvm::DenseMap<mlir::Operation *, uint64_t> functions;
   std::vector<std::vector<Inst>> code;
   std::vector<uint32_t> dynamicSharedSlots;
   uint32_t dynamicSharedAlign = 16;

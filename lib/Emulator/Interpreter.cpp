@@ -566,7 +566,11 @@ template <unsigned W> Stop Exec<W>::run() {
       branch(i);
       goto nextBlock;
     case Code::Trap:
-      r.faultText(FaultKind::Trap, w, i, -1, "execution reaches 'unreachable'");
+      r.faultText(FaultKind::Trap, w, i, -1,
+                  i.flags == trapOfCall
+                      ? "the address is of no function that takes and returns "
+                        "what this call does"
+                      : "execution reaches 'unreachable'");
       [[fallthrough]];
     case Code::Return:
       if (!leave())

@@ -21,6 +21,8 @@ namespace kvbuf::emu {
 
 constexpr uint64_t sharedWindow = 0xE5000000ull << 32;
 constexpr uint64_t localWindow = 0xE6000000ull << 32;
+/// Functions have addresses here, and no memory behind them.
+constexpr uint64_t codeWindow = 0xE7000000ull << 32;
 constexpr uint64_t windowMask = 0xFFFFFFFFull << 32;
 
 } // namespace kvbuf::emu
