@@ -191,6 +191,38 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
                               ArrayRef<std::string> more) {
   auto clang = findClang();
   if (!clang)
+/// Runs clang, and once more where the source launches kernels from kernels:
+/// clang says how it wants to be called then. The messages of the last run are
+/// for the user.
+static Error runClang(StringRef clang, std::vector<std::string> words,
+                      StringRef path, StringRef folder) {
+  std::string messages = (folder + "/messages").str(), problem;
+  auto run = [&] {
+    SmallVector<StringRef> arguments(words.begin(), words.end());
+    std::optional<StringRef> files[] = {std::nullopt, std::nullopt,
+                                        StringRef(messages)};
+    return sys::ExecuteAndWait(clang, arguments, std::nullopt, files, 0, 0,
+                               &problem);
+  };
+  auto said = [&] {
+    auto file = MemoryBuffer::getFile(messages, /*IsText=*/true);
+    return file ? (*file)->getBuffer().str() : std::string();
+  };
+  int status = run();
+  if (status && said().find("requires -fgpu-rdc") != std::string::npos) {
+    words.push_back("-fgpu-rdc");
+    sys::fs::remove(messages); // which clang would add to
+    status = run();
+  }
+  errs() << said();
+  if (!status)
+    return Error::success();
+  return createStringError("'" + clang + "' does not compile '" + path + "'" +
+                           (problem.empty()
+                                ? " (status " + std::to_string(status) + ")"
+                                : ": " + problem));
+}
+
     return clang.takeError();
   SmallString<128> folder;
   if (std::error_code error =
@@ -249,14 +281,8 @@ kvbuf::emulate::compileSource(StringRef path, StringRef chip,
   }
   llvm::append_range(words,
                      std::initializer_list<std::string>{source, "-o", output});
-  SmallVector<StringRef> arguments(words.begin(), words.end());
-  std::string problem;
-  if (int status = sys::ExecuteAndWait(*clang, arguments, std::nullopt, {}, 0,
-                                       0, &problem))
-    return createStringError(
-        "'" + *clang + "' does not compile '" + path + "'" +
-        (problem.empty() ? " (status " + std::to_string(status) + ")"
-                         : ": " + problem));
+  if (Error e = runClang(*clang, std::move(words), path, folder))
+    return std::move(e);
   auto file = MemoryBuffer::getFile(output, /*IsText=*/false,
                                     /*RequiresNullTerminator=*/true,
                                     /*IsVolatile=*/true);
