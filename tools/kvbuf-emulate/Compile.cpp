@@ -101,6 +101,11 @@ static const Header headers[] = {
     {"cublas_api.h", kUsesLibraries},
     {"cublasLt.h", kUsesLibraries},
     {"curand.h", kUsesLibraries},
+    {"kvbuf_random.h", kRandomHeader},
+    {"curand_kernel.h", "#include <kvbuf_random.h>\n"},
+    {"curand_philox4x32_x.h", "#include <kvbuf_random.h>\n"},
+    {"curand_uniform.h", "#include <kvbuf_random.h>\n"},
+    {"curand_normal.h", "#include <kvbuf_random.h>\n"},
     {"nvToolsExt.h", kUsesLibraries},
     {"nvtx3/nvToolsExt.h", kUsesLibraries},
     {"omp.h", kOpenMP},
@@ -186,11 +191,6 @@ static std::optional<std::string> joinLaunches(StringRef text) {
   return joined;
 }
 
-Expected<std::unique_ptr<MemoryBuffer>>
-kvbuf::emulate::compileSource(StringRef path, StringRef chip,
-                              ArrayRef<std::string> more) {
-  auto clang = findClang();
-  if (!clang)
 /// Runs clang, and once more where the source launches kernels from kernels:
 /// clang says how it wants to be called then. The messages of the last run are
 /// for the user.
@@ -223,6 +223,11 @@ static Error runClang(StringRef clang, std::vector<std::string> words,
                                 : ": " + problem));
 }
 
+Expected<std::unique_ptr<MemoryBuffer>>
+kvbuf::emulate::compileSource(StringRef path, StringRef chip,
+                              ArrayRef<std::string> more) {
+  auto clang = findClang();
+  if (!clang)
     return clang.takeError();
   SmallString<128> folder;
   if (std::error_code error =
