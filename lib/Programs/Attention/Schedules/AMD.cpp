@@ -130,8 +130,11 @@ void WaveSchedule::splitKeys() {
 /// 64 keys a tile, 32 where two slots of K and V would not fit, and blocks of
 /// those where they do not either.
 void WaveSchedule::chooseTile() {
-  // A tile's fragments are in registers as a whole while waves take turns.
-  choice.BN = widest > 192 ? 32 : 64;
+  // A tile's fragments are in registers as a whole while waves take turns. So
+  // are the scales of a tile's tokens, and what is widened by them: of 64 keys
+  // 32 to 381 registers were spilled (head size 128), of 32 none but 19 on
+  // gfx942, with scales for each 32 elements.
+  choice.BN = widest > 192 || request.tokenScales ? 32 : 64;
   auto lds = [&] {
     return 2 * choice.stages * choice.BN * (depth + valueDepth);
   };
