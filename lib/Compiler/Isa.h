@@ -63,6 +63,8 @@ struct IsaInstruction {
        ldsDma = false;
   /// Of a vector memory access: bytes that it loads, a lane; 0 of a store.
   unsigned loadBytes = 0;
+  /// Bytes that it moves into or out of LDS, a lane.
+  unsigned ldsBytes = 0;
   /// Whether it writes L2 back or invalidates caches, for a release or an
   /// acquire; whether it changes memory that other blocks may see.
   bool writesBack = false, invalidates = false, changesMemory = false;
@@ -111,7 +113,8 @@ std::vector<IsaLoop> findLoops(llvm::ArrayRef<IsaInstruction> instructions,
 
 /// Cuts the steady state of a loop into stages and fills in their cycles.
 std::vector<IsaStage> modelStages(llvm::ArrayRef<const IsaInstruction *> body,
-                                  const std::optional<IssueModel> &model);
+                                  const std::optional<IssueModel> &model,
+                                  int64_t waveSize);
 
 /// What a wave has on its way from memory in the steady state of a loop.
 IsaFlight flightOf(llvm::ArrayRef<const IsaInstruction *> body,

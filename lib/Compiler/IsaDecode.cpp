@@ -57,7 +57,24 @@ static void classifyVector(IsaInstruction &instruction, StringRef name) {
 }
 
 /// Sets the class of an instruction of LDS by its mnemonic.
+/// Bytes that a lane moves by an LDS instruction of this name, which says the
+/// bits of its data first: ds_read2_b64, ds_read_b64_tr_b16.
+static unsigned ldsBytesOf(StringRef name) {
+  bool isPair = startsWithAny(
+      name, {"ds_read2", "ds_write2", "ds_load_2addr", "ds_store_2addr"});
+  for (StringRef rest = name; !rest.empty();) {
+    StringRef part;
+    std::tie(part, rest) = rest.split('_');
+    unsigned bits = 0;
+    if (part.size() > 1 && StringRef("biuf").contains(part.front()) &&
+        !part.drop_front().getAsInteger(10, bits))
+      return bits / 8 * (isPair ? 2 : 1);
+  }
+  return 0;
+}
+
 static void classifyLds(IsaInstruction &instruction, StringRef name) {
+  instruction.ldsBytes = ldsBytesOf(name);
   if (startsWithAny(name, {"ds_bpermute", "ds_permute", "ds_swizzle"}))
     instruction.kind = IsaClass::LdsExchange;
   else
@@ -275,6 +292,8 @@ IsaInstruction Decoder::classify(const llvm::MCInst &inst, uint64_t address,
     result.ldsDma = name.contains("_lds_") || name.ends_with("_lds") ||
                     operands.contains(" lds");
     result.loadBytes = loadBytesOf(name);
+    if (result.ldsDma)
+      result.ldsBytes = result.loadBytes;
     result.writesBack = name == "buffer_wbl2";
     result.invalidates = name == "buffer_inv";
     result.changesMemory = name.contains("_store_") || name.contains("_atomic");

@@ -189,7 +189,7 @@ kvbuf::findLoops(llvm::ArrayRef<IsaInstruction> instructions,
     uint64_t start = instructions.front().address;
     report.begin = steady.front()->address - start;
     report.end = steady.back()->address + steady.back()->size - start;
-    report.stages = modelStages(steady, model);
+    report.stages = modelStages(steady, model, waveSize);
     report.flight = flightOf(steady, waveSize);
     found.push_back(std::move(report));
   }

@@ -16,9 +16,13 @@
 // attention kernels that hide them exist: the model lets them run in the
 // shadow, and gives a second figure for the case that they cannot.
 //
-// What it leaves out: waiting for memory and for other waves, the time that
-// LDS takes, dependences, and power. It is an upper limit, to see what the
-// order of instructions loses.
+// What waves share is added up beside it, in no order: cycles of the SIMD's
+// matrix and vector units, and of the unit's LDS, one width of its banks a
+// cycle. What comes to the most binds, whatever the order.
+//
+// What it leaves out: waiting for memory and for other waves, bank conflicts
+// (which addresses decide; the emulator counts them), dependences, and power.
+// It is an upper limit, to see what the order of instructions loses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +35,18 @@
 using namespace kvbuf;
 
 namespace {
+
+/// Cycles of the vector unit that are this instruction's alone.
+unsigned vectorCycles(const IsaInstruction &instruction,
+                      const IssueModel &model) {
+  if (instruction.kind == IsaClass::Mfma)
+    return model.matrixIssue;
+  if (instruction.kind != IsaClass::Valu)
+    return 0;
+  return instruction.packed           ? model.packed
+         : instruction.transcendental ? model.transcendental
+                                      : model.vector;
+}
 
 /// Adds up the cycles of one stage.
 class StageClock {
@@ -45,10 +61,7 @@ public:
     } else if (instruction.kind == IsaClass::Valu) {
       bool hidden = !instruction.packed && !instruction.dot &&
                     !(expose && instruction.transcendental);
-      unsigned cycles = instruction.packed           ? model.packed
-                        : instruction.transcendental ? model.transcendental
-                                                     : model.vector;
-      (hidden ? shadow : total) += cycles;
+      (hidden ? shadow : total) += vectorCycles(instruction, model);
     }
   }
 
@@ -73,7 +86,7 @@ private:
 
 std::vector<IsaStage>
 kvbuf::modelStages(llvm::ArrayRef<const IsaInstruction *> body,
-                   const std::optional<IssueModel> &model) {
+                   const std::optional<IssueModel> &model, int64_t waveSize) {
   // A loop has no begin: what stands before its first barrier belongs to
   // the stage after the last one.
   auto first = llvm::find_if(body, [](const IsaInstruction *instruction) {
@@ -101,6 +114,9 @@ kvbuf::modelStages(llvm::ArrayRef<const IsaInstruction *> body,
     for (const IsaInstruction *instruction : part) {
       clock.issue(*instruction);
       exposed.issue(*instruction);
+      stage.vectorCycles += vectorCycles(*instruction, *model);
+      stage.ldsCycles +=
+          llvm::divideCeil(instruction->ldsBytes * waveSize, model->ldsBytes);
     }
     stage.issueCycles = clock.finish();
     stage.issueCyclesExposed = exposed.finish();

@@ -52,6 +52,21 @@ double IsaLoop::issueShare(const MemoryModel &memory) const {
   return loading > 0 ? cycles / (kSimds * loading) : 0;
 }
 
+llvm::StringRef IsaUnitCycles::binds() const {
+  return matrix >= most() ? "matrix" : vector >= most() ? "vector" : "LDS";
+}
+
+IsaUnitCycles IsaLoop::unitCycles(int64_t waves) const {
+  constexpr double kSimds = WaveLimits().simdsPerUnit;
+  IsaUnitCycles cycles;
+  for (const IsaStage &stage : stages) {
+    cycles.matrix += waves / kSimds * stage.mfmaCycles;
+    cycles.vector += waves / kSimds * stage.vectorCycles;
+    cycles.lds += waves * stage.ldsCycles;
+  }
+  return cycles;
+}
+
 bool IsaLoop::drains() const {
   return llvm::any_of(waits,
                       [](const IsaWait &wait) { return wait.vmcnt == 0; });
@@ -129,7 +144,15 @@ static json::Object toJSON(const IsaCounts &counts) {
                       {"total", counts.total()}};
 }
 
-static json::Object toJSON(const IsaLoop &loop, bool hot,
+static json::Object toJSON(const IsaUnitCycles &cycles) {
+  return json::Object{{"matrix", cycles.matrix},
+                      {"vector", cycles.vector},
+                      {"lds", cycles.lds},
+                      {"binds", cycles.binds()},
+                      {"mfma_share", rounded(cycles.mfmaShare())}};
+}
+
+static json::Object toJSON(const IsaLoop &loop, bool hot, int64_t wavesPerUnit,
                            const std::optional<MemoryModel> &memory) {
   json::Array waits, stages;
   for (const IsaWait &wait : loop.waits) {
@@ -149,8 +172,12 @@ static json::Object toJSON(const IsaLoop &loop, bool hot,
                       {"after_waits", loop.flight.afterWaits}};
   if (memory && loop.flight.loaded)
     flight["issue_share"] = rounded(loop.issueShare(*memory));
+  json::Object units;
+  if (IsaUnitCycles cycles = loop.unitCycles(wavesPerUnit); cycles.vector > 0)
+    units = toJSON(cycles);
   return json::Object{{"hot", hot},
                       {"wave_bytes", std::move(flight)},
+                      {"unit_cycles", std::move(units)},
                       {"begin", static_cast<int64_t>(loop.begin)},
                       {"end", static_cast<int64_t>(loop.end)},
                       {"instructions", toJSON(loop.counts)},
@@ -169,7 +196,8 @@ json::Value kvbuf::isaReportToJSON(const IsaReport &report) {
   for (const IsaKernel &kernel : report.kernels) {
     json::Array loops;
     for (const IsaLoop &loop : kernel.loops)
-      loops.push_back(toJSON(loop, &loop == kernel.hotLoop(), memory));
+      loops.push_back(
+          toJSON(loop, &loop == kernel.hotLoop(), kernel.wavesPerUnit, memory));
     json::Object entry{{"name", kernel.name},
                        {"threads", kernel.threads},
                        {"wave_size", kernel.waveSize},
@@ -289,10 +317,20 @@ static void printLoop(const IsaLoop &loop, const IsaKernel &kernel, bool hot,
                                          stage.mfmaCycles, stage.issueCycles)
                                .str()
                          : ""));
-  if (modelled)
-    line("MFMA share", percent(loop.mfmaShare()) +
-                           " of issue cycles; transcendental exposed: " +
-                           percent(loop.mfmaShareExposed()));
+  if (!modelled)
+    return;
+  line("MFMA share", percent(loop.mfmaShare()) +
+                         " of issue cycles; transcendental exposed: " +
+                         percent(loop.mfmaShareExposed()));
+  if (kernel.wavesPerUnit <= 0)
+    return;
+  IsaUnitCycles cycles = loop.unitCycles(kernel.wavesPerUnit);
+  line("shared units",
+       llvm::formatv("{0} waves a unit: {1} binds; matrix {2:f0} cycles, "
+                     "vector {3:f0}, LDS {4:f0}; MFMA share at most {5}",
+                     kernel.wavesPerUnit, cycles.binds(), cycles.matrix,
+                     cycles.vector, cycles.lds, percent(cycles.mfmaShare()))
+           .str());
 }
 
 void kvbuf::printIsaReport(const IsaReport &report, llvm::raw_ostream &os) {
@@ -320,10 +358,10 @@ void kvbuf::printIsaReport(const IsaReport &report, llvm::raw_ostream &os) {
         "issue model of {0}: one wave in program order; MFMA cycles as in "
         "LLVM's scheduling model; VALU {1} cycles, transcendental {2}, packed "
         "fp32 {3}; in all but {4} cycles of an MFMA other VALU runs beside it, "
-        "packed and dot products never do; memory, LDS and other waves are not "
-        "modelled\n",
+        "packed and dot products never do; LDS moves {5} B a cycle, without "
+        "bank conflicts; memory and waiting are not modelled\n",
         report.chip, model->vector, model->transcendental, model->packed,
-        model->matrixIssue);
+        model->matrixIssue, model->ldsBytes);
   if (memory && anyLoads)
     os << llvm::formatv(
         "memory model of {0}: {1}, {2:f1} TB/s, {3} units at {4:f1} GHz, "

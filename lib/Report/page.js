@@ -591,15 +591,16 @@
           bound = Math.min(peak.matrix_flops, intensity * peak.memory_bytes);
     const isa = P.isa && P.isa.kernels && P.isa.kernels[0],
           hot = isa && isa.loops.find(l => l.hot);
+    // The order of a wave's instructions, or what waves share.
+    const share = hot && Math.min(hot.mfma_share, hot.unit_cycles.mfma_share || 1);
     const points = [];
     if (bench)
       points.push([ "measured", flop / bench.median_s, "on " + R.device ]);
     else if (hot)
       points.push([
-        "modelled", Math.min(bound, hot.mfma_share * peak.matrix_flops),
+        "modelled", Math.min(bound, share * peak.matrix_flops),
         `an issue model of the hot loop, ${
-            number(100 *
-                   hot.mfma_share)} % of its cycles with products; not measured`
+            number(100 * share)} % of its cycles with products; not measured`
       ]);
     add(roof, "p", {},
         `The problem asks for ${

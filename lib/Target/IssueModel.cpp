@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Target/IssueModel.h"
+#include "kvbuffer/Target/TargetInfo.h"
 
 using namespace kvbuf;
 
@@ -27,6 +28,8 @@ std::optional<WaveLimits> kvbuf::lookupWaveLimits(llvm::StringRef chip) {
 
 std::optional<IssueModel> kvbuf::lookupIssueModel(llvm::StringRef chip) {
   IssueModel model;
+  if (std::optional<TargetInfo> target = lookupTarget(chip))
+    model.ldsBytes = target->banks * 4;
   if (chip == "gfx942")
     return model;
   if (chip == "gfx950") {

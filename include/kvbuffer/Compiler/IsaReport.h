@@ -21,6 +21,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -82,6 +83,20 @@ struct IsaStage {
   int64_t mfmaCycles = 0, issueCycles = 0;
   /// The same, if transcendental instructions cannot run beside an MFMA.
   int64_t issueCyclesExposed = 0;
+  /// Cycles that a wave takes of its SIMD's vector unit, and of its unit's LDS.
+  int64_t vectorCycles = 0, ldsCycles = 0;
+};
+
+/// Cycles that each part of a compute unit needs for an iteration of all waves
+/// that fit: parts that all of a unit's waves, or those of a SIMD, share.
+struct IsaUnitCycles {
+  double matrix = 0, vector = 0, lds = 0;
+
+  /// Of the one that needs the most, and what it is called.
+  double most() const { return std::max({matrix, vector, lds}); }
+  llvm::StringRef binds() const;
+  /// MFMA cycles over those: no order of instructions gives more.
+  double mfmaShare() const { return most() > 0 ? matrix / most() : 0; }
 };
 
 /// A natural loop with MFMAs that are in no inner loop.
@@ -108,6 +123,8 @@ struct IsaLoop {
   /// Issue cycles over those in which the memory of a device brings what the
   /// iteration loads, when all SIMDs of a unit work: below 1 memory decides.
   double issueShare(const MemoryModel &memory) const;
+  /// What `waves` of a compute unit need, as many on each SIMD.
+  IsaUnitCycles unitCycles(int64_t waves) const;
   /// Whether a wait in the steady state lets no memory access stay in flight.
   bool drains() const;
 };

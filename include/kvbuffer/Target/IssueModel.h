@@ -57,6 +57,9 @@ struct IssueModel {
   unsigned laterResults = 0;
   /// Whether one instruction converts a pair of fp32 to bf16 or f16.
   bool convertsPairs = false;
+  /// Bytes that LDS moves in a cycle for the waves of a unit: one width of its
+  /// banks, as the emulator counts passes.
+  unsigned ldsBytes = 128;
 };
 
 /// How fast the memory of the largest device with a chip is, and how many bytes
