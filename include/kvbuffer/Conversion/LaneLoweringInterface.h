@@ -18,6 +18,7 @@
 #include "kvbuffer/Conversion/FragmentLayout.h"
 #include "kvbuffer/Conversion/TileView.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Layout/Shared.h"
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -131,6 +132,9 @@ public:
   virtual mlir::Value firstOfRow(const FragmentLayout &layout) = 0;
   /// This warp's place along the columns of a layout's grid of warps, i32.
   virtual mlir::Value gridCol(const FragmentLayout &layout) = 0;
+  /// A column in a warp's part of a fragment as one of the fragment.
+  virtual mlir::Value addColPart(const FragmentLayout &layout,
+                                 FragmentType type, mlir::Value col) = 0;
   /// The sum or the maximum of the values that lanes have for a row of a
   /// fragment of this type; all lanes that share the row have it then.
   virtual mlir::Value reduceRow(FragmentType type, mlir::Value value,
@@ -175,10 +179,15 @@ public:
   /// Threads of the block, of all its teams.
   virtual int64_t blockThreads() const = 0;
   /// The team whose code is lowered; null outside of teams, and for one that
-  /// all warps of the block are in.
+  /// all warps of the block are in. The number of its copy, i32.
   virtual TeamOp ownTeam() const = 0;
+  virtual mlir::Value copyOfTeam() const = 0;
   /// The schedule by which fragments are spread: the kernel's, or the team's.
   virtual ScheduleAttr ownSchedule() const = 0;
+  /// The kernel's, also in a team.
+  virtual ScheduleAttr scheduleOfBlock() const = 0;
+  /// Blocks of a cluster.
+  virtual int64_t cluster() const = 0;
   /// Whether one lane runs here, alone of its warp.
   virtual bool isAlone() const = 0;
   /// Whether the kernel has rings; whether the code is of a team that they
@@ -208,10 +217,18 @@ public:
   /// at a byte (i32): LDS of `bytes` bytes of its own, and all of LDS.
   virtual mlir::Value scratch(int64_t bytes) = 0;
   virtual mlir::Value shared(mlir::Type element) = 0;
+  /// The index of the word of 32 bits at byte `base` + `offset` (i32) of LDS.
+  virtual mlir::Value wordIndex(mlir::Value base, mlir::Value offset) = 0;
   /// LDS of the block, also in a team: the number of the first byte. What the
   /// block takes so far.
   virtual int64_t takeLds(int64_t bytes) = 0;
   virtual int64_t ldsBytes() const = 0;
+  /// Gives back what was taken from a byte on, and leaves what lies below one
+  /// to those who have placed it there.
+  virtual void giveBackLds(int64_t from) = 0;
+  virtual void coverLds(int64_t upto) = 0;
+  /// Adds a buffer's entry to what messages say of LDS.
+  virtual void describeLds(LdsAttr buffer) = 0;
   /// Values of rows that stay in LDS, one place a thread: lets those of
   /// `value`, and of `others` that stand for the same rows, lie there. And new
   /// ones in the place of those of a value, where these lie there.
@@ -222,6 +239,47 @@ public:
   virtual void meet() = 0;
   /// The same, also of what has been written to DRAM.
   virtual void meetToRead() = 0;
+  /// All threads of the block meet, also from within a team.
+  virtual void meetBlock() = 0;
+  /// The lanes of a warp meet: what they have read or written comes before what
+  /// one of them does next.
+  virtual void meetInWarp() = 0;
+  /// Waits until all copies that the thread has started are in LDS.
+  virtual void awaitLanding() = 0;
+
+  // Named barriers, of chips that have several (`TargetInfo::namedBarriers`).
+
+  /// The number of the first of `count` barriers that nobody has, and how many
+  /// are taken, with the block's own: who takes them checks it.
+  virtual int64_t takeNamedBarriers(int64_t count = 1) = 0;
+  virtual int64_t namedBarriersTaken() const = 0;
+  /// `threads` threads meet at barrier `id`, i32; who does not wait arrives.
+  virtual void meetAt(mlir::Value id, int64_t threads, bool wait) = 0;
+
+  // Barriers in LDS that count arrivals and bytes, by phases, of kernels with
+  // rings; a barrier is its byte in LDS, i32.
+
+  /// Room for those of `stages` slots, *full* and then *empty*, in front of the
+  /// teams that use them: `releases` arrivals empty one, `fills` fill it. The
+  /// byte of the first. And room for numbers beside them.
+  virtual int64_t addPhaseBarriers(int64_t stages, int64_t releases,
+                                   int64_t fills = 1) = 0;
+  virtual int64_t takeBesideBarriers(int64_t bytes) = 0;
+  /// Waits for the phase of this parity to complete.
+  virtual void awaitPhase(mlir::Value barrier, mlir::Value parity) = 0;
+  /// Arrives where `predicate` holds; every lane that gets here, without one.
+  virtual void arriveAt(mlir::Value barrier, mlir::Value predicate) = 0;
+  /// Arrives, and lets the barrier await `bytes` bytes.
+  virtual void expectBytes(mlir::Value barrier, int64_t bytes) = 0;
+  /// Makes what this thread has written to LDS visible to engines and matrix
+  /// units that read it themselves.
+  virtual void publish() = 0;
+  /// The same in block `rank` of the cluster: an arrival, and a word, or four,
+  /// for byte `word` of its LDS, which count as bytes at `barrier`.
+  virtual void arriveInCluster(mlir::Value barrier, mlir::Value rank,
+                               mlir::Value predicate) = 0;
+  virtual void storeInCluster(mlir::Value value, mlir::Value word,
+                              mlir::Value barrier, mlir::Value rank) = 0;
 
   /// Lowers the ops of a region, whose arguments have been set, but its
   /// terminator, whose operands then have their lanes.
@@ -229,6 +287,13 @@ public:
   /// Lowers one op of a region. Its arithmetic on indices is done as it is
   /// written, not in 32 bits where these are enough for tiles.
   virtual llvm::LogicalResult lowerInner(mlir::Operation *op) = 0;
+  /// Lowers the code of a team, whose first warp is the block's of this number:
+  /// until its end, what is said here of threads, warps, schedule and LDS is
+  /// the team's. Before: what comes in front of all teams of an op, and the
+  /// registers that the warps which run here get for a team.
+  virtual llvm::LogicalResult lowerTeam(TeamOp team, int64_t firstWarp) = 0;
+  virtual llvm::LogicalResult startTeams(TeamsOp teams) = 0;
+  virtual void takeRegisters(TeamOp team) = 0;
   /// What stands at the end of a loop's iteration, before its values are handed
   /// to the next one.
   virtual void endIteration(mlir::scf::ForOp loop) = 0;
@@ -257,6 +322,10 @@ public:
   virtual mlir::Value launchSize(llvm::StringRef name) = 0;
   virtual mlir::Value launchValue(mlir::Attribute expression) const = 0;
   virtual mlir::Value roomOf(mlir::Value cache, mlir::Operation *op) = 0;
+  /// The counter that the kernel takes tiles from, and bytes that addresses and
+  /// strides of 16-bit tensors are multiples of.
+  virtual mlir::Value tileCounter() const = 0;
+  virtual int64_t tensorAlignment() const = 0;
   /// How the rows of a tile are found, which are valid and where it ends.
   virtual TileView tileOf(mlir::TypedValue<TileType> tile) = 0;
   virtual void setTile(mlir::TypedValue<TileType> tile,
@@ -277,6 +346,56 @@ public:
   /// The tensor that an argument of the kernel is, as a memref that code may
   /// read.
   virtual mlir::Value memrefOf(mlir::Value tensor) = 0;
+
+  // What the chip's machine does for ops of `kvbuffer`.
+
+  /// Goes on where `condition` holds.
+  virtual void enter(mlir::Value condition) = 0;
+  /// How a tile lies in LDS that is transposed on its way there; nothing: as it
+  /// is.
+  virtual std::optional<TransposedTile> turnedTile(KVBufferAttr params) = 0;
+  /// Starts copying a tile into LDS at byte `slot`; the token.
+  virtual llvm::SmallVector<mlir::Value>
+  startLoad(DramLoadOp op, const TileView &tile, mlir::Value slot) = 0;
+  /// Waits for loads by the lanes of their tokens, and meets.
+  virtual void
+  awaitLoads(LdsStageOp op,
+             llvm::ArrayRef<llvm::SmallVector<mlir::Value>> tokens) = 0;
+  /// The words of a fragment, of LDS at byte `slot` and of a tile in DRAM.
+  virtual llvm::LogicalResult
+  loadFragment(FragmentLoadOp op, mlir::Value slot,
+               llvm::SmallVector<mlir::Value> &words) = 0;
+  virtual llvm::LogicalResult
+  loadFragment(TileFragmentOp op, const TileView &tile,
+               llvm::SmallVector<mlir::Value> &words) = 0;
+  /// Whether an engine stores the rows of this group of warps, and how: through
+  /// LDS at byte `buffer`.
+  virtual bool storesBoxes() const = 0;
+  virtual llvm::LogicalResult storeBox(FragmentStoreOp op, const TileView &tile,
+                                       llvm::ArrayRef<mlir::Value> values,
+                                       mlir::Value buffer) = 0;
+  /// Whether warps move a load's tiles, not one lane, and how many fill a slot
+  /// together.
+  virtual bool takesWarps(RingLoadOp op) = 0;
+  virtual int64_t warpsOfSlot(RingLoadOp op) = 0;
+  /// Waits for `empty` to complete the phase of this parity, then fills the
+  /// slot; `full` completes when the data is there.
+  virtual llvm::LogicalResult fillSlot(RingLoadOp op, const TileView &tile,
+                                       mlir::Value slot, mlir::Value full,
+                                       mlir::Value empty,
+                                       mlir::Value emptyParity) = 0;
+  /// Puts a lane's words of a fragment into a slot.
+  virtual llvm::LogicalResult putFragment(RingPutOp op,
+                                          llvm::ArrayRef<mlir::Value> words,
+                                          mlir::Value slot) = 0;
+  /// Starts a product; `a` are words or the slot's byte. Waits until at most
+  /// `younger` products are in flight.
+  virtual llvm::LogicalResult
+  startProduct(MmaStartOp op, llvm::ArrayRef<mlir::Value> a, mlir::Value b,
+               llvm::ArrayRef<mlir::Value> acc,
+               llvm::SmallVector<mlir::Value> &results) = 0;
+  virtual void awaitProducts(llvm::SmallVector<mlir::Value> &values,
+                             int64_t younger) = 0;
 
 protected:
   virtual std::unique_ptr<LaneState> &anyState(mlir::TypeID type) = 0;

@@ -18,7 +18,9 @@ LaneLowering::LaneLowering(gpu::GPUFuncOp kernel, const TargetInfo &target,
                            ScheduleAttr schedule, Machine &machine,
                            int64_t alignment)
     : Lanes(kernel, target, schedule, machine, alignment), signature(*this),
-      rings(target) {}
+      rings(ofKernel<LaneRingTeams>()) {
+  rings.groupThreads = int64_t(target.warpsPerMatrixGroup()) * target.waveSize;
+}
 
 LogicalResult LaneLowering::lowerBlock(Block &block) {
   Operation *end =

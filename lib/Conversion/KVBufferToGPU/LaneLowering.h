@@ -45,11 +45,38 @@ public:
     return lowerBlock(body);
   }
   mlir::LogicalResult lowerInner(mlir::Operation *op) override;
+  mlir::LogicalResult lowerTeam(TeamOp team, int64_t firstWarp) override;
+  mlir::LogicalResult startTeams(TeamsOp teams) override {
+    return machine.hasRings() ? startRings(*this, teams) : mlir::success();
+  }
+  void takeRegisters(TeamOp team) override;
   bool isAlone() const override { return rings.alone; }
   bool takesFromRings() const override { return bool(rings.teamStart); }
   mlir::Value groupOfWarps() const override { return rings.group; }
   int64_t groupsOfWarps() const override { return rings.groups; }
   mlir::Value anyOfGroup(mlir::Value condition) override;
+  mlir::Value tileCounter() const override { return signature.tileCounter(); }
+  bool storesBoxes() const override {
+    return machine.boxStores() && team && rings.group;
+  }
+  mlir::LogicalResult storeBox(FragmentStoreOp op, const TileView &tile,
+                               llvm::ArrayRef<mlir::Value> values,
+                               mlir::Value buffer) override {
+    return machine.boxStores()->emitStoreVia(*this, op, tile, values, buffer);
+  }
+  mlir::LogicalResult fillSlot(RingLoadOp op, const TileView &tile,
+                               mlir::Value slot, mlir::Value full,
+                               mlir::Value empty,
+                               mlir::Value emptyParity) override {
+    return boxes().emitRingLoad(*this, op, tile, slot, full, empty,
+                                emptyParity);
+  }
+  mlir::LogicalResult startProduct(MmaStartOp op, llvm::ArrayRef<mlir::Value> a,
+                                   mlir::Value b,
+                                   llvm::ArrayRef<mlir::Value> acc,
+                                   Values &results) override {
+    return machine.asyncProducts()->emitMmaStart(*this, op, a, b, acc, results);
+  }
   TensorArg &tensorOf(mlir::Value tensor) override {
     return signature.tensor(tensor);
   }
@@ -73,9 +100,7 @@ public:
   /// What the kernel is launched with, and what it knows by that.
   KernelSignature signature;
   /// Of a kernel with rings: their teams, slots and clusters.
-  LaneRingTeams rings;
-  /// What the queues and shelves of teams take.
-  LaneQueues queues;
+  LaneRingTeams &rings;
   /// Whether arithmetic on indices may be done in 32 bits: that of tiles, not
   /// that of a problem's own functions, which may be of any size.
   bool narrowsIndices = true;

@@ -11,11 +11,11 @@
 #include "LaneControl.h"
 #include "LaneExchange.h"
 #include "LaneFit.h"
-#include "LaneLowering.h"
 #include "LaneMap.h"
 #include "LaneMath.h"
 #include "LaneMovement.h"
 #include "LanePartials.h"
+#include "LaneQueues.h"
 #include "LaneRings.h"
 #include "LaneSoftmax.h"
 #include "LaneStores.h"
@@ -41,15 +41,7 @@ enum class Warps {
   Copies
 };
 
-/// Whether an op's emitter needs nothing but what everybody's ops are offered.
-template <typename OpTy>
-concept TakesContext =
-    requires(LaneContext &context, OpTy op) { lowerOp(context, op); };
-
-/// The lowering of an op of our own. The emitters of ops that copy into slots,
-/// and of those by which teams work together, ask for all that is known of the
-/// kernel, as machines do, which emit them (test/Programs/own-ops.py lists
-/// them).
+/// The lowering of an op of our own, with what everybody's ops are offered.
 template <typename OpTy, Warps warps>
 struct LaneModel
     : LaneLoweringInterface::ExternalModel<LaneModel<OpTy, warps>, OpTy> {
@@ -58,19 +50,11 @@ struct LaneModel
       return failure();
     if (warps == Warps::Copies && failed(checkNoRings(context, op)))
       return failure();
-    if constexpr (TakesContext<OpTy>)
-      return lower(context, cast<OpTy>(op));
-    else
-      return lower(static_cast<LaneLowering &>(context), cast<OpTy>(op));
-  }
-
-  template <typename Context>
-  static LogicalResult lower(Context &context, OpTy op) {
-    if constexpr (std::is_void_v<decltype(lowerOp(context, op))>) {
-      lowerOp(context, op);
+    if constexpr (std::is_void_v<decltype(lowerOp(context, cast<OpTy>(op)))>) {
+      lowerOp(context, cast<OpTy>(op));
       return success();
     } else {
-      return lowerOp(context, op);
+      return lowerOp(context, cast<OpTy>(op));
     }
   }
 };

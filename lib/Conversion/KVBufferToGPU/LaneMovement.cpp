@@ -83,9 +83,9 @@ void kvbuf::lowerOp(LaneContext &lower, DramTileOp op) {
 //===----------------------------------------------------------------------===//
 
 /// Notes what lies at `offset`, for messages.
-static void describeLds(Lanes &lanes, AllocOp op, int64_t offset) {
+static void describeLds(LaneContext &lanes, AllocOp op, int64_t offset) {
   KVBufferAttr params = op.getBuffer().getType().getParams();
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   NamedAttrList list;
   auto add = [&](StringRef name, int64_t value) {
     list.append(name, b.getI64IntegerAttr(value));
@@ -97,8 +97,7 @@ static void describeLds(Lanes &lanes, AllocOp op, int64_t offset) {
   add("slot_bytes", params.getStageBytes());
   SharedTile tile = sharedTile(params);
   add("element_bytes", tile.elementBytes);
-  if (std::optional<TransposedTile> turned =
-          lanes.machine.turnedTile(lanes, params)) {
+  if (std::optional<TransposedTile> turned = lanes.turnedTile(params)) {
     add("keys", turned->keys);
     add("depth", turned->depth);
     add("banks", turned->banks);
@@ -113,33 +112,33 @@ static void describeLds(Lanes &lanes, AllocOp op, int64_t offset) {
     if (const Swizzle &s = tile.swizzle; s.movesVectors())
       list.append("swizzle", b.getDenseI64ArrayAttr(swizzleList(s)));
   }
-  lanes.lds.describe(
+  lanes.describeLds(
       LdsAttr::get(b.getContext(), list.getDictionary(b.getContext())));
 }
 
-void kvbuf::lowerOp(Lanes &lanes, AllocOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, AllocOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   KVBufferAttr params = op.getBuffer().getType().getParams();
   int64_t bytes = llvm::alignTo(params.getBytes(), kBufferAlignment);
   // Without a place of its own (kvbuf-allocate-lds), after all the others.
-  int64_t offset =
-      op.getOffset() ? int64_t(*op.getOffset()) : lanes.lds.bytes();
+  int64_t offset = op.getOffset() ? int64_t(*op.getOffset()) : lanes.ldsBytes();
   Value first = lanes.i32(offset);
   // Each copy of a team has a buffer of its own.
-  int64_t copies = lanes.team ? int64_t(TeamOp(lanes.team->op).getCopies()) : 1;
+  int64_t copies = lanes.ownTeam() ? int64_t(lanes.ownTeam().getCopies()) : 1;
   if (copies > 1)
     first = arith::AddIOp::create(
-        b, first, arith::MulIOp::create(b, lanes.team->copy, lanes.i32(bytes)));
-  lanes.set(op.getBuffer(), {first});
+        b, first,
+        arith::MulIOp::create(b, lanes.copyOfTeam(), lanes.i32(bytes)));
+  lanes.setLanes(op.getBuffer(), {first});
   for (int64_t i = 0; i < copies; ++i)
     describeLds(lanes, op, offset + i * bytes);
   if (!op.getOffset())
-    lanes.lds.take(copies * bytes);
+    lanes.takeLds(copies * bytes);
 }
 
-TileView kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
+TileView kvbuf::sourceOf(LaneContext &lanes, TypedValue<TileType> tile,
                          KVBufferAttr params, int64_t block) {
-  ImplicitLocOpBuilder &b = lanes.b;
+  ImplicitLocOpBuilder &b = lanes.builder();
   TileView source = lanes.tileOf(tile);
   // Of packed rows whoever widens them counts columns.
   if (packedRowOf(tile))
@@ -149,8 +148,8 @@ TileView kvbuf::sourceOf(Lanes &lanes, TypedValue<TileType> tile,
   return source;
 }
 
-void kvbuf::lowerOp(Lanes &lanes, DramLoadOp op) {
-  ImplicitLocOpBuilder &b = lanes.b;
+void kvbuf::lowerOp(LaneContext &lanes, DramLoadOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   KVBufferAttr params = op.getBuffer().getType().getParams();
   Value slot = lanes.single(op.getBuffer());
   if (op.getSlot() && params.getStages() > 1)
@@ -159,26 +158,25 @@ void kvbuf::lowerOp(Lanes &lanes, DramLoadOp op) {
         arith::MulIOp::create(b, lanes.toI32(lanes.single(op.getSlot())),
                               lanes.i32(params.getStageBytes())));
   TileView tile = sourceOf(lanes, op.getTile(), params, op.getBlock());
-  Values token = lanes.machine.emitLoad(lanes, op, tile, slot);
+  Values token = lanes.startLoad(op, tile, slot);
   token.insert(token.begin(), slot);
-  lanes.set(op.getToken(), token);
+  lanes.setLanes(op.getToken(), token);
 }
 
-void kvbuf::lowerOp(Lanes &lanes, LdsStageOp op) {
+void kvbuf::lowerOp(LaneContext &lanes, LdsStageOp op) {
   SmallVector<Values> tokens;
   for (Value token : op.getTokens())
-    tokens.push_back(lanes.get(token));
-  lanes.machine.emitStage(lanes, op, tokens);
+    tokens.push_back(lanes.lanesOf(token));
+  lanes.awaitLoads(op, tokens);
   for (auto [token, staged] : llvm::zip_equal(op.getTokens(), op.getStaged()))
-    lanes.set(staged, {lanes.get(token)[0]});
+    lanes.setLanes(staged, {lanes.lanesOf(token)[0]});
 }
 
-LogicalResult kvbuf::lowerOp(Lanes &lanes, FragmentLoadOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, FragmentLoadOp op) {
   Values words;
-  if (failed(lanes.machine.emitFragmentLoad(
-          lanes, op, lanes.single(op.getStaged()), words)))
+  if (failed(lanes.loadFragment(op, lanes.single(op.getStaged()), words)))
     return failure();
-  lanes.set(op.getFragment(), words);
+  lanes.setLanes(op.getFragment(), words);
   return success();
 }
 
@@ -187,7 +185,7 @@ void kvbuf::lowerOp(LaneContext &lanes, StagedViewOp op) {
   lanes.setLanes(op.getView(), lanes.lanesOf(op.getSource()));
 }
 
-LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, TileFragmentOp op) {
   TileView tile = lanes.tileOf(op.getTile());
   if (ownTile(op.getTile()))
     return op.emitOpError() << "expected a tile of kvbuffer.dram_tile without "
@@ -206,9 +204,9 @@ LogicalResult kvbuf::lowerOp(Lanes &lanes, TileFragmentOp op) {
            << "reads " << cols << " columns; expected a multiple of "
            << kWordColumns;
   Values words;
-  if (failed(lanes.machine.emitTileFragment(lanes, op, tile, words)))
+  if (failed(lanes.loadFragment(op, tile, words)))
     return failure();
-  lanes.set(op.getFragment(), words);
+  lanes.setLanes(op.getFragment(), words);
   return success();
 }
 

@@ -16,17 +16,17 @@ namespace kvbuf {
 
 /// A tile as a buffer reads it: from the first column of a block that the
 /// buffer takes.
-TileView sourceOf(Lanes &lanes, mlir::TypedValue<TileType> tile,
+TileView sourceOf(LaneContext &lanes, mlir::TypedValue<TileType> tile,
                   KVBufferAttr params, int64_t block = 0);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneContext &lower, DramTileOp op);
-void lowerOp(Lanes &lanes, AllocOp op);
-void lowerOp(Lanes &lanes, DramLoadOp op);
-void lowerOp(Lanes &lanes, LdsStageOp op);
-mlir::LogicalResult lowerOp(Lanes &lanes, FragmentLoadOp op);
+void lowerOp(LaneContext &lanes, AllocOp op);
+void lowerOp(LaneContext &lanes, DramLoadOp op);
+void lowerOp(LaneContext &lanes, LdsStageOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, FragmentLoadOp op);
 void lowerOp(LaneContext &lanes, StagedViewOp op);
-mlir::LogicalResult lowerOp(Lanes &lanes, TileFragmentOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, TileFragmentOp op);
 mlir::LogicalResult lowerOp(LaneContext &lower, mlir::memref::LoadOp op);
 mlir::LogicalResult lowerOp(LaneContext &lower, mlir::memref::DimOp op);
 

@@ -28,12 +28,17 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "LaneLowering.h"
+#include "LaneQueues.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
+
+/// Those of the kernel that is being lowered.
+static LaneQueues &queuesOf(LaneContext &lower) {
+  return lower.ofKernel<LaneQueues>();
+}
 
 /// Words that a lane moves at once.
 static constexpr int64_t kWordsAtOnce = 4;
@@ -47,15 +52,14 @@ static int64_t wordsOf(Type type) {
 
 /// Lays out entries of fragments of `types`, spread as team `like` spreads
 /// them, from the first free byte of LDS on; errors at `op`.
-static LogicalResult layOut(Lanes &lower, Operation *op, LaneEntries &entries,
-                            ArrayRef<Type> types, TeamOp like) {
-  entries.threads = int64_t(like.getWarps()) * lower.target.waveSize;
-  ScheduleAttr its = like.getSchedule(lower.blockSchedule);
+static LogicalResult layOut(LaneContext &lower, Operation *op,
+                            LaneEntries &entries, ArrayRef<Type> types,
+                            TeamOp like) {
+  entries.threads = int64_t(like.getWarps()) * lower.chip().waveSize;
+  ScheduleAttr its = like.getSchedule(lower.scheduleOfBlock());
   SmallVector<Type> lanes;
-  ScheduleAttr outer = std::exchange(lower.schedule, its);
   for (Type type : types)
     lower.laneTypes(type, lanes);
-  lower.schedule = outer;
   for (Type type : types)
     if (int64_t rows = cast<FragmentType>(type).getRows(); rows != its.getBM())
       return op->emitOpError()
@@ -70,12 +74,12 @@ static LogicalResult layOut(Lanes &lower, Operation *op, LaneEntries &entries,
                                << " of each lane; expected words of 32 bits";
     entries.words += wordsOf(type);
   }
-  entries.offset = lower.lds.take(entries.slots * entries.bytes());
+  entries.offset = lower.takeLds(entries.slots * entries.bytes());
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, QueueOp op) {
-  LaneQueue &queue = lower.queues.queues[op.getQueue()];
+LogicalResult kvbuf::lowerOp(LaneContext &lower, QueueOp op) {
+  LaneQueue &queue = queuesOf(lower).queues[op.getQueue()];
   queue.slots = op.getSlots();
   queue.takers = op.getTo().size();
   TeamsOp teams;
@@ -87,20 +91,20 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, QueueOp op) {
   if (failed(layOut(lower, op, queue, op.getQueue().getType().getTypes(),
                     teams.getTeam(op.getFrom()))))
     return failure();
-  if (lower.target.namedBarriers > 1) {
-    queue.barriers = lower.barriers.take(2 * queue.slots * queue.takers);
-    if (lower.barriers.taken() <= lower.target.namedBarriers)
+  if (lower.chip().namedBarriers > 1) {
+    queue.barriers = lower.takeNamedBarriers(2 * queue.slots * queue.takers);
+    if (lower.namedBarriersTaken() <= lower.chip().namedBarriers)
       return success();
     return op.emitOpError()
-           << "needs " << lower.barriers.taken()
+           << "needs " << lower.namedBarriersTaken()
            << " named barriers, two for each slot and team "
               "that takes; a block of "
-           << lower.target.chip << " has " << lower.target.namedBarriers;
+           << lower.chip().chip << " has " << lower.chip().namedBarriers;
   }
-  if (lower.machine.hasRings()) {
+  if (lower.hasRings()) {
     int64_t warps = teams.getTeam(op.getFrom()).getWarps();
     queue.phases =
-        lower.lds.addBarriers(queue.slots, queue.takers * warps, warps);
+        lower.addPhaseBarriers(queue.slots, queue.takers * warps, warps);
     return success();
   }
   int64_t members = 1 + queue.takers;
@@ -109,7 +113,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, QueueOp op) {
     return success();
   return op.emitOpError()
          << "has teams that meet at the block's barrier, as a block of "
-         << lower.target.chip
+         << lower.chip().chip
          << " has no other; expected slots(2) or more, and no other team and "
             "no other queue beside it";
 }
@@ -117,13 +121,14 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, QueueOp op) {
 /// Calls `access(first word, count, byte offset in the entry)` for the words of
 /// a lane that move together.
 static void forEachPiece(
-    Lanes &lower, int64_t words, int64_t threads,
+    LaneContext &lower, int64_t words, int64_t threads,
     function_ref<void(int64_t first, int64_t count, Value offset)> access) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   for (int64_t first = 0; first < words;) {
     int64_t count =
         llvm::bit_floor(uint64_t(std::min(kWordsAtOnce, words - first)));
-    Value lane = arith::MulIOp::create(b, lower.thread, lower.i32(4 * count));
+    Value lane =
+        arith::MulIOp::create(b, lower.ownThread(), lower.i32(4 * count));
     access(first, count,
            arith::AddIOp::create(b, lane, lower.i32(4 * first * threads)));
     first += count;
@@ -131,8 +136,8 @@ static void forEachPiece(
 }
 
 /// The slot of entry `number`, i32.
-static Value slotOf(Lanes &lower, const LaneQueue &queue, Value number) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value slotOf(LaneContext &lower, const LaneQueue &queue, Value number) {
+  ImplicitLocOpBuilder &b = lower.builder();
   if (queue.slots == 1)
     return lower.i32(0);
   return arith::RemUIOp::create(b, lower.toI32(lower.single(number)),
@@ -140,29 +145,28 @@ static Value slotOf(Lanes &lower, const LaneQueue &queue, Value number) {
 }
 
 /// The byte offset of a slot's barrier in LDS.
-static Value phaseBarrier(Lanes &lower, const LaneQueue &queue, Value slot,
-                          bool full) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value phaseBarrier(LaneContext &lower, const LaneQueue &queue,
+                          Value slot, bool full) {
+  ImplicitLocOpBuilder &b = lower.builder();
   return arith::AddIOp::create(
       b, lower.i32(*queue.phases + (full ? 0 : queue.slots * kBarrierBytes)),
       arith::MulIOp::create(b, slot, lower.i32(kBarrierBytes)));
 }
 
 /// Arrives at a slot's barrier, or waits there.
-static void meetAt(Lanes &lower, const LaneQueue &queue, int64_t taker,
+static void meetAt(LaneContext &lower, const LaneQueue &queue, int64_t taker,
                    Value slot, bool full, bool wait) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   Value id = arith::AddIOp::create(
       b, arith::MulIOp::create(b, slot, lower.i32(2)),
       lower.i32(queue.barriers + 2 * queue.slots * taker + !full));
-  lower.machine.namedBarriers()->emitNamedBarrier(lower, id, 2 * queue.threads,
-                                                  wait);
+  lower.meetAt(id, 2 * queue.threads, wait);
 }
 
 /// Waits for the phase of entry `number` at its slot's barrier in LDS.
-static void awaitPhase(Lanes &lower, const LaneQueue &queue, Value number,
+static void awaitPhase(LaneContext &lower, const LaneQueue &queue, Value number,
                        bool full) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   Value entry = lower.toI32(lower.single(number));
   Value parity = arith::AndIOp::create(
       b, arith::DivUIOp::create(b, entry, lower.i32(queue.slots)),
@@ -170,37 +174,28 @@ static void awaitPhase(Lanes &lower, const LaneQueue &queue, Value number,
   // Slots start empty, as if a phase before the first had completed.
   if (!full)
     parity = arith::XOrIOp::create(b, parity, lower.i32(1));
-  lower.phases().emitBarrierWait(
-      lower, phaseBarrier(lower, queue, slotOf(lower, queue, number), full),
-      parity);
+  lower.awaitPhase(
+      phaseBarrier(lower, queue, slotOf(lower, queue, number), full), parity);
 }
 
 /// Arrives there, once a warp, when its lanes have done.
-static void arriveAtPhase(Lanes &lower, const LaneQueue &queue, Value slot,
-                          bool full) {
-  ImplicitLocOpBuilder &b = lower.b;
-  lower.phases().emitWarpMeet(lower);
-  lower.phases().emitBarrierArrive(
-      lower, phaseBarrier(lower, queue, slot, full),
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
-                            lower.i32(0)));
-}
-
-/// Meets the whole block from within a team.
-static void meetAtEntry(Lanes &lower) {
-  LaneTeam *outer = std::exchange(lower.team, nullptr);
-  lower.machine.emitMeet(lower);
-  lower.team = outer;
+static void arriveAtPhase(LaneContext &lower, const LaneQueue &queue,
+                          Value slot, bool full) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  lower.meetInWarp();
+  lower.arriveAt(phaseBarrier(lower, queue, slot, full),
+                 arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                       lower.laneInWarp(), lower.i32(0)));
 }
 
 /// Stores a lane's values of fragments.
-static void storeEntry(Lanes &lower, const LaneEntries &entries, Value slot,
-                       ValueRange fragments) {
-  ImplicitLocOpBuilder &b = lower.b;
+static void storeEntry(LaneContext &lower, const LaneEntries &entries,
+                       Value slot, ValueRange fragments) {
+  ImplicitLocOpBuilder &b = lower.builder();
   // All lane values as words.
   Values words;
   for (Value fragment : fragments)
-    for (Value value : lower.rowValues(fragment)) {
+    for (Value value : lower.lanesOf(fragment)) {
       auto vector = dyn_cast<VectorType>(value.getType());
       if (!vector) {
         words.push_back(arith::BitcastOp::create(b, b.getI32Type(), value));
@@ -229,8 +224,9 @@ static void storeEntry(Lanes &lower, const LaneEntries &entries, Value slot,
 }
 
 /// Loads them as words.
-static Values loadEntry(Lanes &lower, const LaneEntries &entries, Value slot) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Values loadEntry(LaneContext &lower, const LaneEntries &entries,
+                        Value slot) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value base = arith::AddIOp::create(
       b, lower.i32(entries.offset),
       arith::MulIOp::create(b, slot, lower.i32(entries.bytes())));
@@ -250,9 +246,9 @@ static Values loadEntry(Lanes &lower, const LaneEntries &entries, Value slot) {
 }
 
 /// Sets fragments to the words of an entry.
-static void setEntry(Lanes &lower, ValueRange fragments,
+static void setEntry(LaneContext &lower, ValueRange fragments,
                      ArrayRef<Value> words) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   for (Value fragment : fragments) {
     SmallVector<Type> types;
     lower.laneTypes(fragment.getType(), types);
@@ -269,12 +265,12 @@ static void setEntry(Lanes &lower, ValueRange fragments,
           b, VectorType::get({count}, b.getI32Type()), its);
       lanes.push_back(vector::BitCastOp::create(b, type, joined));
     }
-    lower.set(fragment, lanes);
+    lower.setLanes(fragment, lanes);
   }
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, QueuePutOp op) {
-  const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+void kvbuf::lowerOp(LaneContext &lower, QueuePutOp op) {
+  const LaneQueue &queue = queuesOf(lower).queues[op.getQueue()];
   Value slot = slotOf(lower, queue, op.getNumber());
   if (queue.barriers)
     for (int64_t taker = 0; taker < queue.takers; ++taker)
@@ -285,22 +281,22 @@ void kvbuf::lowerOp(LaneLowering &lower, QueuePutOp op) {
   if (queue.phases)
     return arriveAtPhase(lower, queue, slot, /*full=*/true);
   if (!queue.barriers)
-    return meetAtEntry(lower);
+    return lower.meetBlock();
   for (int64_t taker = 0; taker < queue.takers; ++taker)
     meetAt(lower, queue, taker, slot, /*full=*/true, /*wait=*/false);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, QueueTakeOp op) {
-  const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+void kvbuf::lowerOp(LaneContext &lower, QueueTakeOp op) {
+  const LaneQueue &queue = queuesOf(lower).queues[op.getQueue()];
   Value slot = slotOf(lower, queue, op.getNumber());
   int64_t taker = op.getQueue().getDefiningOp<QueueOp>().getTaker(
-      TeamOp(lower.team->op).getSymName());
+      lower.ownTeam().getSymName());
   if (queue.barriers)
     meetAt(lower, queue, taker, slot, /*full=*/true, /*wait=*/true);
   else if (queue.phases)
     awaitPhase(lower, queue, op.getNumber(), /*full=*/true);
   else
-    meetAtEntry(lower);
+    lower.meetBlock();
   Values words = loadEntry(lower, queue, slot);
   if (queue.phases)
     arriveAtPhase(lower, queue, slot, /*full=*/false);
@@ -309,19 +305,19 @@ void kvbuf::lowerOp(LaneLowering &lower, QueueTakeOp op) {
   setEntry(lower, op.getValues(), words);
 }
 
-void kvbuf::openQueues(LaneLowering &lower, TeamsOp teams, TeamOp team) {
+void kvbuf::openQueues(LaneContext &lower, TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues())
     if (int64_t taker = op.getTaker(team.getSymName()); taker >= 0)
-      if (const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+      if (const LaneQueue &queue = queuesOf(lower).queues[op.getQueue()];
           queue.barriers)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
           meetAt(lower, queue, taker, lower.i32(slot), /*full=*/false,
                  /*wait=*/false);
 }
 
-void kvbuf::closeQueues(LaneLowering &lower, TeamsOp teams, TeamOp team) {
+void kvbuf::closeQueues(LaneContext &lower, TeamsOp teams, TeamOp team) {
   for (QueueOp op : teams.getQueues()) {
-    const LaneQueue &queue = lower.queues.queues[op.getQueue()];
+    const LaneQueue &queue = queuesOf(lower).queues[op.getQueue()];
     if (op.getFrom() == team.getSymName() && queue.barriers)
       for (int64_t taker = 0; taker < queue.takers; ++taker)
         for (int64_t slot = 0; slot < queue.slots; ++slot)
@@ -376,13 +372,13 @@ static bool liesOverBuffers(ShelfOp op) {
               .wasInterrupted();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShelfOp op) {
-  LaneEntries &shelf = lower.queues.shelves[op.getShelf()];
+LogicalResult kvbuf::lowerOp(LaneContext &lower, ShelfOp op) {
+  LaneEntries &shelf = queuesOf(lower).shelves[op.getShelf()];
   shelf.slots = op.getSlots();
   // Nobody uses it.
   if (op.getShelf().use_empty())
     return success();
-  int64_t taken = lower.lds.bytes();
+  int64_t taken = lower.ldsBytes();
   auto like = op.getShelf().getUsers().begin()->getParentOfType<TeamOp>();
   if (failed(
           layOut(lower, op, shelf, op.getShelf().getType().getTypes(), like)))
@@ -390,10 +386,10 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShelfOp op) {
   if (!liesOverBuffers(op))
     return success();
   // After the shelves that lie there already.
-  int64_t bytes = lower.lds.bytes() - taken, offset = 0;
-  lower.kernel.walk([&](ShelfOp other) {
-    auto it = lower.queues.shelves.find(other.getShelf());
-    if (other == op || it == lower.queues.shelves.end() ||
+  int64_t bytes = lower.ldsBytes() - taken, offset = 0;
+  op->getParentOfType<gpu::GPUFuncOp>().walk([&](ShelfOp other) {
+    auto it = queuesOf(lower).shelves.find(other.getShelf());
+    if (other == op || it == queuesOf(lower).shelves.end() ||
         !liesOverBuffers(other))
       return;
     const LaneEntries &its = it->second;
@@ -402,12 +398,12 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, ShelfOp op) {
                                                         kBufferAlignment)));
   });
   shelf.offset = offset;
-  lower.lds.giveBack(taken);
-  lower.lds.cover(offset + bytes);
+  lower.giveBackLds(taken);
+  lower.coverLds(offset + bytes);
   return success();
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, ShelfPutOp op) {
+void kvbuf::lowerOp(LaneContext &lower, ShelfPutOp op) {
   auto isOver = [](ShelfPutOp put) {
     return liesOverBuffers(put.getShelf().getDefiningOp<ShelfOp>());
   };
@@ -415,15 +411,15 @@ void kvbuf::lowerOp(LaneLowering &lower, ShelfPutOp op) {
   // landed.
   auto puts = op->getBlock()->getOps<ShelfPutOp>();
   if (isOver(op) && *llvm::find_if(puts, isOver) == op) {
-    lower.machine.emitLanding(lower);
-    meetAtEntry(lower);
+    lower.awaitLanding();
+    lower.meetBlock();
   }
-  storeEntry(lower, lower.queues.shelves[op.getShelf()],
+  storeEntry(lower, queuesOf(lower).shelves[op.getShelf()],
              lower.toI32(lower.single(op.getSlot())), op.getValues());
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, ShelfGetOp op) {
+void kvbuf::lowerOp(LaneContext &lower, ShelfGetOp op) {
   setEntry(lower, op.getValues(),
-           loadEntry(lower, lower.queues.shelves[op.getShelf()],
+           loadEntry(lower, queuesOf(lower).shelves[op.getShelf()],
                      lower.toI32(lower.single(op.getSlot()))));
 }

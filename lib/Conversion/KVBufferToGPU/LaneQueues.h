@@ -14,8 +14,6 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Where entries of fragments lie in LDS.
 struct LaneEntries {
   /// Entries that there is room for.
@@ -41,7 +39,9 @@ struct LaneQueue : LaneEntries {
 };
 
 /// The queues and shelves of a kernel's teams.
-struct LaneQueues {
+struct LaneQueues : LaneState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LaneQueues)
+
   /// By the value of their op.
   llvm::DenseMap<mlir::Value, LaneQueue> queues;
   llvm::DenseMap<mlir::Value, LaneEntries> shelves;
@@ -49,16 +49,16 @@ struct LaneQueues {
 
 /// Arrives and waits of a team at its queues' barriers before its code, and
 /// after it.
-void openQueues(LaneLowering &lower, TeamsOp teams, TeamOp team);
-void closeQueues(LaneLowering &lower, TeamsOp teams, TeamOp team);
+void openQueues(LaneContext &lower, TeamsOp teams, TeamOp team);
+void closeQueues(LaneContext &lower, TeamsOp teams, TeamOp team);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, QueueOp op);
-void lowerOp(LaneLowering &lower, QueuePutOp op);
-void lowerOp(LaneLowering &lower, QueueTakeOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, ShelfOp op);
-void lowerOp(LaneLowering &lower, ShelfPutOp op);
-void lowerOp(LaneLowering &lower, ShelfGetOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, QueueOp op);
+void lowerOp(LaneContext &lower, QueuePutOp op);
+void lowerOp(LaneContext &lower, QueueTakeOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, ShelfOp op);
+void lowerOp(LaneContext &lower, ShelfPutOp op);
+void lowerOp(LaneContext &lower, ShelfGetOp op);
 
 } // namespace kvbuf
 

@@ -141,10 +141,10 @@ static Movers moversOf(Lanes &lower, TeamOp op) {
   return result;
 }
 
-int64_t kvbuf::moverThreads(Lanes &lower, TeamOp op) {
-  return moversOf(lower, op) == Movers::Lane
-             ? 1
-             : int64_t(op.getWarps()) * int64_t(lower.target.waveSize);
+int64_t kvbuf::moverThreads(LaneContext &lower, TeamOp op) {
+  bool byWarps = false;
+  op.walk([&](RingLoadOp load) { byWarps |= lower.takesWarps(load); });
+  return byWarps ? int64_t(op.getWarps()) * int64_t(lower.chip().waveSize) : 1;
 }
 
 /// Begins a team that moves: perhaps one lane of it goes on.
@@ -237,11 +237,11 @@ static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   return success();
 }
 
-void kvbuf::emitClusterArrivals(Lanes &lower, Value barrier) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::emitClusterArrivals(LaneContext &lower, Value barrier) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value always = arith::ConstantIntOp::create(b, 1, 1);
   for (int64_t to = 0; to < lower.cluster(); ++to)
-    lower.phases().emitClusterArrive(lower, barrier, lower.i32(to), always);
+    lower.arriveInCluster(barrier, lower.i32(to), always);
 }
 
 /// Ends a team: says so to all blocks of the cluster. One that does not move

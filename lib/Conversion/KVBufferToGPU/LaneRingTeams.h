@@ -16,15 +16,14 @@
 namespace kvbuf {
 
 /// What is known of the teams of a kernel with rings while it is lowered.
-struct LaneRingTeams {
-  explicit LaneRingTeams(const TargetInfo &target)
-      : groupThreads(int64_t(target.warpsPerMatrixGroup()) * target.waveSize) {}
+struct LaneRingTeams : LaneState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LaneRingTeams)
 
   // The team that multiplies.
 
   /// Threads that multiply together, and how many such groups the team has; 0
   /// where each warp multiplies by itself.
-  const int64_t groupThreads;
+  int64_t groupThreads = 0;
   int64_t groups = 0;
   /// The lane's group, whether it is the group's first, and whether it arrives
   /// for the group at one of the cluster's blocks; null without groups.
@@ -67,6 +66,11 @@ struct LaneRingTeams {
   int64_t endBarrier = 0;
 };
 
+/// Those of the kernel that is being lowered.
+inline LaneRingTeams &ringsOf(LaneContext &lower) {
+  return lower.ofKernel<LaneRingTeams>();
+}
+
 /// What comes before teams that rings join: their rings' barriers.
 mlir::LogicalResult startRings(LaneLowering &lower, TeamsOp op);
 /// Lowers one of them, but for its place among the warps.
@@ -77,10 +81,10 @@ int64_t registerShare(const Lanes &lower);
 /// as do the teams of the others: all take as many, at one instruction.
 bool partOfRegisterGroup(TeamOp op, int64_t group);
 /// How many threads of a team that moves have code.
-int64_t moverThreads(Lanes &lower, TeamOp op);
+int64_t moverThreads(LaneContext &lower, TeamOp op);
 /// Every lane that gets here arrives at the barrier at this place in each block
 /// of the cluster.
-void emitClusterArrivals(Lanes &lower, mlir::Value barrier);
+void emitClusterArrivals(LaneContext &lower, mlir::Value barrier);
 
 } // namespace kvbuf
 

@@ -14,8 +14,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneRings.h"
-#include "LaneLowering.h"
 #include "LaneMovement.h"
+#include "LaneRingTeams.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -33,8 +33,8 @@ struct Filling {
 };
 } // namespace
 
-static Filling filling(Lanes &lower, Value fill, int64_t stages) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Filling filling(LaneContext &lower, Value fill, int64_t stages) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value number = lower.toI32(lower.single(fill));
   if (stages == 1)
     return {lower.i32(0), arith::AndIOp::create(b, number, lower.i32(1))};
@@ -44,25 +44,25 @@ static Filling filling(Lanes &lower, Value fill, int64_t stages) {
 }
 
 /// The byte offset of a slot's full or empty barrier.
-static Value fullBarrier(Lanes &lower, const RingValues &ring,
+static Value fullBarrier(LaneContext &lower, const RingValues &ring,
                          const Filling &at) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   return arith::AddIOp::create(
       b, ring.barriers,
       arith::MulIOp::create(b, at.slot, lower.i32(kBarrierBytes)));
 }
 
-static Value emptyBarrier(Lanes &lower, const RingValues &ring,
+static Value emptyBarrier(LaneContext &lower, const RingValues &ring,
                           const Filling &at) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   return arith::AddIOp::create(b, fullBarrier(lower, ring, at),
                                lower.i32(ring.stages * kBarrierBytes));
 }
 
 /// The byte offset of a filling's slot.
-static Value slotOf(Lanes &lower, const RingValues &ring, const Filling &at,
-                    KVBufferAttr params) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value slotOf(LaneContext &lower, const RingValues &ring,
+                    const Filling &at, KVBufferAttr params) {
+  ImplicitLocOpBuilder &b = lower.builder();
   return arith::AddIOp::create(
       b, ring.slots,
       arith::MulIOp::create(b, at.slot, lower.i32(params.getStageBytes())));
@@ -70,12 +70,12 @@ static Value slotOf(Lanes &lower, const RingValues &ring, const Filling &at,
 
 /// The parity of the phase in which a filling's slot is empty: that before the
 /// filling's own, as slots start empty, as if phase -1 had completed.
-static Value emptyParity(Lanes &lower, const Filling &at) {
-  return arith::XOrIOp::create(lower.b, at.parity, lower.i32(1));
+static Value emptyParity(LaneContext &lower, const Filling &at) {
+  return arith::XOrIOp::create(lower.builder(), at.parity, lower.i32(1));
 }
 
-static RingValues ringValues(Lanes &lower, Value ring, int64_t stages) {
-  const Values &values = lower.get(ring);
+static RingValues ringValues(LaneContext &lower, Value ring, int64_t stages) {
+  const Values &values = lower.lanesOf(ring);
   return {values[0], values[1], stages};
 }
 
@@ -173,7 +173,7 @@ static bool readByLanes(Value staged) {
   });
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, RingOp op) {
   // One thread releases for its group where the group's warps are known to be
   // done; else each warp does, as those of a team that is no whole groups: a
   // warp that came late would wait for a phase that is over and, by its parity,
@@ -186,8 +186,8 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
       byWarps |= !followsProduct(release);
   }
   if (byWarps)
-    lower.rings.releasedByWarps.insert(op.getRing());
-  int64_t group = lower.target.warpsPerMatrixGroup();
+    ringsOf(lower).releasedByWarps.insert(op.getRing());
+  int64_t group = lower.chip().warpsPerMatrixGroup();
   int64_t releases = sumOfTakers(op, [&](TeamOp team) {
     int64_t warps = team.getWarps();
     return byWarps || !team.isWholeGroups(group) ? warps : warps / group;
@@ -199,7 +199,7 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
   RingLoadOp first;
   for (Operation *user : op.getRing().getUsers()) {
     if (auto load = dyn_cast<RingLoadOp>(user)) {
-      int64_t warps = lower.boxes().warpsOfSlot(lower, load);
+      int64_t warps = lower.warpsOfSlot(load);
       if (first && warps != fills) {
         InFlightDiagnostic diag =
             load.emitOpError()
@@ -216,16 +216,16 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingOp op) {
     if (isa<RingPutOp>(user))
       fills = int64_t(user->getParentOfType<TeamOp>().getWarps());
   }
-  lower.set(op.getRing(),
-            {lower.single(op.getBuffer()),
-             lower.i32(lower.lds.addBarriers(stages, releases, fills))});
-  lower.rings.firstSlots[op.getRing()] = lower.rings.nextSlot;
-  lower.rings.nextSlot += stages;
+  lower.setLanes(op.getRing(),
+                 {lower.single(op.getBuffer()),
+                  lower.i32(lower.addPhaseBarriers(stages, releases, fills))});
+  ringsOf(lower).firstSlots[op.getRing()] = ringsOf(lower).nextSlot;
+  ringsOf(lower).nextSlot += stages;
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, RingLoadOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   if (!lower.tileOf(op.getTile()).box.tensor)
     return op.emitOpError() << "expected a tile that kvbuffer.cache_tile or "
                                "kvbuffer.dram_tile makes";
@@ -240,19 +240,19 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingLoadOp op) {
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a warp that
   // moves takes a turn from those that share its scheduler.
-  if (lower.rings.movers != Movers::Lane) {
-    int64_t together = lower.boxes().warpsOfSlot(lower, op);
+  if (ringsOf(lower).movers != Movers::Lane) {
+    int64_t together = lower.warpsOfSlot(op);
     Value number = arith::AddIOp::create(
-        b, to.slot, lower.i32(lower.rings.firstSlots.lookup(op.getRing())));
+        b, to.slot, lower.i32(ringsOf(lower).firstSlots.lookup(op.getRing())));
     Value filler = arith::RemUIOp::create(
-        b, number, lower.i32(lower.schedule.getWarps() / together));
-    Value part = arith::DivUIOp::create(b, lower.warp, lower.i32(together));
+        b, number, lower.i32(lower.ownSchedule().getWarps() / together));
+    Value part =
+        arith::DivUIOp::create(b, lower.ownWarp(), lower.i32(together));
     lower.enter(
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, filler));
   }
-  return lower.boxes().emitRingLoad(lower, op, tile, slot,
-                                    fullBarrier(lower, ring, to),
-                                    emptyBarrier(lower, ring, to), parity);
+  return lower.fillSlot(op, tile, slot, fullBarrier(lower, ring, to),
+                        emptyBarrier(lower, ring, to), parity);
 }
 
 /// Whether no lane, but an engine or a matrix unit, reads what lanes put into a
@@ -264,41 +264,39 @@ static bool isReadByUnits(Value ring) {
   });
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, RingPutOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, RingPutOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling to = filling(lower, op.getFill(), params.getStages());
   Value slot = slotOf(lower, ring, to, params);
-  lower.phases().emitBarrierWait(lower, emptyBarrier(lower, ring, to),
-                                 emptyParity(lower, to));
-  if (failed(emitFragmentPut(lower, op, lower.get(op.getFragment()), slot)))
+  lower.awaitPhase(emptyBarrier(lower, ring, to), emptyParity(lower, to));
+  if (failed(lower.putFragment(op, lower.lanesOf(op.getFragment()), slot)))
     return failure();
   // Each lane makes its own writes visible; then all of the warp have.
   if (isReadByUnits(op.getRing()))
-    lower.phases().emitPublish(lower);
-  lower.phases().emitWarpMeet(lower);
-  Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
-                                      lower.i32(0));
-  lower.phases().emitBarrierArrive(lower, fullBarrier(lower, ring, to), first);
+    lower.publish();
+  lower.meetInWarp();
+  Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                      lower.laneInWarp(), lower.i32(0));
+  lower.arriveAt(fullBarrier(lower, ring, to), first);
   return success();
 }
 
-void kvbuf::lowerOp(Lanes &lower, RingWaitOp op) {
+void kvbuf::lowerOp(LaneContext &lower, RingWaitOp op) {
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling at = filling(lower, op.getFill(), params.getStages());
-  lower.phases().emitBarrierWait(lower, fullBarrier(lower, ring, at),
-                                 at.parity);
-  lower.set(op.getStaged(), {slotOf(lower, ring, at, params)});
+  lower.awaitPhase(fullBarrier(lower, ring, at), at.parity);
+  lower.setLanes(op.getStaged(), {slotOf(lower, ring, at, params)});
 }
 
 /// What is always true, but known only when the maxima of the softmax before a
 /// release are, where a wait for a product follows the release. The assembler
 /// leaves a wait behind an arrival, and else moves it up among the comparisons
 /// that the product was to run beside. Null elsewhere.
-static Value whenMaximaAreThere(LaneLowering &lower, RingReleaseOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value whenMaximaAreThere(LaneContext &lower, RingReleaseOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Operation *next = op->getNextNode();
   while (isa_and_nonnull<RingReleaseOp>(next))
     next = next->getNextNode();
@@ -311,7 +309,7 @@ static Value whenMaximaAreThere(LaneLowering &lower, RingReleaseOp op) {
   // A signalling NaN, which arithmetic does not make.
   constexpr int64_t none = 0x7F812345;
   Value always;
-  for (Value max : lower.get(softmax.getNewMax())) {
+  for (Value max : lower.lanesOf(softmax.getNewMax())) {
     Value bits = arith::BitcastOp::create(b, b.getI32Type(), max);
     Value is = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bits,
                                      lower.i32(none));
@@ -323,40 +321,42 @@ static Value whenMaximaAreThere(LaneLowering &lower, RingReleaseOp op) {
 /// One lane of a warp, or of a group where `byWarps` is not set, releases for
 /// each block of the cluster where `shared`, else one for the own; `when` it is
 /// known, if not null.
-static void emitRelease(LaneLowering &lower, Value barrier, bool byWarps,
+static void emitRelease(LaneContext &lower, Value barrier, bool byWarps,
                         bool shared, Value when) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   auto known = [&](Value arrives) -> Value {
     return when ? arith::AndIOp::create(b, arrives, when) : arrives;
   };
   if (!shared) {
-    Value arrives = lower.rings.firstOfGroup;
+    Value arrives = ringsOf(lower).firstOfGroup;
     if (byWarps)
-      arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
-                                      lower.i32(0));
-    lower.phases().emitBarrierArrive(lower, barrier, known(arrives));
+      arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                      lower.laneInWarp(), lower.i32(0));
+    lower.arriveAt(barrier, known(arrives));
     return;
   }
   // Lane r of the group's first warp, or of each warp, arrives at block r.
-  Value arrives = lower.rings.arrivesInCluster;
+  Value arrives = ringsOf(lower).arrivesInCluster;
   if (byWarps)
-    arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.lane,
-                                    lower.i32(lower.cluster()));
-  lower.phases().emitClusterArrive(lower, barrier, lower.lane, known(arrives));
+    arrives =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lower.laneInWarp(),
+                              lower.i32(lower.cluster()));
+  lower.arriveInCluster(barrier, lower.laneInWarp(), known(arrives));
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
+void kvbuf::lowerOp(LaneContext &lower, RingReleaseOp op) {
   RingValues ring = ringValues(lower, op.getRing(),
                                op.getRing().getType().getParams().getStages());
   Filling at = filling(lower, op.getFill(), ring.stages);
-  bool byWarps =
-      !lower.rings.group || lower.rings.releasedByWarps.contains(op.getRing());
+  bool byWarps = !ringsOf(lower).group ||
+                 ringsOf(lower).releasedByWarps.contains(op.getRing());
   // The lane that arrives for its warp has not read what the others have. (Of a
   // group it has: ldmatrix, which reads what products do not, takes all lanes,
   // but for what is widened, and words.)
   auto team = op->getParentOfType<TeamOp>();
   Type element = op.getRing().getType().getParams().getElementType();
-  bool readAlone = !lower.rings.group || element.getIntOrFloatBitWidth() != 16;
+  bool readAlone =
+      !ringsOf(lower).group || element.getIntOrFloatBitWidth() != 16;
   // What was put right before was read from here, and is fenced.
   auto put = dyn_cast_or_null<RingPutOp>(op->getPrevNode());
   auto load = put ? put.getFragment().getDefiningOp<FragmentLoadOp>()
@@ -378,8 +378,8 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
     // of 999 rows on 1501 keys without this fence of each lane, and right with
     // it.
     if (llvm::any_of(op.getRing().getUsers(), llvm::IsaPred<RingLoadOp>))
-      lower.phases().emitPublish(lower);
-    lower.phases().emitWarpMeet(lower);
+      lower.publish();
+    lower.meetInWarp();
   }
   emitRelease(lower, emptyBarrier(lower, ring, at), byWarps,
               op.getRing().getDefiningOp<RingOp>().getShared(),
@@ -390,13 +390,13 @@ void kvbuf::lowerOp(LaneLowering &lower, RingReleaseOp op) {
 // Mailboxes and counters
 //===----------------------------------------------------------------------===//
 
-void kvbuf::lowerOp(Lanes &lower, MailboxOp op) {
+void kvbuf::lowerOp(LaneContext &lower, MailboxOp op) {
   // Every lane reads by itself, so every lane releases: one that releases for
   // its warp would need the others' reads ordered before it. Of a shared box
   // the team that posts reads, too, and those of all blocks.
   int64_t slots = op.getSlots();
   int64_t releases = sumOfTakers(op, [&](TeamOp team) {
-    return int64_t(team.getWarps()) * int64_t(lower.target.waveSize);
+    return int64_t(team.getWarps()) * int64_t(lower.chip().waveSize);
   });
   if (op.getShared()) {
     int64_t movers = 0;
@@ -406,87 +406,85 @@ void kvbuf::lowerOp(Lanes &lower, MailboxOp op) {
         movers = moverThreads(lower, team);
     releases = (releases + movers) * lower.cluster();
   }
-  int64_t barriers = lower.lds.addBarriers(slots, releases);
-  int64_t words = lower.lds.takeBesideBarriers(4 * slots);
-  lower.set(op.getBox(), {lower.i32(words), lower.i32(barriers)});
+  int64_t barriers = lower.addPhaseBarriers(slots, releases);
+  int64_t words = lower.takeBesideBarriers(4 * slots);
+  lower.setLanes(op.getBox(), {lower.i32(words), lower.i32(barriers)});
 }
 
-static RingValues mailboxValues(Lanes &lower, Value box) {
+static RingValues mailboxValues(LaneContext &lower, Value box) {
   return ringValues(lower, box, box.getDefiningOp<MailboxOp>().getSlots());
 }
 
 /// The index of a mailbox's number among the 32-bit words of LDS.
-static Value wordOf(Lanes &lower, const RingValues &box, Value slot) {
-  ImplicitLocOpBuilder &b = lower.b;
+static Value wordOf(LaneContext &lower, const RingValues &box, Value slot) {
+  ImplicitLocOpBuilder &b = lower.builder();
   Value byte = arith::AddIOp::create(
       b, box.slots, arith::MulIOp::create(b, slot, lower.i32(4)));
   return lower.toIndex(arith::ShRUIOp::create(b, byte, lower.i32(2)));
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, MailboxPostOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, MailboxPostOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   RingValues box = mailboxValues(lower, op.getBox());
   Value value = lower.toI32(lower.single(op.getValue()));
   OpBuilder::InsertionGuard guard(b);
-  if (lower.rings.movers != Movers::Lane)
-    lower.enter(lower.rings.firstOfTeam);
+  if (ringsOf(lower).movers != Movers::Lane)
+    lower.enter(ringsOf(lower).firstOfTeam);
   Filling at = filling(lower, op.getNumber(), box.stages);
-  lower.phases().emitBarrierWait(
-      lower, emptyBarrier(lower, box, at),
-      arith::XOrIOp::create(b, at.parity, lower.i32(1)));
+  lower.awaitPhase(emptyBarrier(lower, box, at),
+                   arith::XOrIOp::create(b, at.parity, lower.i32(1)));
   if (op.getBox().getDefiningOp<MailboxOp>().getShared()) {
     // Each block awaits the word, the first one sends it to all.
-    lower.phases().emitExpectBytes(lower, fullBarrier(lower, box, at), 4);
-    auto leader =
-        scf::IfOp::create(b,
-                          arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                                lower.rings.rank, lower.i32(0)),
-                          /*withElseRegion=*/false);
+    lower.expectBytes(fullBarrier(lower, box, at), 4);
+    auto leader = scf::IfOp::create(
+        b,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, ringsOf(lower).rank,
+                              lower.i32(0)),
+        /*withElseRegion=*/false);
     b.setInsertionPointToStart(leader.thenBlock());
     Value word = arith::AddIOp::create(
         b, box.slots, arith::MulIOp::create(b, at.slot, lower.i32(4)));
     for (int64_t to = 0; to < lower.cluster(); ++to)
-      lower.phases().emitClusterStore(
-          lower, value, word, fullBarrier(lower, box, at), lower.i32(to));
+      lower.storeInCluster(value, word, fullBarrier(lower, box, at),
+                           lower.i32(to));
     return;
   }
   memref::StoreOp::create(b, value, lower.shared(b.getI32Type()),
                           ValueRange{wordOf(lower, box, at.slot)});
-  lower.phases().emitBarrierArrive(lower, fullBarrier(lower, box, at), Value());
+  lower.arriveAt(fullBarrier(lower, box, at), Value());
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, MailboxTakeOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, MailboxTakeOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   RingValues box = mailboxValues(lower, op.getBox());
   Filling at = filling(lower, op.getNumber(), box.stages);
-  lower.phases().emitBarrierWait(lower, fullBarrier(lower, box, at), at.parity);
+  lower.awaitPhase(fullBarrier(lower, box, at), at.parity);
   Value word = memref::LoadOp::create(b, lower.shared(b.getI32Type()),
                                       ValueRange{wordOf(lower, box, at.slot)});
   if (op.getBox().getDefiningOp<MailboxOp>().getShared())
     emitClusterArrivals(lower, emptyBarrier(lower, box, at));
   else
-    lower.phases().emitBarrierArrive(lower, emptyBarrier(lower, box, at),
-                                     Value());
-  if (!lower.rings.alone)
-    word = lower.machine.uniform(lower, word);
-  lower.set(op.getValue(), {lower.toIndex(word)});
+    lower.arriveAt(emptyBarrier(lower, box, at), Value());
+  if (!lower.isAlone())
+    word = lower.uniform(word);
+  lower.setLanes(op.getValue(), {lower.toIndex(word)});
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, NextTileOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+void kvbuf::lowerOp(LaneContext &lower, NextTileOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   auto take = [&]() -> Value {
     // Nothing is known by a number but the number: fences before and after it
     // would hold up the loads (by 2 % of a launch, docs/tuning.md).
     return LaneArriveOp::create(b, b.getI32Type(),
-                                lower.flat(lower.signature.tileCounter()),
+                                lower.flat(lower.tileCounter()),
                                 ValueRange{lower.index(0)}, /*relaxed=*/true);
   };
   if (lower.cluster() > 1) {
     // One thread of the first block takes; the others are told.
     Value leads = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                        lower.rings.rank, lower.i32(0));
-    if (lower.rings.movers != Movers::Lane)
-      leads = arith::AndIOp::create(b, leads, lower.rings.firstOfTeam);
+                                        ringsOf(lower).rank, lower.i32(0));
+    if (ringsOf(lower).movers != Movers::Lane)
+      leads = arith::AndIOp::create(b, leads, ringsOf(lower).firstOfTeam);
     auto leader = scf::IfOp::create(b, TypeRange{b.getI32Type()}, leads,
                                     /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
@@ -495,89 +493,85 @@ void kvbuf::lowerOp(LaneLowering &lower, NextTileOp op) {
     b.setInsertionPointToStart(leader.elseBlock());
     scf::YieldOp::create(b, lower.i32(0));
     b.setInsertionPointAfter(leader);
-    lower.set(op.getTile(), {lower.toIndex(leader.getResult(0))});
+    lower.setLanes(op.getTile(), {lower.toIndex(leader.getResult(0))});
     return;
   }
-  if (lower.rings.movers == Movers::Lane) {
-    lower.set(op.getTile(), {lower.toIndex(take())});
+  if (ringsOf(lower).movers == Movers::Lane) {
+    lower.setLanes(op.getTile(), {lower.toIndex(take())});
     return;
   }
   // One thread takes, the others of the team read what it took.
-  if (!lower.rings.numberWord) {
-    lower.rings.numberWord = lower.lds.take(4);
-    lower.rings.numberBarrier = lower.barriers.take();
+  if (!ringsOf(lower).numberWord) {
+    ringsOf(lower).numberWord = lower.takeLds(4);
+    ringsOf(lower).numberBarrier = lower.takeNamedBarriers();
   }
-  int64_t threads = lower.schedule.getWarps() * lower.target.waveSize;
+  int64_t threads = lower.ownSchedule().getWarps() * lower.chip().waveSize;
   Value words = lower.shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);
-    auto one =
-        scf::IfOp::create(b, lower.rings.firstOfTeam, /*withElseRegion=*/false);
+    auto one = scf::IfOp::create(b, ringsOf(lower).firstOfTeam,
+                                 /*withElseRegion=*/false);
     b.setInsertionPointToStart(one.thenBlock());
     memref::StoreOp::create(
-        b, take(), words, ValueRange{lower.index(*lower.rings.numberWord / 4)});
+        b, take(), words,
+        ValueRange{lower.index(*ringsOf(lower).numberWord / 4)});
   }
-  lower.machine.namedBarriers()->emitNamedBarrier(
-      lower, lower.i32(lower.rings.numberBarrier), threads,
-      /*wait=*/true);
+  lower.meetAt(lower.i32(ringsOf(lower).numberBarrier), threads,
+               /*wait=*/true);
   Value number = memref::LoadOp::create(
-      b, words, ValueRange{lower.index(*lower.rings.numberWord / 4)});
-  lower.machine.namedBarriers()->emitNamedBarrier(
-      lower, lower.i32(lower.rings.numberBarrier), threads,
-      /*wait=*/true);
-  lower.set(op.getTile(), {lower.toIndex(number)});
+      b, words, ValueRange{lower.index(*ringsOf(lower).numberWord / 4)});
+  lower.meetAt(lower.i32(ringsOf(lower).numberBarrier), threads,
+               /*wait=*/true);
+  lower.setLanes(op.getTile(), {lower.toIndex(number)});
 }
 
 //===----------------------------------------------------------------------===//
 // Products in flight
 //===----------------------------------------------------------------------===//
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, MmaStartOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, MmaStartOp op) {
   Values acc, results;
   if (op.getAcc())
-    acc = lower.get(op.getAcc());
-  if (failed(lower.machine.asyncProducts()->emitMmaStart(
-          lower, op, lower.get(op.getA()), lower.single(op.getB()), acc,
-          results)))
+    acc = lower.lanesOf(op.getAcc());
+  if (failed(lower.startProduct(op, lower.lanesOf(op.getA()),
+                                lower.single(op.getB()), acc, results)))
     return failure();
-  lower.set(op.getResult(), results);
+  lower.setLanes(op.getResult(), results);
   return success();
 }
 
-void kvbuf::lowerOp(Lanes &lower, MmaWaitOp op) {
-  Values values = lower.get(op.getPending());
+void kvbuf::lowerOp(LaneContext &lower, MmaWaitOp op) {
+  Values values = lower.lanesOf(op.getPending());
   // Registers that another product goes on with stay in flight.
   if (op.getAcc().use_empty()) {
     Values none;
-    lower.machine.asyncProducts()->emitMmaWait(lower, none, op.getYounger());
+    lower.awaitProducts(none, op.getYounger());
   } else {
-    lower.machine.asyncProducts()->emitMmaWait(lower, values, op.getYounger());
+    lower.awaitProducts(values, op.getYounger());
   }
-  lower.set(op.getAcc(), values);
+  lower.setLanes(op.getAcc(), values);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, TurnWaitOp) {
-  ImplicitLocOpBuilder &b = lower.b;
-  if (lower.rings.groups < 2)
+void kvbuf::lowerOp(LaneContext &lower, TurnWaitOp) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  if (ringsOf(lower).groups < 2)
     return;
-  Value id = arith::AddIOp::create(b, lower.rings.group,
-                                   lower.i32(lower.rings.turnBarriers));
-  lower.machine.namedBarriers()->emitNamedBarrier(lower, id,
-                                                  2 * lower.rings.groupThreads,
-                                                  /*wait=*/true);
+  Value id = arith::AddIOp::create(b, ringsOf(lower).group,
+                                   lower.i32(ringsOf(lower).turnBarriers));
+  lower.meetAt(id, 2 * ringsOf(lower).groupThreads,
+               /*wait=*/true);
 }
 
-void kvbuf::lowerOp(LaneLowering &lower, TurnPassOp) {
-  ImplicitLocOpBuilder &b = lower.b;
-  if (lower.rings.groups < 2)
+void kvbuf::lowerOp(LaneContext &lower, TurnPassOp) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  if (ringsOf(lower).groups < 2)
     return;
-  Value next = arith::AddIOp::create(b, lower.rings.group, lower.i32(1));
+  Value next = arith::AddIOp::create(b, ringsOf(lower).group, lower.i32(1));
   Value wraps = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, next,
-                                      lower.i32(lower.rings.groups));
+                                      lower.i32(ringsOf(lower).groups));
   next = arith::SelectOp::create(b, wraps, lower.i32(0), next);
   Value id =
-      arith::AddIOp::create(b, next, lower.i32(lower.rings.turnBarriers));
-  lower.machine.namedBarriers()->emitNamedBarrier(lower, id,
-                                                  2 * lower.rings.groupThreads,
-                                                  /*wait=*/false);
+      arith::AddIOp::create(b, next, lower.i32(ringsOf(lower).turnBarriers));
+  lower.meetAt(id, 2 * ringsOf(lower).groupThreads,
+               /*wait=*/false);
 }

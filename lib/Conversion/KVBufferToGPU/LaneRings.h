@@ -13,27 +13,25 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Whether an op of rings and their teams stands where it can be lowered.
 mlir::LogicalResult checkRings(LaneContext &lower, mlir::Operation *op);
 /// An error for an op that copies by all threads, beside rings.
 mlir::LogicalResult checkNoRings(LaneContext &lower, mlir::Operation *op);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, RingOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, RingLoadOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, RingPutOp op);
-void lowerOp(Lanes &lower, RingWaitOp op);
-void lowerOp(LaneLowering &lower, RingReleaseOp op);
-void lowerOp(Lanes &lower, MailboxOp op);
-void lowerOp(LaneLowering &lower, MailboxPostOp op);
-void lowerOp(LaneLowering &lower, MailboxTakeOp op);
-void lowerOp(LaneLowering &lower, NextTileOp op);
-mlir::LogicalResult lowerOp(LaneLowering &lower, MmaStartOp op);
-void lowerOp(Lanes &lower, MmaWaitOp op);
-void lowerOp(LaneLowering &lower, TurnWaitOp op);
-void lowerOp(LaneLowering &lower, TurnPassOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, RingOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, RingLoadOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, RingPutOp op);
+void lowerOp(LaneContext &lower, RingWaitOp op);
+void lowerOp(LaneContext &lower, RingReleaseOp op);
+void lowerOp(LaneContext &lower, MailboxOp op);
+void lowerOp(LaneContext &lower, MailboxPostOp op);
+void lowerOp(LaneContext &lower, MailboxTakeOp op);
+void lowerOp(LaneContext &lower, NextTileOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, MmaStartOp op);
+void lowerOp(LaneContext &lower, MmaWaitOp op);
+void lowerOp(LaneContext &lower, TurnWaitOp op);
+void lowerOp(LaneContext &lower, TurnPassOp op);
 
 } // namespace kvbuf
 

@@ -19,7 +19,6 @@
 #include "LaneStores.h"
 #include "CachePlaces.h"
 #include "LaneArithmetic.h"
-#include "LaneLowering.h"
 #include "Staging.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -33,21 +32,22 @@ static Value compare(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
   return arith::CmpIOp::create(b, predicate, x, y);
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile);
+static void emitStore(LaneContext &lanes, FragmentStoreOp op,
+                      const TileView &tile);
 /// The same with stores of at most `bytes` bytes, which its rows begin at
 /// multiples of; `checkCols`: element by element, those of valid columns.
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
-                      int64_t bytes, bool checkCols = false);
+static void emitStore(LaneContext &lanes, FragmentStoreOp op,
+                      const TileView &tile, int64_t bytes,
+                      bool checkCols = false);
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, FragmentStoreOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   TileView tile = lower.tileOf(op.getTile());
   if (tile.map == RowMap::Places)
     return op.emitOpError() << "stores into a tile whose rows are found one by "
                                "one; expected a tile of kvbuffer.dram_tile";
   // An engine stores the rows of a group of warps.
-  if (!op.getVia() || !lower.machine.boxStores() || !lower.team ||
-      !lower.rings.group) {
+  if (!op.getVia() || !lower.storesBoxes()) {
     emitStore(lower, op, tile);
     return success();
   }
@@ -65,15 +65,13 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, FragmentStoreOp op) {
     whole = whole ? arith::AndIOp::create(b, whole, cols) : cols;
   }
   if (!whole)
-    return lower.machine.boxStores()->emitStoreVia(lower, op, tile,
-                                                   lower.get(op.getFragment()),
-                                                   lower.single(op.getVia()));
+    return lower.storeBox(op, tile, lower.lanesOf(op.getFragment()),
+                          lower.single(op.getVia()));
   auto ifWhole = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifWhole.thenBlock());
-  if (failed(lower.machine.boxStores()->emitStoreVia(
-          lower, op, tile, lower.get(op.getFragment()),
-          lower.single(op.getVia()))))
+  if (failed(lower.storeBox(op, tile, lower.lanesOf(op.getFragment()),
+                            lower.single(op.getVia()))))
     return failure();
   b.setInsertionPointToStart(ifWhole.elseBlock());
   emitStore(lower, op, tile);
@@ -92,14 +90,14 @@ struct Piece {
 /// Transposes words among lanes: of `words`, 2^s values of 32 bits of every
 /// lane, lane i of the 2^s that differ in the s `bits` gets the i-th of each,
 /// in the lanes' order. 2^(s-1) shuffles for each bit.
-static void exchange(Lanes &lower, MutableArrayRef<Value> words,
+static void exchange(LaneContext &lower, MutableArrayRef<Value> words,
                      ArrayRef<unsigned> bits) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   for (auto [step, bit] : llvm::enumerate(bits)) {
     Value mask = lower.i32(int64_t(1) << bit);
-    Value upper =
-        compare(b, arith::CmpIPredicate::ne,
-                arith::AndIOp::create(b, lower.lane, mask), lower.i32(0));
+    Value upper = compare(b, arith::CmpIPredicate::ne,
+                          arith::AndIOp::create(b, lower.laneInWarp(), mask),
+                          lower.i32(0));
     for (size_t low = 0; low < words.size(); ++low) {
       size_t high = low | size_t(1) << step;
       if (high == low)
@@ -107,7 +105,7 @@ static void exchange(Lanes &lower, MutableArrayRef<Value> words,
       // Each lane keeps the word on its own side.
       Value given = arith::SelectOp::create(b, upper, words[low], words[high]);
       Value taken = gpu::ShuffleOp::create(b, given, mask,
-                                           lower.i32(lower.target.waveSize),
+                                           lower.i32(lower.chip().waveSize),
                                            gpu::ShuffleMode::XOR)
                         .getShuffleResult();
       words[low] = arith::SelectOp::create(b, upper, taken, words[low]);
@@ -118,9 +116,9 @@ static void exchange(Lanes &lower, MutableArrayRef<Value> words,
 
 /// The consecutive columns that a lane holds once the lanes that differ in
 /// `bits` have exchanged `pieces`, one word each and as many as the lanes.
-static Value joinPieces(Lanes &lower, ArrayRef<Piece> pieces,
+static Value joinPieces(LaneContext &lower, ArrayRef<Piece> pieces,
                         ArrayRef<unsigned> bits) {
-  ImplicitLocOpBuilder &b = lower.b;
+  ImplicitLocOpBuilder &b = lower.builder();
   auto word = VectorType::get({1}, b.getI32Type());
   Values words;
   for (const Piece &piece : pieces)
@@ -138,8 +136,9 @@ static Value joinPieces(Lanes &lower, ArrayRef<Piece> pieces,
       joined);
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile) {
-  ImplicitLocOpBuilder &b = lanes.b;
+static void emitStore(LaneContext &lanes, FragmentStoreOp op,
+                      const TileView &tile) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   if (tile.cols) {
     // Where columns are cut, each element is looked at.
     TileType type = op.getTile().getType();
@@ -159,7 +158,7 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile) {
               /*checkCols=*/true);
     return;
   }
-  if (lanes.alignment >= kTensorAlignment)
+  if (lanes.tensorAlignment() >= kTensorAlignment)
     return emitStore(lanes, op, tile, kTensorAlignment);
   auto aligned =
       scf::IfOp::create(b, rowsAligned(lanes, tile, kTensorAlignment),
@@ -168,7 +167,7 @@ static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile) {
   b.setInsertionPointToStart(aligned.thenBlock());
   emitStore(lanes, op, tile, kTensorAlignment);
   b.setInsertionPointToStart(aligned.elseBlock());
-  emitStore(lanes, op, tile, lanes.alignment);
+  emitStore(lanes, op, tile, lanes.tensorAlignment());
 }
 
 namespace {
@@ -177,7 +176,7 @@ namespace {
 /// vector is cut off.
 class FragmentStores {
 public:
-  FragmentStores(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
+  FragmentStores(LaneContext &lanes, FragmentStoreOp op, const TileView &tile,
                  int64_t bytes, bool checkCols);
   void emit();
 
@@ -208,12 +207,12 @@ private:
   /// Stores pieces one by one.
   void storeSingle(ArrayRef<Piece> left, Value r);
 
-  Lanes &lanes;
+  LaneContext &lanes;
   ImplicitLocOpBuilder &b;
   const TileView &tile;
   FragmentType type;
   const FragmentLayout &atom;
-  const Values &vectors;
+  const Values vectors;
   int64_t bytes;
   bool checkCols;
   int64_t cols, bits, atomCols, lastFrom, run, width;
@@ -222,13 +221,13 @@ private:
 };
 } // namespace
 
-FragmentStores::FragmentStores(Lanes &lanes, FragmentStoreOp op,
+FragmentStores::FragmentStores(LaneContext &lanes, FragmentStoreOp op,
                                const TileView &tile, int64_t bytes,
                                bool checkCols)
-    : lanes(lanes), b(lanes.b), tile(tile), type(op.getFragment().getType()),
-      atom(lanes.layouts.of(type)), vectors(lanes.get(op.getFragment())),
-      bytes(bytes), checkCols(checkCols),
-      cols(op.getTile().getType().getCols()),
+    : lanes(lanes), b(lanes.builder()), tile(tile),
+      type(op.getFragment().getType()), atom(lanes.layoutOf(type)),
+      vectors(lanes.lanesOf(op.getFragment())), bytes(bytes),
+      checkCols(checkCols), cols(op.getTile().getType().getCols()),
       bits(type.getElementType().getIntOrFloatBitWidth()),
       atomCols(atom.atomCols(type)),
       lastFrom((atom.colWarps - 1) * atom.warpCols(type)),
@@ -260,7 +259,7 @@ Value FragmentStores::laneColumn(size_t steps) {
     basis.push_back(atom.layout.basis("lane", bit, "col"));
   for (auto [step, bit] : llvm::enumerate(ArrayRef(ofRow).take_front(steps)))
     basis[bit] = width << step;
-  return lanes.addColPart(atom, type, emitLinear(b, lanes.lane, basis));
+  return lanes.addColPart(atom, type, emitLinear(b, lanes.laneInWarp(), basis));
 }
 
 void FragmentStores::store(Value value, Value from, int64_t at) {
@@ -348,8 +347,8 @@ void FragmentStores::emit() {
     }
 }
 
-static void emitStore(Lanes &lanes, FragmentStoreOp op, const TileView &tile,
-                      int64_t bytes, bool checkCols) {
+static void emitStore(LaneContext &lanes, FragmentStoreOp op,
+                      const TileView &tile, int64_t bytes, bool checkCols) {
   FragmentStores(lanes, op, tile, bytes, checkCols).emit();
 }
 

@@ -13,10 +13,8 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, FragmentStoreOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, FragmentStoreOp op);
 void lowerOp(LaneContext &lower, RowStoreOp op);
 
 } // namespace kvbuf

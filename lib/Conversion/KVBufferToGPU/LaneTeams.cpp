@@ -20,18 +20,16 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Gives the warps that run here the registers that a team asks for. What they
-/// have when the kernel starts is an equal share of all.
-static void emitRegisters(LaneLowering &lower, TeamOp op) {
+void LaneLowering::takeRegisters(TeamOp op) {
+  // What warps have when the kernel starts is an equal share of all.
   if (int64_t registers = op.getRegisters();
-      registers && registers != registerShare(lower))
-    lower.machine.teamRegisters()->emitSetRegisters(lower, registers,
-                                                    registerShare(lower));
+      registers && registers != registerShare(*this))
+    machine.teamRegisters()->emitSetRegisters(*this, registers,
+                                              registerShare(*this));
 }
 
-static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
-                               int64_t firstWarp) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult LaneLowering::lowerTeam(TeamOp op, int64_t firstWarp) {
+  LaneLowering &lower = *this;
   int64_t warps = op.getWarps(), copies = op.getCopies();
   bool rings = lower.machine.hasRings();
   ScheduleAttr outerSchedule = lower.schedule;
@@ -45,7 +43,7 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
   b.setLoc(op.getLoc());
   // Teams that are a group of warps together have got theirs.
   if (rings && !partOfRegisterGroup(op, lower.target.warpsPerRegisterGroup))
-    emitRegisters(lower, op);
+    takeRegisters(op);
   LaneTeam own{op, lower.i32(0), Value(), warps};
   bool isBlock = warps * lower.target.waveSize == lower.blockThreads();
   // Beside rings a lane's number is that in the block, less what is before the
@@ -102,11 +100,11 @@ static LogicalResult lowerTeam(LaneLowering &lower, TeamOp op,
   return success();
 }
 
-LogicalResult kvbuf::lowerOp(LaneLowering &lower, TeamsOp op) {
-  ImplicitLocOpBuilder &b = lower.b;
+LogicalResult kvbuf::lowerOp(LaneContext &lower, TeamsOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
   int64_t warps = op.getWarps(), first = 0;
-  bool rings = lower.machine.hasRings();
-  if (rings && failed(startRings(lower, op)))
+  bool rings = lower.hasRings();
+  if (failed(lower.startTeams(op)))
     return failure();
   // Warps are few: either way of comparing them is right. Where rings are,
   // loops and branches count in signed numbers.
@@ -115,36 +113,37 @@ LogicalResult kvbuf::lowerOp(LaneLowering &lower, TeamsOp op) {
   for (auto member : op.getBody().getOps<TeamOp>()) {
     int64_t end = first + int64_t(member.getWarps() * member.getCopies());
     // All warps of a group meet at one instruction, before teams part.
-    int64_t group = lower.target.warpsPerRegisterGroup;
+    int64_t group = lower.chip().warpsPerRegisterGroup;
     if (rings && partOfRegisterGroup(member, group) && first % group == 0) {
       if (first + group < warps)
         return member.emitOpError()
                << "has a part of a group of " << group
                << " warps that get registers together, and other teams come "
                   "after it; expected that group to be the last";
-      emitRegisters(lower, member);
+      lower.takeRegisters(member);
     }
     if (end < warps) {
-      Value mine = arith::CmpIOp::create(b, less, lower.warp, lower.i32(end));
+      Value mine =
+          arith::CmpIOp::create(b, less, lower.ownWarp(), lower.i32(end));
       auto branch = scf::IfOp::create(b, mine, /*withElseRegion=*/true);
       b.setInsertionPointToStart(branch.thenBlock());
-      if (failed(lowerTeam(lower, member, first)))
+      if (failed(lower.lowerTeam(member, first)))
         return failure();
       b.setInsertionPointToStart(branch.elseBlock());
-    } else if (failed(lowerTeam(lower, member, first))) {
+    } else if (failed(lower.lowerTeam(member, first))) {
       return failure();
     }
     first = end;
   }
   b.restoreInsertionPoint(ip);
   b.setLoc(op.getLoc());
-  if (rings && lower.barriers.taken() > lower.target.namedBarriers)
+  if (rings && lower.namedBarriersTaken() > lower.chip().namedBarriers)
     return op.emitOpError()
-           << "needs " << lower.barriers.taken()
-           << " named barriers, a block has " << lower.target.namedBarriers;
+           << "needs " << lower.namedBarriersTaken()
+           << " named barriers, a block has " << lower.chip().namedBarriers;
   // Teams that rings join end when they like, and nobody waits for the last of
   // them unless something follows.
-  bool isLast = op->getParentOp() == lower.kernel &&
+  bool isLast = isa<gpu::GPUFuncOp>(op->getParentOp()) &&
                 op->getNextNode()->hasTrait<OpTrait::IsTerminator>();
   if (!rings || !isLast)
     gpu::BarrierOp::create(b);

@@ -13,10 +13,8 @@
 
 namespace kvbuf {
 
-class LaneLowering;
-
 /// Lowers an op; its model calls it (LaneModels.cpp).
-mlir::LogicalResult lowerOp(LaneLowering &lower, TeamsOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, TeamsOp op);
 
 } // namespace kvbuf
 

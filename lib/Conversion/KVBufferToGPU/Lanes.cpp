@@ -99,6 +99,17 @@ void Lanes::meetToRead() {
     gpu::BarrierOp::create(b);
 }
 
+void Lanes::meetBlock() {
+  LaneTeam *outer = std::exchange(team, nullptr);
+  machine.emitMeet(*this);
+  team = outer;
+}
+
+LogicalResult Lanes::putFragment(RingPutOp op, ArrayRef<Value> words,
+                                 Value slot) {
+  return emitFragmentPut(*this, op, words, slot);
+}
+
 Value Lanes::ldsElements(Type type, int64_t count) {
   Value first = scratch(count * type.getIntOrFloatBitWidth() / 8);
   auto space =

@@ -123,6 +123,12 @@ public:
   mlir::Value ownWarp() override { return warp; }
   TeamOp ownTeam() const override { return team ? team->op : TeamOp(); }
   ScheduleAttr ownSchedule() const override { return schedule; }
+  mlir::Value copyOfTeam() const override {
+    return team ? team->copy : mlir::Value();
+  }
+  ScheduleAttr scheduleOfBlock() const override { return blockSchedule; }
+  int64_t cluster() const override;
+  int64_t tensorAlignment() const override { return alignment; }
   bool hasRings() const override { return machine.hasRings(); }
   int64_t accumulatorColumns() const override { return accumulatorCols; }
   mlir::FailureOr<mlir::Value>
@@ -137,6 +143,75 @@ public:
   void storeKept(mlir::Value value, llvm::ArrayRef<mlir::Value> rows) override;
   void meet() override { machine.emitMeet(*this); }
   void meetToRead() override;
+  void meetBlock() override;
+  void meetInWarp() override { phases().emitWarpMeet(*this); }
+  void awaitLanding() override { machine.emitLanding(*this); }
+  void giveBackLds(int64_t from) override { lds.giveBack(from); }
+  void coverLds(int64_t upto) override { lds.cover(upto); }
+  void describeLds(LdsAttr buffer) override { lds.describe(buffer); }
+  int64_t takeNamedBarriers(int64_t count = 1) override {
+    return barriers.take(count);
+  }
+  int64_t namedBarriersTaken() const override { return barriers.taken(); }
+  void meetAt(mlir::Value id, int64_t threads, bool wait) override {
+    machine.namedBarriers()->emitNamedBarrier(*this, id, threads, wait);
+  }
+  int64_t addPhaseBarriers(int64_t stages, int64_t releases,
+                           int64_t fills = 1) override {
+    return lds.addBarriers(stages, releases, fills);
+  }
+  int64_t takeBesideBarriers(int64_t bytes) override {
+    return lds.takeBesideBarriers(bytes);
+  }
+  void awaitPhase(mlir::Value barrier, mlir::Value parity) override {
+    phases().emitBarrierWait(*this, barrier, parity);
+  }
+  void arriveAt(mlir::Value barrier, mlir::Value predicate) override {
+    phases().emitBarrierArrive(*this, barrier, predicate);
+  }
+  void expectBytes(mlir::Value barrier, int64_t bytes) override {
+    phases().emitExpectBytes(*this, barrier, bytes);
+  }
+  void publish() override { phases().emitPublish(*this); }
+  void arriveInCluster(mlir::Value barrier, mlir::Value rank,
+                       mlir::Value predicate) override {
+    phases().emitClusterArrive(*this, barrier, rank, predicate);
+  }
+  void storeInCluster(mlir::Value value, mlir::Value word, mlir::Value barrier,
+                      mlir::Value rank) override {
+    phases().emitClusterStore(*this, value, word, barrier, rank);
+  }
+  void enter(mlir::Value condition) override;
+  std::optional<TransposedTile> turnedTile(KVBufferAttr params) override {
+    return machine.turnedTile(*this, params);
+  }
+  Values startLoad(DramLoadOp op, const TileView &tile,
+                   mlir::Value slot) override {
+    return machine.emitLoad(*this, op, tile, slot);
+  }
+  void awaitLoads(LdsStageOp op, llvm::ArrayRef<Values> tokens) override {
+    machine.emitStage(*this, op, tokens);
+  }
+  mlir::LogicalResult loadFragment(FragmentLoadOp op, mlir::Value slot,
+                                   Values &words) override {
+    return machine.emitFragmentLoad(*this, op, slot, words);
+  }
+  mlir::LogicalResult loadFragment(TileFragmentOp op, const TileView &tile,
+                                   Values &words) override {
+    return machine.emitTileFragment(*this, op, tile, words);
+  }
+  bool takesWarps(RingLoadOp op) override {
+    return boxes().moversOf(*this, op) != Movers::Lane;
+  }
+  int64_t warpsOfSlot(RingLoadOp op) override {
+    return boxes().warpsOfSlot(*this, op);
+  }
+  mlir::LogicalResult putFragment(RingPutOp op,
+                                  llvm::ArrayRef<mlir::Value> words,
+                                  mlir::Value slot) override;
+  void awaitProducts(Values &values, int64_t younger) override {
+    machine.asyncProducts()->emitMmaWait(*this, values, younger);
+  }
   void endIteration(mlir::scf::ForOp loop) override {
     machine.emitLoopEnd(*this, loop);
   }
@@ -148,6 +223,9 @@ public:
   void setTile(mlir::TypedValue<TileType> tile, const TileView &view) override;
   mlir::Value findSingle(mlir::Value value) const override;
   mlir::Value gridCol(const FragmentLayout &layout) override;
+  mlir::Value addColPart(const FragmentLayout &layout, FragmentType type,
+                         mlir::Value col) override;
+  mlir::Value wordIndex(mlir::Value base, mlir::Value offset) override;
   mlir::Value firstOfRow(const FragmentLayout &layout) override;
   int64_t blockThreads() const override;
 
@@ -167,8 +245,6 @@ public:
   /// team.
   const ScheduleAttr blockSchedule;
   const int64_t blockWarps;
-  /// Blocks of a cluster.
-  int64_t cluster() const;
   /// Columns of the accumulator that a softmax ends, in kernels with rings;
   /// else 0.
   int64_t accumulatorCols = 0;
@@ -198,16 +274,6 @@ public:
   PhaseBarriers &phases() const { return *machine.phaseBarriers(); }
   BoxCopies &boxes() const { return *machine.boxCopies(); }
 
-  // Scalars.
-
-  /// Goes on where `condition` holds.
-  void enter(mlir::Value condition);
-
-  // Memory.
-
-  /// The index of the 32-bit word at byte `base` + `offset` of LDS.
-  mlir::Value wordIndex(mlir::Value base, mlir::Value offset);
-
   // Values.
 
   /// What a lane holds of a value; of one whose rows lie in LDS, nothing.
@@ -228,9 +294,6 @@ public:
 
   /// Which part of a fragment's rows this warp has, i32.
   mlir::Value rowPart(const FragmentLayout &layout);
-  /// A column in a warp's part of a fragment as one of the fragment.
-  mlir::Value addColPart(const FragmentLayout &layout, FragmentType type,
-                         mlir::Value col);
 
   /// Caches whose types alone know where rows are.
   llvm::DenseMap<mlir::Value, std::shared_ptr<const CachePlaces>> places;
