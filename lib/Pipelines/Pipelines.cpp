@@ -52,6 +52,8 @@ void kvbuf::buildTilePipeline(OpPassManager &pm,
 void kvbuf::buildScheduledPipeline(OpPassManager &pm,
                                    const LoweringOptions &options) {
   OpPassManager &kernel = kernels(pm);
+  // What a program says of its own loops; what passes say below, they make.
+  kernel.addPass(createPipelineLoops());
   if (options.lazyRescale)
     kernel.addPass(createLazyRescale());
   RunAheadOptions products, loads;

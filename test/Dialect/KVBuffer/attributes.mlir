@@ -108,11 +108,11 @@ func.func private @left_out() attributes {
 }
 
 // When an op of a loop runs, what a kernel computes, and what lies in LDS.
-// CHECK: func.func private @typed() attributes {kvbuffer.lds = [#kvbuffer.lds<name = "k", offset = 0, swizzle = [3, 0, 3]>], kvbuffer.problem = #kvbuffer.problem<heads = 8, op = "attention", scale = 5.000000e-01, tensors = {q = "rows"}>, kvbuffer.stage = #kvbuffer.stage<1 ahead, one_more>}
+// CHECK: func.func private @typed() attributes {kvbuffer.lds = [#kvbuffer.lds<name = "k", offset = 0, swizzle = [3, 0, 3]>], kvbuffer.problem = #kvbuffer.problem<heads = 8, op = "attention", scale = 5.000000e-01, tensors = {q = "rows"}>, stage = #kvbuffer.stage<1 ahead, one_more>}
 func.func private @typed() attributes {
   kvbuffer.problem = #kvbuffer.problem<op = "attention", heads = 8, scale = 0.5, tensors = {q = "rows"}>,
   kvbuffer.lds = [#kvbuffer.lds<name = "k", offset = 0, swizzle = [3, 0, 3]>],
-  kvbuffer.stage = #kvbuffer.stage<1 ahead, one_more>
+  stage = #kvbuffer.stage<1 ahead, one_more>
 }
 
 // Blocks of columns, and chunks in registers, in the short form.

@@ -1,6 +1,36 @@
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-pipeline-loops)))" --split-input-file --verify-diagnostics
 
 gpu.module @m {
+  gpu.func @no_pipeline(%out: memref<?xi32>, %x: i32, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @below {{'memref.store' op has the attribute 'kvbuffer.stage', which nothing reads here; expected it in the body of a loop with 'kvbuffer.pipeline'}}
+      memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>} : memref<?xi32>
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  gpu.func @in_a_branch(%out: memref<?xi32>, %x: i32, %n: index, %some: i1) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      scf.if %some {
+        // expected-error @below {{'memref.store' op has the attribute 'kvbuffer.stage', which nothing reads here; expected it in the body of a loop with 'kvbuffer.pipeline'}}
+        memref.store %x, %out[%i] {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 1>} : memref<?xi32>
+      } {kvbuffer.stage = #kvbuffer.stage<0 ahead, own, at 0>}
+    } {kvbuffer.pipeline = #kvbuffer.pipeline<predicated>}
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
   gpu.func @no_place(%out: memref<?xi32>, %x: i32, %n: index) kernel {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

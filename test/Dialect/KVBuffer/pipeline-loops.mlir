@@ -2,6 +2,8 @@
 
 // A loop by hand: numbers are read one iteration ahead, and summed up.
 // RUN: kvbuf-opt %s --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-pipeline-loops,canonicalize)))" | FileCheck %s
+// Compilers make it of a kernel's loops, too.
+// RUN: sed 's/index) kernel {/index) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.grid = [1, 1, 1], kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, mma_shape = [16, 8, 16]>} {/' %s | kvbuf-opt --pass-pipeline="builtin.module(kvbuf-to-scheduled{chip=sm_80})" | FileCheck %s
 // What passes say, they say in the IR; the loop is the same in one step and in two.
 // RUN: kvbuf-opt %S/run-ahead-softmax-outputs.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax annotate-only=true})))" --split-input-file | FileCheck %s --check-prefix=STAGES
 // RUN: kvbuf-opt %S/run-ahead-softmax.mlir --pass-pipeline="builtin.module(gpu.module(gpu.func(kvbuf-run-ahead{orders=softmax annotate-only=true},kvbuf-pipeline-loops,canonicalize)))" --split-input-file | FileCheck %S/run-ahead-softmax.mlir

@@ -453,8 +453,16 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == kLdsAttr)
     return expect(array && llvm::all_of(array, llvm::IsaPred<LdsAttr>),
                   "an array of #kvbuffer.lds<...>");
-  if (name == KVBufferDialect::kStageAttr)
+  if (name == KVBufferDialect::kStageAttr) {
+    Operation *loop = op->getParentOp();
+    if (isa<StageAttr>(value) &&
+        (!loop || !loop->hasAttr(KVBufferDialect::kPipelineAttr)))
+      return op->emitOpError()
+             << "has the attribute '" << name << "', which nothing reads here; "
+             << "expected it in the body of a loop with '"
+             << KVBufferDialect::kPipelineAttr << "'";
     return expect(isa<StageAttr>(value), "a #kvbuffer.stage<...>");
+  }
   if (name == KVBufferDialect::kPipelineAttr)
     return expect(isa<PipelineAttr>(value), "a #kvbuffer.pipeline<...>");
   if (name == KVBufferDialect::kGridAttr)
