@@ -128,6 +128,11 @@ std::vector<lsp::Word> kvbuf::lsp::complete(StringRef text, size_t offset) {
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
   words.push_back({NAME, "schedule parameter, " #TYPE});
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+    words.push_back({"teams", "alike, halves or moving<producers = 4>"});
+    words.push_back({"work", "one_tile, several_tiles<tiles = static> or "
+                             "split_keys"});
+    words.push_back({"ahead", "loads, scores or softmax"});
+    words.push_back({"slots", "tiles or blocks"});
     return words;
   }
   if (name != "!kvbuffer.cache")

@@ -16,10 +16,10 @@
 // transposed, or goes through registers to be transposed on its way.
 // TILE950-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, swizzle = [2, 0, 4]>
 // TILE950-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2>
-// TILE950-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, xcds = 8>
+// TILE950-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, work = one_tile<xcds = 8>>
 // TILE942-DAG: #[[K:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, swizzle = [2, 0, 3]>
 // TILE942-DAG: #[[V:.*]] = #kvbuffer.kv_buffer<64x128xbf16, BK = 32, stages = 2, policy = register_staged, order = cols>
-// TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, v_path = registers, xcds = 8>
+// TILE942-DAG: #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, work = one_tile<xcds = 8>, slots = tiles<v_path = registers>>
 // TILE:      gpu.func @causal
 // TILE:        kvbuffer.work_item
 // Q goes to registers without LDS.

@@ -510,3 +510,38 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // expected-error @below {{missing parameter 'BK'}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, scores = #kvbuffer.instruction<mfma, [32, 32, 8]>, values = #kvbuffer.instruction<mfma, [32, 32, 8]>>}
+
+// -----
+
+// expected-error @below {{expected alike, halves or moving for teams, got 'roles'}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, teams = roles>}
+
+// -----
+
+// expected-error @below {{unknown parameter 'xcds', expected one of cluster, split_size, equal_shares}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, work = split_keys<xcds = 8>>}
+
+// -----
+
+// expected-error @below {{ahead = scores has no parameters; expected none}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, ahead = scores<look_ahead = true>>}
+
+// -----
+
+// expected-error @below {{names overlap beside ahead, which says the same; expected one of them}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16], overlap = true, ahead = scores>}
+
+// -----
+
+// expected-error @below {{teams = moving is nothing by the schedule's parameters, which make it alike; expected those of moving}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16], teams = moving>}
+
+// -----
+
+// expected-error @below {{repeated parameter 'ahead'}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, ahead = scores, ahead = loads>}
+
+// -----
+
+// expected-error @below {{xcds = 8 does not go with warps that have roles; expected producers = 0, or xcds = 1}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16], teams = moving<producers = 4>, work = one_tile<xcds = 8>>}

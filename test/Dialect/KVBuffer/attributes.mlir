@@ -11,7 +11,7 @@
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 // CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 3, warps = 2, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true>
 
-// CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], reg_chunk_depth = 32, full_kv = false>
+// CHECK-DAG: #schedule{{.*}} = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16], reg_chunk_depth = 32, slots = blocks>
 
 // The short form of a neutral buffer.
 // CHECK-DAG: #[[S:.*]] = #kvbuffer.kv_buffer<64x128xbf16>

@@ -8,8 +8,8 @@
 // registers. 64 keys where the fragments of a tile fit into registers beside the
 // accumulators. 8 waves take turns, two to a SIMD. Products of 16 rows have rows of 64 elements in
 // LDS on gfx950, whose reads have no bank conflicts.
-// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
-// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
+// GFX950-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
+// GFX950-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
 // GFX950: @d64
 // GFX950:   {schedule = #[[D64]]}
 // GFX950: @d96
@@ -22,9 +22,9 @@
 // GFX950:   {schedule = #[[D64]], softcap
 // GFX950: @lse_window
 // GFX950:   {mask = #{{.*}}, schedule = #[[D64]]}
-// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers, xcds = 8>
-// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, v_path = registers, xcds = 8>
-// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, lazy_rescale = true, v_path = registers, xcds = 8>
+// GFX942-DAG: #[[D64:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores, slots = tiles<v_path = registers>>
+// GFX942-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores, slots = tiles<v_path = registers>>
+// GFX942-DAG: #[[AT_ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 8], swap_a_b = true, q_in_regs = true, lazy_rescale = true, work = one_tile<xcds = 8>, slots = tiles<v_path = registers>>
 // GFX942: @d64
 // GFX942:   {schedule = #[[D64]]}
 // GFX942: @d96
@@ -44,13 +44,13 @@
 // 512 there are none, and K and V come block by block; on gfx942 their tiles would not fit into LDS either.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=LARGE950
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx942 | FileCheck %s --check-prefix=LARGE942
-// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
-// LARGE950-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, full_kv = false, xcds = 8>
+// LARGE950-DAG: #[[D192:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
+// LARGE950-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 32], swap_a_b = true, q_in_regs = true, lazy_rescale = true, work = one_tile<xcds = 8>, slots = blocks>
 // LARGE950: @d192
 // LARGE950:   {schedule = #[[D192]]}
 // LARGE950: @d512
 // LARGE950:   {schedule = #[[D512]]}
-// LARGE942-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, v_path = registers, full_kv = false, xcds = 8>
+// LARGE942-DAG: #[[D512:.*]] = #kvbuffer.schedule<BM = 128, BN = 32, BK = 64, stages = 2, warps = 8, mma_shape = [16, 16, 16], swap_a_b = true, q_in_regs = true, work = one_tile<xcds = 8>, slots = blocks<v_path = registers>>
 // LARGE942: @d512
 // LARGE942:   {schedule = #[[D512]]}
 
@@ -58,28 +58,28 @@
 // tiles.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=reg_chunk_depth=32" | FileCheck %s --check-prefix=CHUNKS
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=full_kv=false" | FileCheck %s --check-prefix=CHUNKS
-// CHUNKS-NOT: {{overlap|ping_pong}} = true
-// CHUNKS: lazy_rescale = true, {{reg_chunk_depth = 32|full_kv = false}}
-// CHUNKS-NOT: {{overlap|ping_pong}} = true
+// CHUNKS-NOT: {{teams = halves|ahead = scores}}
+// CHUNKS: lazy_rescale = true, {{reg_chunk_depth = 32|(work = [^>]*>, )?slots = blocks}}
+// CHUNKS-NOT: {{teams = halves|ahead = scores}}
 // CHUNKS: @d64
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=ping_pong=true" | FileCheck %s --check-prefix=ASKED
-// ASKED-NOT: full_kv
+// ASKED-NOT: slots = blocks
 // ASKED: @d64
 
 // Without lazy rescaling no turns and nothing ahead; without turns nothing ahead;
 // what is asked for is there all the same.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=false" | FileCheck %s --check-prefix=EAGER
-// EAGER-NOT: {{overlap|ping_pong|lazy_rescale}} = true
+// EAGER-NOT: {{teams = halves|ahead = scores|lazy_rescale = true}}
 // EAGER: @d64
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=ping_pong=false" | FileCheck %s --check-prefix=LEVEL
-// LEVEL-NOT: {{overlap|ping_pong}} = true
+// LEVEL-NOT: {{teams = halves|ahead = scores}}
 // LEVEL: lazy_rescale = true
-// LEVEL-NOT: {{overlap|ping_pong}} = true
+// LEVEL-NOT: {{teams = halves|ahead = scores}}
 // LEVEL: @d64
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=false,overlap=true" | FileCheck %s --check-prefix=AHEAD
-// AHEAD-NOT: {{ping_pong|lazy_rescale}} = true
-// AHEAD: overlap = true
-// AHEAD-NOT: {{ping_pong|lazy_rescale}} = true
+// AHEAD-NOT: {{teams = halves|lazy_rescale = true}}
+// AHEAD: ahead = scores
+// AHEAD-NOT: {{teams = halves|lazy_rescale = true}}
 // AHEAD: @d64
 
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx942 schedule=v_path=direct" 2>&1 | FileCheck %s --check-prefix=DIRECT
@@ -150,8 +150,8 @@ func.func @d512(%q: !qo512, %k: !kv512, %v: !kv512, %o: !qo512) {
 // Pages of which a tile has more than four are looked up by lanes, an iteration before
 // the loads, which leaves no turns. Those of 16 are copied directly.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=PAGES
-// PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, overlap = true, ping_pong = true, lazy_rescale = true, xcds = 8>
-// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, xcds = 8, look_ahead = true>
+// PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
+// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, work = one_tile<xcds = 8>, ahead = loads<look_ahead = true>>
 // PAGES: @pages8
 // PAGES:   {schedule = #[[NONE]]}
 // PAGES: @pages16

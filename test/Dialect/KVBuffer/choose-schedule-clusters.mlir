@@ -8,7 +8,7 @@
 // DEFAULT-NOT: cluster =
 
 // CHECK-DAG: #[[PAIR:.*]] = #kvbuffer.schedule<{{.*}}tiles = dynamic{{.*}}cluster = 2>
-// CHECK-DAG: #[[ALONE:.*]] = #kvbuffer.schedule<{{.*}}tiles = dynamic, stage_output = true>
+// CHECK-DAG: #[[ALONE:.*]] = #kvbuffer.schedule<{{.*}}stage_output = true>, work = several_tiles<tiles = dynamic>,
 
 !qo = memref<?x?x2x128xbf16>
 !dense = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>

@@ -14,17 +14,17 @@
 !nine = memref<?x9x32x128xbf16>
 !any = memref<?x?x32x128xbf16>
 
-// CHECK-DAG: #[[ONE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}warps = 1, {{.*}}split_keys = true>
-// CHECK-DAG: #[[LENGTHS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 4, warps = 1, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
-// CHECK-DAG: #[[TOKENS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 3, warps = 1, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
-// CHECK-DAG: #[[HEADS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 8, BN = 16, {{.*}}stages = 4, warps = 4, {{.*}}swap_a_b = true, split_keys = true, equal_shares = true, look_ahead = true>
-// CHECK-DAG: #[[NARROW:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, BN = 32, {{.*}}stages = 3, warps = 4, {{.*}}split_keys = true, equal_shares = true, look_ahead = true>
-// CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}split_keys = true, split_size = 1024, look_ahead = true>
-// CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}split_keys = true>
-// CHECK-DAG: #[[SHARED:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}warps = 4, {{.*}}split_keys = true>
-// CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, producers = 4
-// CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, {{.*}}, producers = 4
-// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}warps = 8, mma_shape = [16, 8, 16], {{.*}}warp_cols = 2>
+// CHECK-DAG: #[[ONE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}warps = 1, {{.*}}work = split_keys>
+// CHECK-DAG: #[[LENGTHS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 4, warps = 1, {{.*}}work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
+// CHECK-DAG: #[[TOKENS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 3, warps = 1, {{.*}}work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
+// CHECK-DAG: #[[HEADS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 8, BN = 16, {{.*}}stages = 4, warps = 4, {{.*}}swap_a_b = true, work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
+// CHECK-DAG: #[[NARROW:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, BN = 32, {{.*}}stages = 3, warps = 4, {{.*}}work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
+// CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}work = split_keys<split_size = 1024>, ahead = loads<look_ahead = true>>
+// CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}work = split_keys>
+// CHECK-DAG: #[[SHARED:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}warps = 4, {{.*}}work = split_keys>
+// CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, teams = moving<producers = 4
+// CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, {{.*}}, teams = moving<producers = 4
+// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}warps = 8, mma_shape = [16, 8, 16], {{.*}}warp_cols = 2{{[,>]}}
 
 // All caches are as long: each sequence has its own splits.
 // CHECK-LABEL: @one

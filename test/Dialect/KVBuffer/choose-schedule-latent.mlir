@@ -4,16 +4,16 @@
 // DEFINE: %{schedule} =
 // DEFINE: %{run} = kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=%{schedule}"
 
-// RUN: %{run} | FileCheck %s --implicit-check-not='overlap = true'
-// CHECK-DAG: #[[BEHIND:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, producers = 4, producer_registers = 24, consumer_registers = 160, split_keys = true, equal_shares = true>
+// RUN: %{run} | FileCheck %s --implicit-check-not='ahead = scores'
+// CHECK-DAG: #[[BEHIND:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<equal_shares = true>>
 
 // Who asks gets it, or does not.
 // REDEFINE: %{schedule} = overlap=true
-// RUN: %{run} | FileCheck %s --check-prefix=ASKED --implicit-check-not='q_in_regs = true, producers'
-// ASKED: overlap = true
+// RUN: %{run} | FileCheck %s --check-prefix=ASKED --implicit-check-not='equal_shares = true>>'
+// ASKED: ahead = scores
 // REDEFINE: %{schedule} = overlap=false
-// RUN: %{run} | FileCheck %s --check-prefix=REFUSED --implicit-check-not='overlap = true'
-// REFUSED: split_keys = true
+// RUN: %{run} | FileCheck %s --check-prefix=REFUSED --implicit-check-not='ahead = scores'
+// REFUSED: work = split_keys
 
 // What does not go with split keys is refused for that, not beside what a chip chose.
 // REDEFINE: %{schedule} = overlap_products=true

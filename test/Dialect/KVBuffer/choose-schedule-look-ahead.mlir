@@ -7,19 +7,19 @@
 
 // REDEFINE: %{schedule} = lazy_rescale=true
 // RUN: %{run} | FileCheck %s --check-prefix=TURNS
-// TURNS: overlap = true{{.*}} ping_pong = true
+// TURNS: teams = halves{{.*}} ahead = scores
 
 // REDEFINE: %{schedule} = look_ahead=true
-// RUN: %{run} | FileCheck %s --check-prefix=LOOKS --implicit-check-not=ping_pong --implicit-check-not=overlap
+// RUN: %{run} | FileCheck %s --check-prefix=LOOKS --implicit-check-not=halves --implicit-check-not='ahead = scores'
 // LOOKS: #kvbuffer.schedule<{{.*}}look_ahead = true
 
 // REDEFINE: %{schedule} = split_keys=true
 // RUN: %{run} | FileCheck %s --check-prefix=SPLIT
-// SPLIT: split_keys = true{{.*}} look_ahead = true
+// SPLIT: work = split_keys{{.*}} ahead = loads<look_ahead = true>
 
 // REDEFINE: %{schedule} = split_keys=true,stages=1
 // RUN: %{run} | FileCheck %s --check-prefix=ONESLOT --implicit-check-not=look_ahead
-// ONESLOT: stages = 1{{.*}} split_keys = true
+// ONESLOT: stages = 1{{.*}} work = split_keys
 
 // What is refused beside split keys is refused for that.
 // REDEFINE: %{schedule} = split_keys=true,overlap=true

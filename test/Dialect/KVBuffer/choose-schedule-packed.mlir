@@ -3,8 +3,8 @@
 
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=overlap=true" 2>&1 | FileCheck %s --check-prefix=ASKED
-// CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, producers = 4, producer_registers = 48,
-// CHECK: #[[CLUSTER:.*]] = #kvbuffer.schedule<{{.*}}producer_registers = 48, {{.*}}cluster = 2, split_keys
+// CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, teams = moving<producers = 4, producer_registers = 48,
+// CHECK: #[[CLUSTER:.*]] = #kvbuffer.schedule<{{.*}}producer_registers = 48, {{.*}}work = split_keys<cluster = 2
 // ASKED: error: 'kvbuffer.attention' op a lane of the team of the scores needs 160 registers, the schedule gives it 144
 
 !q = memref<?x1x64x576xbf16>

@@ -16,7 +16,7 @@
 
 // Q of 192 columns and accumulators of 128: 128 keys a tile, where heads of 192 have
 // 112. Of K there are three blocks of 64 columns, of V two.
-// SM90A-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232, overlap_products = true, tiles = dynamic>
+// SM90A-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // SM80-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 // GFX950-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, {{.*}}mma_shape = [32, 32, 16]
 // GFX942-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 256, BN = 32, BK = 32, {{.*}}mma_shape = [32, 32, 8]
@@ -26,7 +26,7 @@
 // GFX950-DAG: #[[ODD:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32,
 
 // What goes through LDS on its way out has 16 bits.
-// SM90A-DAG: #[[F32:.*]] = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], producers = 4, producer_registers = 32, consumer_registers = 160, overlap_products = true, ping_pong = true, tiles = dynamic>
+// SM90A-DAG: #[[F32:.*]] = #kvbuffer.schedule<BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 32, consumer_registers = 160, ping_pong = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 
 !q192 = memref<?x?x2x192xbf16>
 !k192 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 192>

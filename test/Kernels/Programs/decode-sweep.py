@@ -500,7 +500,7 @@ def run(seed, number, chip, widest):
             return "FAILED", f"{type(e).__name__}: {e}", case
         if wrong := case.compare(given) or "; ".join(kernel.remarks()):
             return "FAILED", wrong, case
-    splits = any("split_keys = true" in k.get("schedule", "")
+    splits = any("work = split_keys" in k.get("schedule", "")
                  for k in kernel.manifest["kernels"])
     return "passed" if splits else "unsplit", "", case
 

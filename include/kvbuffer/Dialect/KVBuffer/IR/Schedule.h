@@ -9,8 +9,9 @@
 /// \file
 /// What `ScheduleAttr` holds: a tile, and of each question that a schedule
 /// answers (who works, on what, what runs ahead, how K and V are moved) one of
-/// a few kinds, which has parameters of its own. Users write a flat list
-/// (ScheduleParameters.h); what in it no kind has is refused.
+/// a few kinds, which has parameters of its own. Attributes are written so, too
+/// (ScheduleText.cpp); options are a flat list (ScheduleParameters.h), in which
+/// what no kind has is refused.
 ///
 //===----------------------------------------------------------------------===//
 
