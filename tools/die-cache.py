@@ -130,7 +130,7 @@ def chip_schedule(options):
                          capture_output=True)
     if out.returncode:
         sys.exit(f"die-cache.py: error: {out.stderr.strip()}")
-    found = re.search(r"#kvbuffer\.schedule<BM = (\d+).*?>", out.stdout)
+    found = re.search(r"#kvbuffer\.schedule<BM = (\d+).*>$", out.stdout, re.M)
     return found[0], int(found[1])
 
 
