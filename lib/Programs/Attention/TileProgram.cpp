@@ -651,6 +651,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   keyLo = range.getLo();
   Value hi = range.getHi(), fullHi = range.getFullHi();
   Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value();
+  bool apart = false;
   if (bounded) {
     ScoreTile at{batch, head, query, Value(), queries, keys};
     VisibleBounds bounds = visibleBounds(b, op, args, at, BM / group);
@@ -658,6 +659,11 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
     if (bounds.lo) {
       keyLo = arith::MaxSIOp::create(b, keyLo, bounds.lo);
       fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
+      // A function that shows all keys from one on hides none at the other end.
+      apart = !mask.boundsLeft() && bounds.fullHi == keys &&
+              op.getScore().empty() &&
+              (op.getSoftcapValue() > 0 ||
+               softmaxScaleOf(op) == op.getScaleValue());
     }
     hi = arith::MaxSIOp::create(b, hi, keyLo);
     fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
@@ -670,6 +676,8 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   Value begin = arith::DivUIOp::create(b, positive(keyLo), bn);
   Value count = arith::SubIOp::create(b, end, begin);
   EdgeTiles edges(b, fullLo, fullHi, end, bn);
+  if (apart)
+    edges.tellApart();
   auto keyOf = [=, this](Value i) -> Value {
     Value last = arith::SubIOp::create(b, end, one);
     Value back = arith::SubIOp::create(b, last, i);

@@ -31,13 +31,31 @@ EdgeTiles::EdgeTiles(ImplicitLocOpBuilder &b, Value fullLo, Value fullHi,
   left = arith::SubIOp::create(b, end, fullBegin);
 }
 
-Value EdgeTiles::contain(ImplicitLocOpBuilder &b, Value i) const {
+EdgeTiles::Kinds EdgeTiles::kindsOf(ImplicitLocOpBuilder &b, Value i) const {
   using Predicate = arith::CmpIPredicate;
   Value atRight = arith::CmpIOp::create(b, Predicate::slt, i, right);
   if (!left)
-    return atRight;
+    return {atRight, Value(), Value()};
   Value atLeft = arith::CmpIOp::create(b, Predicate::sge, i, left);
-  return arith::OrIOp::create(b, atRight, atLeft);
+  Value isEdge = arith::OrIOp::create(b, atRight, atLeft);
+  return {isEdge, apart ? atRight : Value(), apart ? atLeft : Value()};
+}
+
+/// What `build` makes of the scores of a tile where `condition` holds (null:
+/// always), and the scores elsewhere.
+static Value onlyIf(ImplicitLocOpBuilder &b, Value condition, Value scores,
+                    function_ref<Value()> build) {
+  if (!condition)
+    return build();
+  auto branch = scf::IfOp::create(b, TypeRange{scores.getType()}, condition,
+                                  /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, scores);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, build());
+  return branch.getResult(0);
 }
 
 /// Whether `op`, which reads a region's score, takes it times a scale without
@@ -352,17 +370,20 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
     far = isFar(b, op, *distance, args, tile, type.getRows(), type.getCols(),
                 ofTile);
 
-  auto masked =
-      scf::IfOp::create(b, TypeRange{scores.getType()}, edges.contain(b, i),
-                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  EdgeTiles::Kinds kinds = edges.kindsOf(b, i);
+  auto masked = scf::IfOp::create(b, TypeRange{scores.getType()}, kinds.isEdge,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
   if (own)
     masked->setAttr(KVBufferDialect::kEdgeTilesAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(masked.thenBlock());
-  Value hidden = shaped(/*isEdge=*/true);
+  Value hidden = onlyIf(b, kinds.ofFunction, scores,
+                        [&] { return shaped(/*isEdge=*/true); });
   if (!listed)
-    hidden = MaskOp::create(b, hidden, tile.query, tile.queries, tile.key,
+    hidden = onlyIf(b, kinds.ofMask, hidden, [&]() -> Value {
+      return MaskOp::create(b, hidden, tile.query, tile.queries, tile.key,
                             tile.keys, op.getMaskValue(), tile.group);
+    });
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
   if (!far) {

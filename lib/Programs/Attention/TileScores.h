@@ -58,10 +58,23 @@ public:
   /// The iterations before `first`.
   explicit EdgeTiles(mlir::Value first) : right(first) {}
 
-  /// Whether iteration `i` is one, an i1.
-  mlir::Value contain(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
+  /// The mask and the sequence's end hide keys of those at the right alone, and
+  /// a function of visibility of those at the left, if there are such: neither
+  /// is asked at the other's edge.
+  void tellApart() { apart = left != nullptr; }
+
+  /// What an iteration is, i1s.
+  struct Kinds {
+    /// Whether some keys may be hidden.
+    mlir::Value isEdge;
+    /// Whether the mask may hide some, and whether a function may; null: both
+    /// may, where any does.
+    mlir::Value ofMask, ofFunction;
+  };
+  Kinds kindsOf(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
 
 private:
+  bool apart = false;
   /// Iterations before `right`, and from `left` on; null: none at the left.
   mlir::Value right, left;
 };

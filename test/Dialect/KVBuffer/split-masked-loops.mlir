@@ -130,6 +130,63 @@ gpu.module @m {
 
 !s = !kvbuffer.fragment<16x16xf32, acc>
 gpu.module @m {
+  // The mask's edge and a function's: the first loop asks for the function's, too, which
+  // the tiles at the right may be of as well; those at the left alone are not the mask's.
+  // REMARK: remark: [Passed] split{{.*}}split into {{.*}}3{{.*}} loops
+  // CHECK-LABEL: gpu.func @apart
+  // CHECK:         scf.for %[[I:.*]] = %c0 to
+  // CHECK:           %[[LEFT:.*]] = arith.cmpi sge, %[[I]], %arg3
+  // CHECK-NEXT:      %[[BOTH:.*]] = arith.ori %{{.*}}, %[[LEFT]]
+  // CHECK-NEXT:      %[[HIDDEN:.*]] = scf.if %[[LEFT]]
+  // CHECK-NEXT:        kvbuffer.map
+  // CHECK:           kvbuffer.mask %[[HIDDEN]]
+  // CHECK-NEXT:      scf.yield
+  // CHECK:         scf.for
+  // CHECK-NOT:       kvbuffer.map
+  // CHECK-NOT:       kvbuffer.mask
+  // CHECK:         scf.for
+  // CHECK-NOT:       scf.if
+  // CHECK:           %[[MAPPED:.*]] = kvbuffer.map
+  // CHECK-NOT:       kvbuffer.mask
+  // CHECK:           scf.yield %[[MAPPED]]
+  // CHECK-NEXT:    } {kvbuffer.edge_tiles}
+  gpu.func @apart(%s: !s, %n: index, %a: index, %b: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %s) -> !s {
+      %right = arith.cmpi slt, %i, %a : index
+      %left = arith.cmpi sge, %i, %b : index
+      %edge = arith.ori %right, %left : i1
+      %m = scf.if %edge -> !s {
+        %f = scf.if %left -> !s {
+          %mapped = kvbuffer.map %acc : !s -> !s {
+          ^bb0(%x: f32, %row: index, %col: index):
+            kvbuffer.yield %x : f32
+          }
+          scf.yield %mapped : !s
+        } else {
+          scf.yield %acc : !s
+        }
+        %g = scf.if %right -> !s {
+          %masked = kvbuffer.mask %f rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<causal = true>} : !s
+          scf.yield %masked : !s
+        } else {
+          scf.yield %f : !s
+        }
+        scf.yield %g : !s
+      } else {
+        scf.yield %acc : !s
+      }
+      scf.yield %m : !s
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
   // Left alone: an edge that changes inside of the loop, a comparison with
   // something else than the iteration, a step that might jump over the edge.
   // CHECK-LABEL: gpu.func @unsplit

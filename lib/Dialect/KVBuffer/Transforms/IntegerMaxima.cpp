@@ -122,7 +122,8 @@ struct IntegerMaximaPass : kvbuf::impl::IntegerMaximaBase<IntegerMaximaPass> {
     SmallVector<scf::ForOp> loops;
     kernel.walk([&](TeamOp team) {
       team.getBody().walk([&](scf::ForOp loop) {
-        if (!loop.getBody()->getOps<MmaStartOp>().empty())
+        if (!loop.getBody()->getOps<MmaStartOp>().empty() &&
+            !loop->hasAttr(KVBufferDialect::kEdgeTilesAttr))
           loops.push_back(loop);
       });
     });

@@ -111,14 +111,40 @@ static void countAhead(IRRewriter &rewriter, scf::ForOp loop) {
     rewriter.replaceOp(next, iv);
 }
 
+/// The branch around the mask of a tile at an edge, which is not the mask's
+/// where a function hides keys alone; null: there is none.
+static scf::IfOp maskOfEdge(scf::IfOp branch) {
+  auto inner = branch.thenYield().getOperand(0).getDefiningOp<scf::IfOp>();
+  if (!inner || inner->getBlock() != branch.thenBlock() ||
+      inner.getNumResults() != 1 || inner.getElseRegion().empty())
+    return nullptr;
+  auto mask = inner.thenYield().getOperand(0).getDefiningOp<MaskOp>();
+  return mask && mask->getBlock() == inner.thenBlock() &&
+                 mask.getScores() == inner.elseYield().getOperand(0)
+             ? inner
+             : scf::IfOp();
+}
+
+/// Replaces a branch by its first side.
+static void takeThen(RewriterBase &rewriter, scf::IfOp branch) {
+  Operation *end = branch.thenBlock()->getTerminator();
+  Value value = end->getOperand(0);
+  rewriter.eraseOp(end);
+  rewriter.inlineBlockBefore(branch.thenBlock(), branch);
+  rewriter.replaceOp(branch, value);
+}
+
 /// Whether a branch only decides if a mask is needed, which hides nothing of
 /// a tile that needs none: its condition follows from the range of keys of
 /// that mask.
 static bool decidesOverMask(scf::IfOp branch) {
   if (!branch || branch.getNumResults() != 1)
     return false;
-  auto mask = branch.thenYield().getOperand(0).getDefiningOp<MaskOp>();
-  return mask && mask->getBlock() == branch.thenBlock() &&
+  Operation *last = branch.thenYield().getOperand(0).getDefiningOp();
+  if (scf::IfOp inner = maskOfEdge(branch))
+    last = inner.thenYield().getOperand(0).getDefiningOp();
+  auto mask = dyn_cast_or_null<MaskOp>(last);
+  return mask && branch.getThenRegion().isAncestor(mask->getParentRegion()) &&
          (mask.getScores() == branch.elseYield().getOperand(0) ||
           branch->hasAttr(KVBufferDialect::kEdgeTilesAttr)) &&
          isOfRange(branch.getCondition(), mask) &&
@@ -135,11 +161,9 @@ static void simplifyFirst(RewriterBase &rewriter, scf::ForOp loop) {
       if (fill && fill.getValue().isZero())
         rewriter.replaceOp(rescale, fill);
     } else if (auto branch = dyn_cast<scf::IfOp>(op); decidesOverMask(branch)) {
-      Operation *end = branch.thenBlock()->getTerminator();
-      Value masked = end->getOperand(0);
-      rewriter.eraseOp(end);
-      rewriter.inlineBlockBefore(branch.thenBlock(), branch);
-      rewriter.replaceOp(branch, masked);
+      if (scf::IfOp inner = maskOfEdge(branch))
+        takeThen(rewriter, inner);
+      takeThen(rewriter, branch);
     }
   }
 }

@@ -28,6 +28,8 @@ namespace {
 /// A condition of the form `iv < below or iv >= from`; either may be absent.
 struct EdgeCondition {
   Value below, from;
+  /// The parts themselves, which branches inside may ask for again.
+  Value isBelow, isFrom;
 };
 
 /// Matches a condition on a loop's induction variable.
@@ -45,9 +47,9 @@ std::optional<EdgeCondition> matchEdge(scf::ForOp loop, Value condition) {
         !loop.isDefinedOutsideOfLoop(cmp.getRhs()))
       return std::nullopt;
     if (cmp.getPredicate() == arith::CmpIPredicate::slt && !edge.below)
-      edge.below = cmp.getRhs();
+      edge.below = cmp.getRhs(), edge.isBelow = part;
     else if (cmp.getPredicate() == arith::CmpIPredicate::sge && !edge.from)
-      edge.from = cmp.getRhs();
+      edge.from = cmp.getRhs(), edge.isFrom = part;
     else
       return std::nullopt;
   }
@@ -68,6 +70,21 @@ struct SplitMaskedLoopsPass
     rewriter.replaceOp(branch, results);
   }
 
+  /// Takes a side of the branches of a copy of the loop that ask for one part
+  /// of the condition. Returns whether there are any.
+  static bool resolveInside(IRRewriter &rewriter, scf::ForOp copy, Value part,
+                            bool side) {
+    SmallVector<scf::IfOp> branches;
+    for (Operation *user : part.getUsers())
+      if (auto inside = dyn_cast<scf::IfOp>(user);
+          inside && inside->getBlock() == copy.getBody() &&
+          !inside.getElseRegion().empty())
+        branches.push_back(inside);
+    for (scf::IfOp inside : branches)
+      resolve(rewriter, inside, side);
+    return !branches.empty();
+  }
+
   void split(scf::ForOp loop, scf::IfOp branch, EdgeCondition edge) {
     IRRewriter rewriter(&getContext());
     Location loc = loop.getLoc();
@@ -82,14 +99,14 @@ struct SplitMaskedLoopsPass
 
     struct Part {
       Value from, to;
-      bool side;
+      bool side, isLast;
     };
     SmallVector<Part> parts;
     if (edge.below)
-      parts.push_back({lb, first, true});
-    parts.push_back({first, last, false});
+      parts.push_back({lb, first, true, false});
+    parts.push_back({first, last, false, false});
     if (edge.from)
-      parts.push_back({last, ub, true});
+      parts.push_back({last, ub, true, true});
 
     SmallVector<Value> values(loop.getInitArgs());
     for (const Part &part : parts) {
@@ -101,6 +118,19 @@ struct SplitMaskedLoopsPass
       auto inner = cast<scf::IfOp>(mapping.lookup(branch.getOperation()));
       OpBuilder::InsertionGuard guard(rewriter);
       resolve(rewriter, inner, part.side);
+      // The first part may reach into what the last one is of, but not the
+      // other way round.
+      auto inCopy = [&](Value value) { return mapping.lookupOrNull(value); };
+      Value isBelow = edge.below ? inCopy(edge.isBelow) : Value(),
+            isFrom = edge.from ? inCopy(edge.isFrom) : Value();
+      bool one = false;
+      if (part.side && isBelow)
+        one |= resolveInside(rewriter, copy, isBelow, !part.isLast);
+      if (part.isLast && isFrom)
+        one |= resolveInside(rewriter, copy, isFrom, true);
+      // Too short to be worth loops of their own.
+      if (one && part.isLast)
+        copy->setAttr(KVBufferDialect::kEdgeTilesAttr, rewriter.getUnitAttr());
       values.assign(copy.getResults().begin(), copy.getResults().end());
     }
     remark::passed(loc, remark::RemarkOpts::name("split").category(DEBUG_TYPE))
