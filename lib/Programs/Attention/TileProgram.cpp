@@ -649,6 +649,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   range.setDescending(mask.boundsRight() && !schedule.getSumKeys() &&
                       !bounded && group == 1);
   keyLo = range.getLo();
+  Value lo = keyLo;
   Value hi = range.getHi(), fullHi = range.getFullHi();
   Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value();
   bool apart = false;
@@ -657,7 +658,12 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
     VisibleBounds bounds = visibleBounds(b, op, args, at, BM / group);
     hi = arith::MinSIOp::create(b, hi, bounds.hi);
     if (bounds.lo) {
-      keyLo = arith::MaxSIOp::create(b, keyLo, bounds.lo);
+      lo = arith::MaxSIOp::create(b, lo, bounds.lo);
+      // What lies before is hidden by the function. Rows of pages that nobody
+      // sees may be gone; others come with the tile, whose boxes are whole.
+      if (mask.boundsLeft() || op.getK().getType().getPageSize() ||
+          op.getV().getType().getPageSize())
+        keyLo = lo;
       fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
       // A function that shows all keys from one on hides none at the other end.
       apart = !mask.boundsLeft() && bounds.fullHi == keys &&
@@ -665,7 +671,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
               (op.getSoftcapValue() > 0 ||
                softmaxScaleOf(op) == op.getScaleValue());
     }
-    hi = arith::MaxSIOp::create(b, hi, keyLo);
+    hi = arith::MaxSIOp::create(b, hi, lo);
     fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
   }
   Value zero = constant(0), one = constant(1), bn = constant(BN);
@@ -673,7 +679,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
     return arith::MaxSIOp::create(b, n, zero);
   };
   Value end = arith::CeilDivUIOp::create(b, positive(hi), bn);
-  Value begin = arith::DivUIOp::create(b, positive(keyLo), bn);
+  Value begin = arith::DivUIOp::create(b, positive(lo), bn);
   Value count = arith::SubIOp::create(b, end, begin);
   EdgeTiles edges(b, fullLo, fullHi, end, bn);
   if (apart)
