@@ -134,7 +134,7 @@ EdgeTiles DecodeProgram::KeyLoop::findEdges(Value end, Value bn,
         visibleBounds(b, op, program.args,
                       {program.batch, program.head, program.firstQuery, Value(),
                        program.queries, tiles.keys},
-                      program.ownQueries);
+                      program.ownQueries, /*tileKeys=*/1);
     fullHi = arith::MinSIOp::create(b, fullHi, bounds.fullHi);
     if (bounds.fullLo)
       fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);

@@ -655,7 +655,7 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   bool apart = false;
   if (bounded) {
     ScoreTile at{batch, head, query, Value(), queries, keys};
-    VisibleBounds bounds = visibleBounds(b, op, args, at, BM / group);
+    VisibleBounds bounds = visibleBounds(b, op, args, at, BM / group, BN);
     hi = arith::MinSIOp::create(b, hi, bounds.hi);
     if (bounds.lo) {
       lo = arith::MaxSIOp::create(b, lo, bounds.lo);

@@ -262,12 +262,13 @@ static Value ifKeys(ImplicitLocOpBuilder &b, Value keys,
   return branch.getResult(0);
 }
 
-/// The first of the keys from `lo` to `hi` whose number, which `ofKey` reads,
-/// is not below `least`, or (`beyond`) is above it; `hi` if there is none.
-/// Numbers rise. A step asks for fifteen numbers at once: each takes the time
-/// of one.
+/// The first of the tiles of `size` keys from `lo` to `hi` whose last key's
+/// number, which `ofKey` reads, is not below `least`, or (`beyond`) is above
+/// it; `hi` if there is none. Numbers rise. A step asks for fifteen numbers at
+/// once: each takes the time of one.
 static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
-                     bool beyond, Value lo, Value hi, IRMapping &known) {
+                     bool beyond, Value lo, Value hi, IRMapping &known,
+                     int64_t size = 1) {
   constexpr int64_t parts = 16;
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
@@ -297,6 +298,10 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
   for (int64_t part = 1; part < parts; ++part) {
     end = arith::AddIOp::create(b, end, step);
     at.back() = arith::MinSIOp::create(b, end, last);
+    if (size > 1) {
+      at.back() = arith::MulIOp::create(b, at.back(), number(size));
+      at.back() = arith::AddIOp::create(b, at.back(), number(size - 1));
+    }
     Value read = memref::LoadOp::create(b, tensor, at);
     Value isBefore = arith::CmpIOp::create(
         b, beyond ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, read,
@@ -327,12 +332,30 @@ struct FirstRow {
 };
 } // namespace
 
+/// The start of the keys whose number is `own`, which is read at the place
+/// `at`: not before `from`, known to the tile. Of tiles there are few: who
+/// looks for the key itself asks twice as often.
+static Value startOfEqual(ImplicitLocOpBuilder &b, memref::LoadOp ofKey,
+                          Value own, Value from, Value at, int64_t tileKeys,
+                          IRMapping &known) {
+  Value size = arith::ConstantIndexOp::create(b, tileKeys),
+        behind = arith::ConstantIndexOp::create(b, tileKeys > 1 ? 1 : 0);
+  auto tileOf = [&](Value key) -> Value {
+    return arith::DivUIOp::create(b, key, size);
+  };
+  // All tiles before that of the place are whole.
+  Value tile = findKey(b, ofKey, own, /*beyond=*/false, tileOf(from),
+                       tileOf(at), known, tileKeys);
+  return arith::AddIOp::create(
+      b, arith::MulIOp::create(b, tile, size).getResult(), behind);
+}
+
 /// Where the keys begin, or (`isEnd`) end, whose number is that of the row that
 /// `known` has: on this side of the place where the row's own is read. `first`:
 /// the tile's first row, if that is another one. Where both have one number,
 /// the start is known; else it lies between them.
 static Value boundOfEqual(ImplicitLocOpBuilder &b, Value condition, bool isEnd,
-                          Value keys, const IRMapping &known,
+                          Value keys, const IRMapping &known, int64_t tileKeys,
                           const FirstRow *first = nullptr) {
   memref::LoadOp ofRow, ofKey;
   std::tie(ofRow, ofKey) = equalsOf(condition);
@@ -348,16 +371,28 @@ static Value boundOfEqual(ImplicitLocOpBuilder &b, Value condition, bool isEnd,
     Value zero = arith::ConstantIndexOp::create(b, 0);
     if (isEnd)
       return findKey(b, ofKey, own, /*beyond=*/true, at, keys, inside);
-    if (!first)
-      return findKey(b, ofKey, own, /*beyond=*/false, zero, at, inside);
+    if (!first) {
+      // Keys that begin with the row's number begin with a tile.
+      SmallVector<Value> indices;
+      for (Value index : ofKey.getIndices().drop_back())
+        indices.push_back(copyValue(b, index, inside));
+      indices.push_back(zero);
+      Value atBegin =
+          memref::LoadOp::create(b, inside.lookup(ofKey.getMemRef()), indices);
+      Value isAll =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, atBegin, own);
+      Value start = startOfEqual(b, ofKey, own, zero, at, tileKeys, inside);
+      return arith::SelectOp::create(b, isAll, zero, start);
+    }
     IRMapping insideFirst(first->known);
     auto [ownFirst, atFirst] = readOf(insideFirst);
     Value same =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own, ownFirst);
     Value start = first->starts.lookup(condition);
-    return findKey(b, ofKey, own, /*beyond=*/false,
-                   arith::SelectOp::create(b, same, start, atFirst),
-                   arith::SelectOp::create(b, same, start, at), inside);
+    Value other = startOfEqual(b, ofKey, own,
+                               arith::SelectOp::create(b, same, at, atFirst),
+                               at, tileKeys, inside);
+    return arith::SelectOp::create(b, same, start, other);
   });
 }
 
@@ -417,7 +452,8 @@ static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
   if (memref::LoadOp ofRow = equalsOf(condition).first)
     return causal && isFromPosition(ofRow.getIndices().back())
                ? keys
-               : boundOfEqual(b, condition, /*isEnd=*/true, keys, known);
+               : boundOfEqual(b, condition, /*isEnd=*/true, keys, known,
+                              /*tileKeys=*/1);
   Operation *op = condition.getDefiningOp();
   Value lhs = endOfKeys(b, op->getOperand(0), keys, open, causal, known),
         rhs = endOfKeys(b, op->getOperand(1), keys, open, causal, known);
@@ -429,27 +465,30 @@ static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
 /// Where they begin; null: nothing says so. Notes what is found for the tile's
 /// first row, or (`isFirst` is not set) goes on from there.
 static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                         IRMapping &known, FirstRow &first, bool isFirst) {
+                         IRMapping &known, FirstRow &first, bool isFirst,
+                         int64_t tileKeys) {
   if (!isBounded(condition) || !hasStart(condition))
     return {};
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return arith::MinSIOp::create(b, boundOf(b, *bound, keys, known), keys);
   if (equalsOf(condition).first) {
     Value start = boundOfEqual(b, condition, /*isEnd=*/false, keys, known,
-                               isFirst ? nullptr : &first);
+                               tileKeys, isFirst ? nullptr : &first);
     if (isFirst)
       first.starts[condition] = start;
     return start;
   }
   Operation *op = condition.getDefiningOp();
-  Value lhs = startOfKeys(b, op->getOperand(0), keys, known, first, isFirst),
-        rhs = startOfKeys(b, op->getOperand(1), keys, known, first, isFirst);
+  Value lhs = startOfKeys(b, op->getOperand(0), keys, known, first, isFirst,
+                          tileKeys),
+        rhs = startOfKeys(b, op->getOperand(1), keys, known, first, isFirst,
+                          tileKeys);
   return lhs && rhs ? arith::MaxSIOp::create(b, lhs, rhs) : lhs ? lhs : rhs;
 }
 
 VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
                                    const IRMapping &args, const ScoreTile &at,
-                                   int64_t rows) {
+                                   int64_t rows, int64_t tileKeys) {
   Region &region = op.getVisible();
   Value condition = cast<YieldOp>(region.front().getTerminator()).getValue();
   Value shift = arith::SubIOp::create(b, at.keys, at.queries);
@@ -483,8 +522,8 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
   bounds.fullHi =
       endOfKeys(b, condition, at.keys, /*open=*/none, causal, ofFirst);
   bounds.lo = startOfKeys(b, condition, at.keys, ofFirst, first,
-                          /*isFirst=*/true);
+                          /*isFirst=*/true, tileKeys);
   bounds.fullLo = startOfKeys(b, condition, at.keys, ofLast, first,
-                              /*isFirst=*/false);
+                              /*isFirst=*/false, tileKeys);
   return bounds;
 }

@@ -31,10 +31,12 @@ struct VisibleBounds {
 bool boundsKeys(AttentionOp op, int64_t group = 1);
 
 /// The bounds of a tile of `rows` queries from `at.query` on, of a problem for
-/// which there are some. `args` maps its operands.
+/// which there are some. `args` maps its operands. Starts that are looked for
+/// are known to the tile of `tileKeys` keys that they lie in: they are its
+/// first key or its second one, which stands for any behind the first.
 VisibleBounds visibleBounds(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                             const mlir::IRMapping &args, const ScoreTile &at,
-                            int64_t rows);
+                            int64_t rows, int64_t tileKeys);
 
 } // namespace kvbuf
 

@@ -119,7 +119,8 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 // Numbers that rise along the keys: those of a row's number are looked for, from where
 // the first row's begin to where the last row's end, on their side of the row's own.
 // Tensors of no keys are not read. The last row's begin where the first row's do, which
-// is known by then, or behind the first row.
+// is known by then, or behind the first row. Starts are known to the tile of keys that
+// they lie in.
 // CHECK-LABEL: gpu.func @documents(
 // CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
 // CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %keys, %
@@ -133,15 +134,23 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 // CHECK:         %[[START:.*]] = scf.if
 // CHECK:           memref.load %arg4[%{{.*}}, %[[FIRST:.*]]] :
 // CHECK:           %[[AT:.*]] = arith.minsi %[[FIRST]], %keys
-// CHECK:           scf.while (%{{.*}} = %c0, %{{.*}} = %[[AT]])
+// CHECK:           %[[BEGIN:.*]] = memref.load %arg4[%{{.*}}, %c0]
+// CHECK:           %[[ALL:.*]] = arith.cmpi sge, %[[BEGIN]], %
+// CHECK:           %[[UPTO:.*]] = arith.divui %[[AT]], %c128
+// CHECK:           %[[FOUND:.*]]:2 = scf.while (%{{.*}} = %c0, %{{.*}} = %[[UPTO]])
+// CHECK:           %[[KEY:.*]] = arith.muli %[[FOUND]]#0, %c128
+// CHECK:           %[[BEHIND:.*]] = arith.addi %[[KEY]], %c1
+// CHECK:           arith.select %[[ALL]], %c0, %[[BEHIND]]
 // CHECK:         scf.if
 // CHECK:           %[[OWN:.*]] = memref.load %arg4[%{{.*}}, %[[LAST]]] :
 // CHECK:           %[[AT:.*]] = arith.minsi %[[LAST]], %keys
 // CHECK:           %[[OTHER:.*]] = memref.load %arg4[%{{.*}}, %[[FIRST]]] :
 // CHECK:           %[[SAME:.*]] = arith.cmpi eq, %[[OWN]], %[[OTHER]]
-// CHECK:           %[[FROM:.*]] = arith.select %[[SAME]], %[[START]], %
-// CHECK:           %[[UPTO:.*]] = arith.select %[[SAME]], %[[START]], %[[AT]]
-// CHECK:           scf.while (%{{.*}} = %[[FROM]], %{{.*}} = %[[UPTO]])
+// CHECK:           %[[FROM:.*]] = arith.select %[[SAME]], %[[AT]], %
+// CHECK:           %[[TILE:.*]] = arith.divui %[[FROM]], %c128
+// CHECK:           %[[UPTO:.*]] = arith.divui %[[AT]], %c128
+// CHECK:           scf.while (%{{.*}} = %[[TILE]], %{{.*}} = %[[UPTO]])
+// CHECK:           arith.select %[[SAME]], %[[START]], %
 // CHECK:         arith.minsi %hi, %[[END]]
 // CHECK:         scf.for
 func.func @documents(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {kvbuffer.rising}) {

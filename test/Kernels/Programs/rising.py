@@ -8,11 +8,14 @@ that a tensor has for each row, against float64.
 
     rising.py CHIP
 
-Keys before the first one that a tile of queries sees, down to whole tiles, hold NaN: who
+Keys before the tile that has the first one that a tile of queries sees hold NaN: who
 visits them has a NaN. Numbers that fall, against the program's word, are caught.
 """
 
+import contextlib
 import pathlib
+import re
+import subprocess
 import sys
 import unittest
 
@@ -25,7 +28,8 @@ from numbers16 import attend, check, from_bf16, to_bf16
 
 CHIP = sys.argv.pop()
 RNG = np.random.default_rng()
-SIZE, KEYS, TILE = 32, 700, 128
+#: Keys of a tile, at most.
+SIZE, KEYS, TILE = 32, 700, 192
 
 OWN = """
       %c0 = arith.constant 0 : index
@@ -96,11 +100,33 @@ class Rising(unittest.TestCase):
             run = kvbuf.compile(source(name, "?", 1), target=CHIP, machine_code=False)
             with self.subTest(name):
                 self.compare(name, run, 260, 1, [[100, 300, 520], [KEYS], [689]])
-                # One tile of queries, whose first document begins behind two of keys.
-                self.compare(name, run, 30, 1, [[300, 675, 690]], hidden=2 * TILE)
+                # One tile of queries, whose first document begins behind some of keys.
+                self.compare(name, run, 30, 1, [[500, 675, 690]], hidden=500 - TILE)
                 with self.assertRaises(AssertionError):
                     self.compare(name, run, 260, 1, [[100, 300, 520]],
                                  fault=lambda t: np.ascontiguousarray(t[:, ::-1]))
+
+    @unittest.skipIf(CHIP != "sm_90a", "one chip's tiles")
+    def test_classes(self):
+        """Tiles that are partly visible, called full: at the mask's edge, and at the
+        function's."""
+        tiles = subprocess.run(
+            ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=tile", "--no-alternatives"],
+            input=source("causal documents", "?", 1), text=True, check=True,
+            stdout=subprocess.PIPE).stdout
+        edges = re.search(r"cmpi slt, %\w+, (%\w+) : index\n *%\w+ = arith\.cmpi sge, "
+                          r"%\w+, (%\w+) : index\n", tiles).groups()
+        for edge, down, up in zip(edges, ("divui", "ceildivui"), ("ceildivui", "divui")):
+            bound = re.search(rf"{edge} = arith\.subi %\w+, (%\w+) ", tiles)[1]
+            before = f"{bound} = arith.{down} "
+            self.assertEqual(tiles.count(before), 1)
+            for text, good in ((tiles, True),
+                               (tiles.replace(before, f"{bound} = arith.{up} "), False)):
+                run = kvbuf.compile(text, target=CHIP, machine_code=False)
+                with self.subTest(edge, good=good), (
+                        contextlib.nullcontext() if good
+                        else self.assertRaises(AssertionError)):
+                    self.compare("causal documents", run, 260, 1, [[100, 300, 520]])
 
     def test_few_rows(self):
         run = kvbuf.compile(source("causal documents", "5", 2), target=CHIP,
