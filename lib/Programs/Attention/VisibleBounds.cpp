@@ -245,21 +245,32 @@ static Value withinKeys(ImplicitLocOpBuilder &b, Value value, Value keys) {
   return value;
 }
 
-/// What `build` makes where there are keys, which tensors of keys hold nothing
-/// without; else 0.
-static Value ifKeys(ImplicitLocOpBuilder &b, Value keys,
-                    function_ref<Value()> build) {
+/// What `build` makes, of some types, where there are keys, which tensors of
+/// keys hold nothing without; else 0.
+static SmallVector<Value> ifKeys(ImplicitLocOpBuilder &b, Value keys,
+                                 TypeRange types,
+                                 function_ref<SmallVector<Value>()> build) {
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value some = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, keys, zero);
-  auto branch = scf::IfOp::create(b, TypeRange{b.getIndexType()}, some,
-                                  /*addThenBlock=*/true,
+  auto branch = scf::IfOp::create(b, types, some, /*addThenBlock=*/true,
                                   /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, zero);
+  SmallVector<Value> zeros;
+  for (Type type : types)
+    zeros.push_back(arith::ConstantOp::create(b, b.getZeroAttr(type)));
+  scf::YieldOp::create(b, zeros);
   b.setInsertionPointToStart(branch.thenBlock());
   scf::YieldOp::create(b, build());
-  return branch.getResult(0);
+  return branch.getResults();
+}
+
+/// An index of that kind.
+static Value ifKeys(ImplicitLocOpBuilder &b, Value keys,
+                    function_ref<Value()> build) {
+  return ifKeys(b, keys, TypeRange{b.getIndexType()},
+                [&] { return SmallVector<Value>{build()}; })
+      .front();
 }
 
 /// The first of the tiles of `size` keys from `lo` to `hi` whose last key's
@@ -294,7 +305,8 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
   Value from = body->getArgument(0), upto = body->getArgument(1);
   Value width = arith::SubIOp::create(b, upto, from);
   Value step = arith::CeilDivUIOp::create(b, width, number(parts));
-  Value next = from, end = arith::SubIOp::create(b, from, number(1)), allBefore;
+  // Parts end before the number that is looked for, or behind it from one on.
+  Value end = arith::SubIOp::create(b, from, number(1)), count = number(0);
   for (int64_t part = 1; part < parts; ++part) {
     end = arith::AddIOp::create(b, end, step);
     at.back() = arith::MinSIOp::create(b, end, last);
@@ -306,17 +318,20 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
     Value isBefore = arith::CmpIOp::create(
         b, beyond ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, read,
         least);
-    Value exists =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, end, upto);
-    isBefore = allBefore = arith::AndIOp::create(b, isBefore, exists);
-    Value behind = arith::AddIOp::create(b, end, number(1));
-    next = arith::SelectOp::create(b, isBefore, behind, next);
+    count = arith::SelectOp::create(b, isBefore, number(part), count);
   }
+  Value next = arith::MinSIOp::create(
+      b, upto,
+      arith::AddIOp::create(b, from,
+                            arith::MulIOp::create(b, count, step).getResult())
+          .getResult());
   // The number that ends the part after those before is none of them, but
   // behind all of them nobody has asked.
+  Value all = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count,
+                                    number(parts - 1));
   Value stop = arith::AddIOp::create(
       b, next, arith::SubIOp::create(b, step, number(1)).getResult());
-  stop = arith::SelectOp::create(b, allBefore, upto,
+  stop = arith::SelectOp::create(b, all, upto,
                                  arith::MinSIOp::create(b, upto, stop));
   scf::YieldOp::create(b, ValueRange{next, stop});
   b.setInsertionPointAfter(loop);
@@ -324,76 +339,99 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
 }
 
 namespace {
-/// What is known of a tile's first row where bounds of its last one are asked
-/// for: where the keys begin that conditions show to it.
-struct FirstRow {
-  IRMapping known;
+/// A row's number among those that rise, and the place where it is read, up to
+/// the number of keys.
+struct RowNumber {
+  Value own, at;
+};
+
+/// What is known of a tile's first and last rows where bounds are asked for:
+/// the numbers that conditions compare, and where the keys begin that these
+/// show to the first one.
+struct TileRows {
+  IRMapping first, last;
+  llvm::DenseMap<Value, std::pair<RowNumber, RowNumber>> numbers;
   llvm::DenseMap<Value, Value> starts;
 };
 } // namespace
 
-/// The start of the keys whose number is `own`, which is read at the place
-/// `at`: not before `from`, known to the tile. Of tiles there are few: who
-/// looks for the key itself asks twice as often.
-static Value startOfEqual(ImplicitLocOpBuilder &b, memref::LoadOp ofKey,
-                          Value own, Value from, Value at, int64_t tileKeys,
-                          IRMapping &known) {
-  Value size = arith::ConstantIndexOp::create(b, tileKeys),
-        behind = arith::ConstantIndexOp::create(b, tileKeys > 1 ? 1 : 0);
-  auto tileOf = [&](Value key) -> Value {
-    return arith::DivUIOp::create(b, key, size);
-  };
-  // All tiles before that of the place are whole.
-  Value tile = findKey(b, ofKey, own, /*beyond=*/false, tileOf(from),
-                       tileOf(at), known, tileKeys);
-  return arith::AddIOp::create(
-      b, arith::MulIOp::create(b, tile, size).getResult(), behind);
+/// The number of the row that `known` has; where there are keys.
+static RowNumber numberOf(ImplicitLocOpBuilder &b, memref::LoadOp ofRow,
+                          Value keys, IRMapping &known) {
+  Value own = copyValue(b, ofRow.getResult(), known);
+  Value at = copyValue(b, ofRow.getIndices().back(), known);
+  return {own, arith::MinSIOp::create(b, at, keys)};
 }
 
-/// Where the keys begin, or (`isEnd`) end, whose number is that of the row that
-/// `known` has: on this side of the place where the row's own is read. `first`:
-/// the tile's first row, if that is another one. Where both have one number,
-/// the start is known; else it lies between them.
-static Value boundOfEqual(ImplicitLocOpBuilder &b, Value condition, bool isEnd,
-                          Value keys, const IRMapping &known, int64_t tileKeys,
-                          const FirstRow *first = nullptr) {
-  memref::LoadOp ofRow, ofKey;
-  std::tie(ofRow, ofKey) = equalsOf(condition);
+/// Where the keys end whose number is that of the row that `known` has.
+static Value endOfEqual(ImplicitLocOpBuilder &b, Value condition, Value keys,
+                        const IRMapping &known) {
+  auto [ofRow, ofKey] = equalsOf(condition);
+  memref::LoadOp row = ofRow, key = ofKey;
   return ifKeys(b, keys, [&]() -> Value {
     // What is copied here is not there behind.
-    auto readOf = [&](IRMapping &row) {
-      Value own = copyValue(b, ofRow.getResult(), row);
-      Value at = copyValue(b, ofRow.getIndices().back(), row);
-      return std::pair<Value, Value>(own, arith::MinSIOp::create(b, at, keys));
-    };
     IRMapping inside(known);
-    auto [own, at] = readOf(inside);
-    Value zero = arith::ConstantIndexOp::create(b, 0);
-    if (isEnd)
-      return findKey(b, ofKey, own, /*beyond=*/true, at, keys, inside);
-    if (!first) {
-      // Keys that begin with the row's number begin with a tile.
-      SmallVector<Value> indices;
-      for (Value index : ofKey.getIndices().drop_back())
-        indices.push_back(copyValue(b, index, inside));
-      indices.push_back(zero);
-      Value atBegin =
-          memref::LoadOp::create(b, inside.lookup(ofKey.getMemRef()), indices);
-      Value isAll =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, atBegin, own);
-      Value start = startOfEqual(b, ofKey, own, zero, at, tileKeys, inside);
-      return arith::SelectOp::create(b, isAll, zero, start);
-    }
-    IRMapping insideFirst(first->known);
-    auto [ownFirst, atFirst] = readOf(insideFirst);
-    Value same =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own, ownFirst);
-    Value start = first->starts.lookup(condition);
-    Value other = startOfEqual(b, ofKey, own,
-                               arith::SelectOp::create(b, same, at, atFirst),
-                               at, tileKeys, inside);
-    return arith::SelectOp::create(b, same, start, other);
+    RowNumber number = numberOf(b, row, keys, inside);
+    return findKey(b, key, number.own, /*beyond=*/true, number.at, keys,
+                   inside);
   });
+}
+
+/// Where those begin, known to the tile of `tileKeys` keys, of a tile's first
+/// row or its last one: there where the first row's do, if both have one
+/// number, or else behind the first row. Both numbers are read at once, before
+/// anybody looks for a start.
+static Value startOfEqual(ImplicitLocOpBuilder &b, Value condition, Value keys,
+                          TileRows &rows, bool isFirst, int64_t tileKeys) {
+  auto [ofRow, ofKey] = equalsOf(condition);
+  memref::LoadOp row = ofRow, key = ofKey;
+  Value size = arith::ConstantIndexOp::create(b, tileKeys),
+        zero = arith::ConstantIndexOp::create(b, 0),
+        behind = arith::ConstantIndexOp::create(b, tileKeys > 1 ? 1 : 0);
+  if (isFirst) {
+    Type own = row.getType(), at = b.getIndexType();
+    SmallVector<Value> read = ifKeys(b, keys, {own, at, own, at}, [&] {
+      IRMapping first(rows.first), last(rows.last);
+      RowNumber a = numberOf(b, row, keys, first),
+                z = numberOf(b, row, keys, last);
+      return SmallVector<Value>{a.own, a.at, z.own, z.at};
+    });
+    rows.numbers[condition] = {{read[0], read[1]}, {read[2], read[3]}};
+  }
+  auto [first, last] = rows.numbers.lookup(condition);
+  RowNumber number = isFirst ? first : last;
+  // All tiles before that of the place are whole.
+  auto find = [&](Value from, IRMapping &known) -> Value {
+    Value tile =
+        findKey(b, key, number.own, /*beyond=*/false,
+                arith::DivUIOp::create(b, from, size),
+                arith::DivUIOp::create(b, number.at, size), known, tileKeys);
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, tile, size).getResult(), behind);
+  };
+  if (!isFirst) {
+    Value same =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first.own, last.own);
+    Value start = rows.starts.lookup(condition);
+    Value from = arith::SelectOp::create(b, same, last.at, first.at);
+    return ifKeys(b, keys, [&]() -> Value {
+      IRMapping inside(rows.last);
+      return arith::SelectOp::create(b, same, start, find(from, inside));
+    });
+  }
+  return rows.starts[condition] = ifKeys(b, keys, [&]() -> Value {
+           IRMapping inside(rows.first);
+           // Keys that begin with the row's number begin with a tile.
+           SmallVector<Value> indices;
+           for (Value index : key.getIndices().drop_back())
+             indices.push_back(copyValue(b, index, inside));
+           indices.push_back(zero);
+           Value begin = memref::LoadOp::create(
+               b, inside.lookup(key.getMemRef()), indices);
+           Value isAll = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
+                                               begin, number.own);
+           return arith::SelectOp::create(b, isAll, zero, find(zero, inside));
+         });
 }
 
 /// What a value is before it is made an index, whose bits may be fewer, or is
@@ -452,8 +490,7 @@ static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
   if (memref::LoadOp ofRow = equalsOf(condition).first)
     return causal && isFromPosition(ofRow.getIndices().back())
                ? keys
-               : boundOfEqual(b, condition, /*isEnd=*/true, keys, known,
-                              /*tileKeys=*/1);
+               : endOfEqual(b, condition, keys, known);
   Operation *op = condition.getDefiningOp();
   Value lhs = endOfKeys(b, op->getOperand(0), keys, open, causal, known),
         rhs = endOfKeys(b, op->getOperand(1), keys, open, causal, known);
@@ -462,27 +499,20 @@ static Value endOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
   return arith::MaxSIOp::create(b, lhs, rhs);
 }
 
-/// Where they begin; null: nothing says so. Notes what is found for the tile's
-/// first row, or (`isFirst` is not set) goes on from there.
+/// Where they begin for the tile's first row or its last one; null: nothing
+/// says so.
 static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                         IRMapping &known, FirstRow &first, bool isFirst,
-                         int64_t tileKeys) {
+                         TileRows &rows, bool isFirst, int64_t tileKeys) {
   if (!isBounded(condition) || !hasStart(condition))
     return {};
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
-    return arith::MinSIOp::create(b, boundOf(b, *bound, keys, known), keys);
-  if (equalsOf(condition).first) {
-    Value start = boundOfEqual(b, condition, /*isEnd=*/false, keys, known,
-                               tileKeys, isFirst ? nullptr : &first);
-    if (isFirst)
-      first.starts[condition] = start;
-    return start;
-  }
+    return arith::MinSIOp::create(
+        b, boundOf(b, *bound, keys, isFirst ? rows.first : rows.last), keys);
+  if (equalsOf(condition).first)
+    return startOfEqual(b, condition, keys, rows, isFirst, tileKeys);
   Operation *op = condition.getDefiningOp();
-  Value lhs = startOfKeys(b, op->getOperand(0), keys, known, first, isFirst,
-                          tileKeys),
-        rhs = startOfKeys(b, op->getOperand(1), keys, known, first, isFirst,
-                          tileKeys);
+  Value lhs = startOfKeys(b, op->getOperand(0), keys, rows, isFirst, tileKeys),
+        rhs = startOfKeys(b, op->getOperand(1), keys, rows, isFirst, tileKeys);
   return lhs && rhs ? arith::MaxSIOp::create(b, lhs, rhs) : lhs ? lhs : rhs;
 }
 
@@ -516,14 +546,15 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
   bool causal = mask.boundsRight() && mask.rightReach() <= 0;
   bounds.hi =
       endOfKeys(b, condition, at.keys, /*open=*/at.keys, causal, ofLast);
-  IRMapping ofFirst = mapOf(at.query);
-  FirstRow first{ofFirst, llvm::DenseMap<Value, Value>()};
+  TileRows all;
+  all.first = mapOf(at.query);
+  all.last = ofLast;
   Value none = arith::ConstantIndexOp::create(b, 0);
   bounds.fullHi =
-      endOfKeys(b, condition, at.keys, /*open=*/none, causal, ofFirst);
-  bounds.lo = startOfKeys(b, condition, at.keys, ofFirst, first,
-                          /*isFirst=*/true, tileKeys);
-  bounds.fullLo = startOfKeys(b, condition, at.keys, ofLast, first,
-                              /*isFirst=*/false, tileKeys);
+      endOfKeys(b, condition, at.keys, /*open=*/none, causal, all.first);
+  bounds.lo =
+      startOfKeys(b, condition, at.keys, all, /*isFirst=*/true, tileKeys);
+  bounds.fullLo =
+      startOfKeys(b, condition, at.keys, all, /*isFirst=*/false, tileKeys);
   return bounds;
 }

@@ -131,24 +131,24 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 // CHECK-COUNT-15:    memref.load %arg4
 // CHECK:         scf.if
 // CHECK:           scf.while
-// CHECK:         %[[START:.*]] = scf.if
+// CHECK:         %[[ROWS:.*]]:4 = scf.if %{{.*}} -> (i32, index, i32, index) {
 // CHECK:           memref.load %arg4[%{{.*}}, %[[FIRST:.*]]] :
-// CHECK:           %[[AT:.*]] = arith.minsi %[[FIRST]], %keys
+// CHECK:           arith.minsi %[[FIRST]], %keys
+// CHECK:           memref.load %arg4[%{{.*}}, %[[LAST]]] :
+// CHECK:           arith.minsi %[[LAST]], %keys
+// CHECK:         %[[START:.*]] = scf.if
 // CHECK:           %[[BEGIN:.*]] = memref.load %arg4[%{{.*}}, %c0]
-// CHECK:           %[[ALL:.*]] = arith.cmpi sge, %[[BEGIN]], %
-// CHECK:           %[[UPTO:.*]] = arith.divui %[[AT]], %c128
+// CHECK:           %[[ALL:.*]] = arith.cmpi sge, %[[BEGIN]], %[[ROWS]]#0
+// CHECK:           %[[UPTO:.*]] = arith.divui %[[ROWS]]#1, %c128
 // CHECK:           %[[FOUND:.*]]:2 = scf.while (%{{.*}} = %c0, %{{.*}} = %[[UPTO]])
 // CHECK:           %[[KEY:.*]] = arith.muli %[[FOUND]]#0, %c128
 // CHECK:           %[[BEHIND:.*]] = arith.addi %[[KEY]], %c1
 // CHECK:           arith.select %[[ALL]], %c0, %[[BEHIND]]
+// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[ROWS]]#0, %[[ROWS]]#2
+// CHECK:         %[[FROM:.*]] = arith.select %[[SAME]], %[[ROWS]]#3, %[[ROWS]]#1
 // CHECK:         scf.if
-// CHECK:           %[[OWN:.*]] = memref.load %arg4[%{{.*}}, %[[LAST]]] :
-// CHECK:           %[[AT:.*]] = arith.minsi %[[LAST]], %keys
-// CHECK:           %[[OTHER:.*]] = memref.load %arg4[%{{.*}}, %[[FIRST]]] :
-// CHECK:           %[[SAME:.*]] = arith.cmpi eq, %[[OWN]], %[[OTHER]]
-// CHECK:           %[[FROM:.*]] = arith.select %[[SAME]], %[[AT]], %
 // CHECK:           %[[TILE:.*]] = arith.divui %[[FROM]], %c128
-// CHECK:           %[[UPTO:.*]] = arith.divui %[[AT]], %c128
+// CHECK:           %[[UPTO:.*]] = arith.divui %[[ROWS]]#3, %c128
 // CHECK:           scf.while (%{{.*}} = %[[TILE]], %{{.*}} = %[[UPTO]])
 // CHECK:           arith.select %[[SAME]], %[[START]], %
 // CHECK:         arith.minsi %hi, %[[END]]
