@@ -70,6 +70,10 @@ FUNCTIONS = {
       %narrow = memref.load %captured_[%head, %row, %key] : memref<{HEADS}x?x?xbf16>
       %b = arith.extf %narrow : bf16 to f32
 {ADD}""", ""),
+    "wide": ((("captured", f"memref<{HEADS}x?x?xf32>", f'[{HEADS}, "seq_q", "seq_k"]'),), True,
+             f"""\
+      %b = memref.load %captured_[%head, %row, %key] : memref<{HEADS}x?x?xf32>
+{ADD}""", ""),
     "softcap": ((), True, f"""\
       %cap = arith.constant {CAP} : f32
       %x = arith.divf %s, %cap : f32
@@ -183,6 +187,8 @@ def captures(torch, name, batch, queries, keys):
         return torch.randn(HEADS, 31, device="cuda")
     if name == "bias":
         return torch.randn(HEADS, queries, keys, device="cuda").to(torch.bfloat16)
+    if name == "wide":
+        return torch.randn(HEADS, queries, keys, device="cuda")
     if name == "documents":
         return torch.randint(0, 8, (batch, keys), device="cuda").sort().values.int()
     if name == "prefix":
@@ -201,7 +207,7 @@ def expected(torch, name, tensor, q, k, v):
         s = s + tensor.double()[:, None, None] * (j - i)
     elif name == "relative":
         s = s + tensor.double()[:, (j - i).clamp(-15, 15) + 15]
-    elif name == "bias":
+    elif name in ("bias", "wide"):
         s = s + tensor.double()
     elif name == "softcap":
         s = CAP * torch.tanh(s / CAP)

@@ -659,10 +659,11 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
     hi = arith::MinSIOp::create(b, hi, bounds.hi);
     if (bounds.lo) {
       lo = arith::MaxSIOp::create(b, lo, bounds.lo);
-      // What lies before is hidden by the function. Rows of pages that nobody
-      // sees may be gone; others come with the tile, whose boxes are whole.
+      // Keys of others, which the function hides, come with the tile, whose
+      // boxes are whole. What nobody sees may be anything, and rows of pages
+      // that nobody sees may be gone.
       if (mask.boundsLeft() || op.getK().getType().getPageSize() ||
-          op.getV().getType().getPageSize())
+          op.getV().getType().getPageSize() || !startsAreOfRows(op))
         keyLo = lo;
       fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
       // A function that shows all keys from one on hides none at the other end.

@@ -227,6 +227,22 @@ bool kvbuf::boundsKeys(AttentionOp op, int64_t group) {
              cast<YieldOp>(op.getVisible().front().getTerminator()).getValue());
 }
 
+static bool startsAreOfRows(Value condition) {
+  if (!hasStart(condition) || equalsOf(condition).first)
+    return true;
+  if (std::optional<KeyBound> bound = keyBoundOf(condition))
+    return risingReadOfRow(bound->number) &&
+           !isOfSequence(stripCasts(bound->number));
+  Operation *op = condition.getDefiningOp();
+  return startsAreOfRows(op->getOperand(0)) &&
+         startsAreOfRows(op->getOperand(1));
+}
+
+bool kvbuf::startsAreOfRows(AttentionOp op) {
+  return ::startsAreOfRows(
+      cast<YieldOp>(op.getVisible().front().getTerminator()).getValue());
+}
+
 /// `value`, of any integer type, as an index from -1 to `keys`: what is read
 /// may be of any size, and indices may have 32 bits.
 static Value withinKeys(ImplicitLocOpBuilder &b, Value value, Value keys) {

@@ -30,6 +30,12 @@ struct VisibleBounds {
 /// be hidden.
 bool boundsKeys(AttentionOp op, int64_t group = 1);
 
+/// Whether what such a function hides before a tile's first key are keys that
+/// others may see, as those of other documents are: all starts are read from
+/// tensors whose numbers rise, for the row. What lies before a number of the
+/// sequence, as padding does, nobody sees, and it may hold anything.
+bool startsAreOfRows(AttentionOp op);
+
 /// The bounds of a tile of `rows` queries from `at.query` on, of a problem for
 /// which there are some. `args` maps its operands. Starts that are looked for
 /// are known to the tile of `tileKeys` keys that they lie in: they are its
