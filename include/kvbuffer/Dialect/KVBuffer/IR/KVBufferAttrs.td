@@ -822,7 +822,7 @@ def KVBuffer_KVBufferAttr : KVBuffer_Attr<"KVBuffer", "kv_buffer"> {
 
     | parameter | unit | meaning | default |
     |---|---|---|---|
-    | `BK` | columns | columns of a block, a power of two | the slot's |
+    | `BK` | columns | columns of a block, a power of two; of f32 that are one block without a swizzle any number | the slot's |
     | `stages` | slots | slots of the buffer | 1 |
     | `swizzle` | | [bits, base, shift], perhaps of two terms, perhaps with a unit, see below | none |
     | `policy` | | how it is filled, see below | `double_buffered` |

@@ -371,6 +371,9 @@ def KVBuffer_FragmentLoadOp : KVBuffer_OpOf<KVBuffer_Tiles, "fragment_load", [KV
     8-bit floats may be loaded as bf16 or f16, which have all their values: they
     are widened in registers.
 
+    Words of f32, of a neutral buffer, no product takes: they are loaded as
+    accumulators (`acc`), beside others for `kvbuffer.map`.
+
     Examples:
 
     ```mlir
