@@ -8,6 +8,7 @@
 
 #include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "kvbuffer/Schedules/LatentRoles.h"
+#include "kvbuffer/Schedules/WideHeads.h"
 #include "kvbuffer/Target/ReadGroups.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/MathExtras.h"
@@ -60,8 +61,12 @@ ScheduleLimits::instruction(ProductKind product) const {
 
 std::pair<int64_t, int64_t>
 ScheduleLimits::paddedSizes(const TileOperands &operands) const {
+  int64_t parts =
+      WideHeads::of(schedule, operands.headSize, operands.valueHeadSize, target)
+          .valueParts;
   return {llvm::alignTo(operands.headSize, schedule.BK),
-          llvm::alignTo(operands.valueHeadSize, schedule.BK)};
+          llvm::alignTo(llvm::divideCeil(operands.valueHeadSize, parts),
+                        schedule.BK)};
 }
 
 int64_t ScheduleLimits::threads() const {
@@ -546,13 +551,28 @@ Reason ScheduleLimits::whyNotTeamsFor(const MovingTeam &mover,
   constexpr int64_t widestRow = 128;
   int64_t ofScores = schedule.shapeOf(ProductKind::Scores)[2],
           ofValues = schedule.shapeOf(ProductKind::Values)[2];
+  // Columns of wider heads are divided, if their elements have 16 bits.
+  constexpr int64_t widestHead = 512;
+  bool divides = target.warpsPerMatrixGroup() && operands.bytes == 2 &&
+                 operands.keyBytes == 2 && operands.valueBytes == 2;
+  int64_t most = divides ? widestHead : int64_t(target.matrixGroupCols);
   for (auto [size, unit] : {std::pair(operands.headSize, ofScores),
                             std::pair(operands.valueHeadSize, ofValues)})
-    if (size % unit || size > int64_t(target.matrixGroupCols))
-      return ("producers need a head size of at most " +
-              Twine(target.matrixGroupCols) + " and a multiple of " +
-              Twine(unit) + ", got " + Twine(size) + "; expected producers = 0")
+    if (size % unit || size > most)
+      return ("producers need a head size of at most " + Twine(most) +
+              " and a multiple of " + Twine(unit) + ", got " + Twine(size) +
+              "; expected producers = 0")
           .str();
+  if (int64_t parts = WideHeads::of(schedule, operands.headSize,
+                                    operands.valueHeadSize, target)
+                          .valueParts,
+      unit = parts * schedule.BK;
+      parts > 1 && operands.valueHeadSize % unit)
+    return ("producers divide values of " + Twine(operands.valueHeadSize) +
+            " columns into " + Twine(parts) +
+            " parts of whole blocks; expected a multiple of " + Twine(unit) +
+            ", or producers = 0")
+        .str();
   if (schedule.BK % ofScores || schedule.BK % ofValues ||
       schedule.BK * operands.bytes > widestRow)
     return ("BK = " + Twine(schedule.BK) +

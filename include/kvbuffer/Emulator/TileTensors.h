@@ -90,6 +90,8 @@ struct Tile {
   /// Pages smaller than the tile are looked up by the load.
   std::shared_ptr<const Cache> cache;
   int64_t batch = 0, head = 0, start = 0, from = 0, upto = 0;
+  /// The column that loads count columns from.
+  int64_t col = 0;
 };
 
 } // namespace kvbuf::emu::tile

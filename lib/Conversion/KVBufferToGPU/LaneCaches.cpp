@@ -321,6 +321,11 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, CacheTileOp op) {
   bool byPlace = op.getLayout().getRows().byPlace;
   if (failed(byPlace ? placeTile(lower, op, tile) : findTile(lower, op, tile)))
     return failure();
+  if (op.getCol()) {
+    Value col = lower.single(op.getCol());
+    tile.base = add(b, tile.base, col);
+    tile.box.column = lower.toI32(col);
+  }
   lower.setTile(op.getTile(), tile);
   return success();
 }

@@ -33,8 +33,32 @@ struct Filling {
 };
 } // namespace
 
+/// A number that is so many times `rounds`, and `slot` more, which are fewer.
+static std::optional<std::pair<Value, int64_t>> roundsOf(Value number,
+                                                         int64_t times) {
+  int64_t slot = 0;
+  if (auto sum = number.getDefiningOp<arith::AddIOp>()) {
+    std::optional<int64_t> rest = getConstantIntValue(sum.getRhs());
+    if (!rest || *rest < 0 || *rest >= times)
+      return std::nullopt;
+    slot = *rest;
+    number = sum.getLhs();
+  }
+  auto product = number.getDefiningOp<arith::MulIOp>();
+  if (!product || getConstantIntValue(product.getRhs()) != times)
+    return std::nullopt;
+  return std::pair(product.getLhs(), slot);
+}
+
 static Filling filling(LaneContext &lower, Value fill, int64_t stages) {
   ImplicitLocOpBuilder &b = lower.builder();
+  // Blocks of a tile whose slots are no power of two: no division tells that
+  // they stay the same.
+  if (auto rounds = roundsOf(fill, stages)) {
+    Value round = lower.toI32(lower.single(rounds->first));
+    return {lower.i32(rounds->second),
+            arith::AndIOp::create(b, round, lower.i32(1))};
+  }
   Value number = lower.toI32(lower.single(fill));
   if (stages == 1)
     return {lower.i32(0), arith::AndIOp::create(b, number, lower.i32(1))};

@@ -127,6 +127,11 @@ LogicalResult tile::execute(TileContext &context, CacheTileOp op) {
     tile.start = context.integerOf(op.getStart());
     tile.from = context.integerOf(op.getFrom());
     tile.upto = context.integerOf(op.getUpto());
+    if (op.getCol())
+      tile.col = context.integerOf(op.getCol());
+    if (tile.col < 0 || tile.col >= tile.type.getCols())
+      return context.errorAt(op) << "begins at column " << tile.col << " of "
+                                 << tile.type.getCols();
     int64_t rows = tile.type.getRows();
     // The first tile of a range without keys has no valid row and looks up
     // nothing; no other tile may be without one.

@@ -102,12 +102,14 @@ LogicalResult tile::execute(TileContext &context, RingOp op) {
 LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
   auto fail = [&] { return context.errorAt(op); };
   KVBufferAttr params = op.getRing().getType().getParams();
+  int64_t cols =
+      params.getColumnsOf(int64_t(op.getFirstCol()) / params.getBK());
   FailureOr<Tile> tile =
-      resolve(context, op, op.getTile(), params.getDepth(), op.getWhole());
+      resolve(context, op, op.getTile(), cols, op.getWhole());
   if (failed(tile))
     return failure();
   Matrix data(params.getBN(), params.getSmemCols());
-  loadTile(*tile, data, op.firstColumn(), params.getDepth());
+  loadTile(*tile, data, op.firstColumn(), cols);
   return context.ofBlock<Rings>().fill(
       op, context.objectOf<ChannelRef>(op.getRing()).number,
       context.integerOf(op.getFill()), std::move(data), 0, fail);

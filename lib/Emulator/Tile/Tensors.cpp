@@ -428,6 +428,7 @@ static float packedElement(RowAttr row, Type wide, const uint8_t *data,
 void tile::loadTile(const Tile &tile, Matrix &target, int64_t firstCol,
                     int64_t cols) {
   std::fill(target.data.begin(), target.data.end(), 0.0f);
+  firstCol += tile.col;
   if (RowAttr row =
           tile.cache ? packedRowOf(Type(tile.cache->layout)) : RowAttr()) {
     auto *data = static_cast<const uint8_t *>(tile.tensor->data);

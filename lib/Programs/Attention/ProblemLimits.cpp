@@ -47,6 +47,10 @@ int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {
   return parts;
 }
 
+/// Columns of O beyond which a block may have a part of them: rows of several
+/// heads are no window of columns.
+static constexpr int64_t kMostFoldedColumns = 256;
+
 int64_t kvbuf::foldedHeadsOf(AttentionOp op, int64_t rows) {
   auto q = cast<MemRefType>(op.getQ().getType());
   int64_t group = op.getHeads() / op.getKVHeads();
@@ -54,6 +58,7 @@ int64_t kvbuf::foldedHeadsOf(AttentionOp op, int64_t rows) {
       op.getBatchInvariant() || op.isQuantized() ||
       bytesOf(op.getElementType()) != 2 || op.getSink() ||
       op.getBlockMaskAttr() || tiledReadOf(op) || rows % group ||
+      op.getValueHeadSize() > kMostFoldedColumns ||
       q.getDimSize(1) > kMostTreeQueries)
     return 1;
   // Tiles of all heads, and of each by itself.

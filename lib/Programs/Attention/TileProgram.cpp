@@ -17,6 +17,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "kvbuffer/Schedules/WideHeads.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -38,6 +39,8 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                  : which == Operand::O ? op.getOutElementType()
                                        : op.getElementType();
   bool ofValues = which == Operand::V || which == Operand::O;
+  WideHeads wide = WideHeads::of(schedule.getStructure(), op.getHeadSize(),
+                                 op.getValueHeadSize(), target);
   Movement movement = which == Operand::K   ? schedule.getKeys()
                       : which == Operand::V ? schedule.getValues()
                                             : WholeTiles{};
@@ -49,7 +52,8 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
               : fitsQueries(op, target) && schedule.getQInRegs()
                   ? Type(b.getF16Type())
                   : op.getElementType();
-  int64_t headSize = ofValues ? op.getValueHeadSize() : op.getHeadSize();
+  int64_t headSize =
+      ofValues ? op.getValueHeadSize() / wide.valueParts : op.getHeadSize();
   int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
   // A result may have wider elements than what is multiplied; rows of a block
   // are what a copy engine swizzles.
@@ -73,8 +77,12 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   else if (!packed)
     open |= KVBufferAttr::kOpenPolicy;
   // Strips of V are rows.
-  bool byColumns = std::holds_alternative<ColumnBlocks>(movement) ||
+  bool blocks = which == Operand::K && wide.keysByBlocks;
+  bool byColumns = std::holds_alternative<ColumnBlocks>(movement) || blocks ||
                    (strips && which == Operand::K);
+  // Of a tile's blocks each has as many slots as a whole tile would have.
+  if (blocks)
+    stages *= llvm::divideCeil(headSize, BK);
   SmallVector<int64_t> swizzle;
   // Of what is read both ways lanes read more as keys.
   if (which == Operand::K && op.isLatent()) {
@@ -153,7 +161,11 @@ public:
         element(op.getElementType()), products(element), weights(weightsOf(op)),
         values(valuesOf(op)), mask(op.getMaskValue()),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
-        valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())) {}
+        parts(WideHeads::of(schedule.getStructure(), op.getHeadSize(),
+                            op.getValueHeadSize(), target)
+                  .valueParts),
+        valueDepth(
+            llvm::alignTo(op.getValueHeadSize() / parts, schedule.getBK())) {}
 
   void build();
 
@@ -171,8 +183,9 @@ private:
   TypedValue<BufferType> alloc(Operand operand, int64_t rows, int64_t stages) {
     return allocOperand(b, op, target, operand, rows, stages);
   }
-  /// The `rows` rows of a cache from key `start` on.
-  Value cacheTile(Value cache, Value start, int64_t rows);
+  /// The `rows` rows of a cache from key `start` on, and its columns from
+  /// `column` on, if there is one.
+  Value cacheTile(Value cache, Value start, int64_t rows, Value column = {});
   /// The scores of a tile of K at `key`, which comes through `buffer` as a
   /// whole or block by block; `queries` gives columns of Q, from one on so
   /// many.
@@ -308,8 +321,9 @@ private:
   /// Those of P and V.
   Type weights, values;
   MaskAttr mask;
-  /// Head sizes of Q and K and of V and O, padded to whole LDS blocks.
-  int64_t depth, valueDepth;
+  /// The head size of Q and K, padded to whole LDS blocks; parts of the columns
+  /// of V and O, of which a block has one, and the columns of that, padded.
+  int64_t depth, parts, valueDepth;
 
   // Values of the kernel; `clusterRow` is the first row of all tiles that a
   // cluster's blocks take.
@@ -317,6 +331,9 @@ private:
   // all and `head` is the first of them; `query` is the row's place among
   // queries.
   Value batch, head, kvHead, row, clusterRow, queries, firstRow, keys, keyLo;
+  /// The number of the block's part of the columns of V and O, and the first of
+  /// them; null where there is one part.
+  Value part, partColumn;
   Value query;
   int64_t group = 1;
   /// Constants.
@@ -388,7 +405,7 @@ Value TileProgram::multiplyValues(ArrayRef<Weighted> weighted, Value cache,
   KVBufferAttr params = buffer.getType().getParams();
   int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
   int64_t cols = params.getSmemCols();
-  Value tile = cacheTile(cache, key, schedule.getBN());
+  Value tile = cacheTile(cache, key, schedule.getBN(), partColumn);
   for (int64_t block = 0; block < blocks; ++block) {
     Value staged = stageBlock(tile, buffer, block);
     int64_t first = block * cols;
@@ -457,12 +474,13 @@ Value TileProgram::multiplyStrips(ArrayRef<Weighted> weighted, Value cache,
   return acc;
 }
 
-Value TileProgram::cacheTile(Value cache, Value start, int64_t rows) {
+Value TileProgram::cacheTile(Value cache, Value start, int64_t rows,
+                             Value column) {
   auto type = cast<CacheType>(cache.getType());
   auto tile = TileType::get(b.getContext(), rows, type.getTileCols(),
                             type.getElementType(), smallPageOf(op, rows));
   return CacheTileOp::create(b, tile, cache, batch, kvHead, start, keyLo, keys,
-                             /*pred=*/Value());
+                             /*pred=*/Value(), column);
 }
 
 WorkItemOp TileProgram::createItem() {
@@ -497,7 +515,7 @@ WorkItemOp TileProgram::createItem() {
       : group > 1
           ? coordinate(number(group * q.getDimSize(1)), BM, growing, all)
           : coordinate(longest, BM, growing, all),
-      coordinate(number(op.getHeads() / group), 0, false,
+      coordinate(number(op.getHeads() / group * parts), 0, false,
                  op.getHeads() / op.getKVHeads() / group)};
   if (!ragged)
     coordinates.push_back(coordinate(size(0, kBatchSize), 0, false, 1));
@@ -512,7 +530,9 @@ WorkItemOp TileProgram::createItem() {
   Attribute most;
   for (Value cache : {op.getKeys(), op.getValues()}) {
     auto type = cast<CacheType>(cache.getType());
-    bits += type.getHeadSize() * type.getElementType().getIntOrFloatBitWidth();
+    int64_t cols = cache == op.getValues() ? type.getHeadSize() / parts
+                                           : type.getHeadSize();
+    bits += cols * type.getElementType().getIntOrFloatBitWidth();
     if (!most && !type.getRows().offsets)
       most = mostTokensOf(type, operand(cache));
   }
@@ -531,6 +551,20 @@ void TileProgram::build() {
   Value tileIndex = item.getResult(0);
   unsigned headAt = sequencesShareReads() ? 2 : 1;
   head = item.getResult(headAt);
+  // Heads that share a head of the cache lie side by side, for each part.
+  if (parts > 1) {
+    Value sharing = constant(op.getHeads() / op.getKVHeads());
+    Value line = arith::DivUIOp::create(b, head, sharing);
+    part = arith::RemUIOp::create(b, line, constant(parts));
+    partColumn = arith::MulIOp::create(b, part, constant(valueDepth));
+    head = arith::AddIOp::create(
+        b,
+        arith::MulIOp::create(
+            b, arith::DivUIOp::create(b, line, constant(parts)).getResult(),
+            sharing)
+            .getResult(),
+        arith::RemUIOp::create(b, head, sharing).getResult());
+  }
   // Sequences of so few rows are another kernel's.
   std::optional<SharedRows> shares = SharedRows::of(op);
   int64_t leastRows = shares ? shares->over : 0;
@@ -956,10 +990,16 @@ void TileProgram::finishTile(const QueryTile &tile, ArrayRef<Value> sums) {
     }
     at.pop_back();
   } else {
-    Value otile =
-        DramTileOp::create(b, tileType(op.getValueHeadSize(), outElement),
-                           operand(op.getOut()), at, tile.left,
-                           /*validCols=*/Value(), IntegerAttr(), group);
+    // A part's columns are a window of all.
+    if (part)
+      at.push_back(partColumn);
+    Value otile = DramTileOp::create(
+        b, tileType(op.getValueHeadSize() / parts, outElement),
+        operand(op.getOut()), at, tile.left,
+        part ? constant(valueDepth) : Value(),
+        part ? b.getI64IntegerAttr(at.size() - 3) : IntegerAttr(), group);
+    if (part)
+      at.pop_back();
     Value obuf;
     // Rows of several heads are no box of O.
     if (const MovingTeam *mover = schedule.getMovingTeam();
@@ -971,6 +1011,14 @@ void TileProgram::finishTile(const QueryTile &tile, ArrayRef<Value> sums) {
     SmallVector<Value> lseAt{head, at.end()[-2]};
     if (!op.isRagged())
       lseAt.insert(lseAt.begin(), batch);
+    // All parts have the same.
+    OpBuilder::InsertionGuard guard(b);
+    if (part) {
+      Value isFirst =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, part, constant(0));
+      auto branch = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
     RowStoreOp::create(b, lse, operand(op.getLse()), lseAt, tile.left, group);
   }
 }

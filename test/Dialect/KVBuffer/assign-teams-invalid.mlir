@@ -115,3 +115,20 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// By blocks of columns teams count whole tiles.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+#blocks = #kvbuffer.kv_buffer<16x48xbf16, stages = 3, BK = 16, swizzle = [1, 0, 3], full_kv = false>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @blocks(%tile: !kvbuffer.tile<16x48xbf16>) kernel attributes {kvbuffer.schedule = #schedule} {
+      %slots = kvbuffer.alloc : !kvbuffer.buffer<#blocks>
+      %0 = kvbuffer.dram_load %tile into %slots : !kvbuffer.tile<16x48xbf16>, !kvbuffer.buffer<#blocks>
+      // expected-error @below {{'kvbuffer.dram_load' op loads block 2 of a tile; expected the blocks from 0 to 2 of each, one after the other}}
+      %1 = kvbuffer.dram_load %tile into %slots {block = 2 : i64} : !kvbuffer.tile<16x48xbf16>, !kvbuffer.buffer<#blocks>
+      gpu.return
+    }
+  }
+}

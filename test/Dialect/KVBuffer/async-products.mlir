@@ -314,3 +314,59 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// A product that another one goes on with is awaited once that one is on its way,
+// and its slot goes back then; the last one before its result is used.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
+#blocks = #kvbuffer.kv_buffer<64x192xbf16, stages = 3, BK = 64, swizzle = [3, 0, 3], full_kv = false>
+!a = !kvbuffer.fragment<64x64xbf16, a>
+!b = !kvbuffer.fragment<64x64xbf16, b>
+!sum = !kvbuffer.fragment<64x64xf32, acc>
+!out = !kvbuffer.tile<64x64xf32>
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @blocks
+  // CHECK:         %[[K0:.*]] = kvbuffer.ring_wait %[[RING:.*]][%c0]
+  // CHECK:         %[[S0:.*]] = kvbuffer.mma_start %[[A:.*]], %[[K0]] {transpose_b}
+  // CHECK-NEXT:    %[[K1:.*]] = kvbuffer.ring_wait %[[RING]][%c1]
+  // CHECK-NEXT:    %[[S1:.*]] = kvbuffer.mma_start %[[A]], %[[K1]], %[[S0]] : !kvbuffer.pending<64x64xf32> {transpose_b}
+  // CHECK-NEXT:    kvbuffer.mma_wait %[[S0]] {younger = 1 : i64}
+  // CHECK-NEXT:    kvbuffer.ring_release %[[RING]][%c0]
+  // CHECK-NEXT:    %[[K2:.*]] = kvbuffer.ring_wait %[[RING]][%c2]
+  // CHECK-NEXT:    %[[S2:.*]] = kvbuffer.mma_start %[[A]], %[[K2]], %[[S1]] : !kvbuffer.pending<64x64xf32> {transpose_b}
+  // CHECK-NEXT:    kvbuffer.mma_wait %[[S1]] {younger = 1 : i64}
+  // CHECK-NEXT:    kvbuffer.ring_release %[[RING]][%c1]
+  // CHECK-NEXT:    %[[ALL:.*]] = kvbuffer.mma_wait %[[S2]] {younger = 0 : i64}
+  // CHECK-NEXT:    kvbuffer.ring_release %[[RING]][%c2]
+  // CHECK-NEXT:    kvbuffer.fragment_store %[[ALL]]
+  gpu.func @blocks(%out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %slots = kvbuffer.alloc : !kvbuffer.buffer<#blocks>
+    %ring = kvbuffer.ring %slots from @load to [@use] : !kvbuffer.buffer<#blocks>
+    kvbuffer.teams {
+      kvbuffer.team @use warps(4) {
+        %af = kvbuffer.fragment_fill 1.0 : !a
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %k0 = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#blocks>
+        %b0 = kvbuffer.fragment_load %k0[0, 0] contracted(cols) : !kvbuffer.staged<#blocks> -> !b
+        kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#blocks>
+        %s0 = kvbuffer.mma %af, %b0, %zero {transpose_b} : !a, !b, !sum
+        %k1 = kvbuffer.ring_wait %ring[%c1] : !kvbuffer.ring<#blocks>
+        %b1 = kvbuffer.fragment_load %k1[0, 0] contracted(cols) : !kvbuffer.staged<#blocks> -> !b
+        kvbuffer.ring_release %ring[%c1] : !kvbuffer.ring<#blocks>
+        %s1 = kvbuffer.mma %af, %b1, %s0 {transpose_b} : !a, !b, !sum
+        %k2 = kvbuffer.ring_wait %ring[%c2] : !kvbuffer.ring<#blocks>
+        %b2 = kvbuffer.fragment_load %k2[0, 0] contracted(cols) : !kvbuffer.staged<#blocks> -> !b
+        kvbuffer.ring_release %ring[%c2] : !kvbuffer.ring<#blocks>
+        %s2 = kvbuffer.mma %af, %b2, %s1 {transpose_b} : !a, !b, !sum
+        kvbuffer.fragment_store %s2, %out : !sum, !out
+      }
+      kvbuffer.team @load warps(1) {
+      }
+    }
+    gpu.return
+  }
+}

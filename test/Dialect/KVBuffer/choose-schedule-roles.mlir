@@ -13,6 +13,7 @@
 // CHECK-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[FEW:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4,
+// CHECK-DAG: #[[D320:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 1, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 24, consumer_registers = 240>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[PAGE128:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[SIX:.*]] = #kvbuffer.schedule<BM = 128, BN = 144, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
@@ -182,11 +183,30 @@ func.func @widened_pages(%q: !q8, %k: !k8p, %v: !k8p, %o: !q8) {
   return
 }
 
+// Parts of wide heads are whole blocks: of two parts of 320 columns, of 32.
 !q320 = memref<?x?x2x320xbf16>
 !k320 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 320>
-// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 320 is more than 256, whose accumulators fill a lane's registers
 // CHECK: func.func @d320
+// CHECK: schedule = #[[D320]]
 func.func @d320(%q: !q320, %k: !k320, %v: !k320, %o: !q320) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q320, !k320, !k320, !q320
+  return
+}
+
+!q272 = memref<?x?x2x272xbf16>
+!k272 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 272>
+// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 272 is not a multiple of 32, 2 parts of whole blocks
+// CHECK: func.func @d272
+func.func @d272(%q: !q272, %k: !k272, %v: !k272, %o: !q272) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q272, !k272, !k272, !q272
+  return
+}
+
+!q528 = memref<?x?x2x528xbf16>
+!k528 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 528>
+// REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 528 is more than 512, whose rows of Q and K fill shared memory
+// CHECK: func.func @d528
+func.func @d528(%q: !q528, %k: !k528, %v: !k528, %o: !q528) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q528, !k528, !k528, !q528
   return
 }

@@ -57,6 +57,13 @@ ClusterParts clusterParts(Lanes &lower, RingLoadOp op);
 /// multiple of them.
 int64_t boxRows(Lanes &lower, RingLoadOp op);
 
+/// What boxes of `rows` rows of a load are taken from: the columns that its
+/// slot has, or all of which it has a block, or all of which it has those from
+/// one on that the program knows at run time.
+TensorMapRequest boxesOf(RingLoadOp op, int64_t rows);
+/// The first of the slot's columns there.
+int64_t columnInBoxes(RingLoadOp op);
+
 /// How a tile over pages of a few rows, which `boxRows` has no box for, is made
 /// of boxes: one of each page that lies in it, and boxes of one row for the
 /// rows of the two pages that its ends divide. Where pages divide tiles that

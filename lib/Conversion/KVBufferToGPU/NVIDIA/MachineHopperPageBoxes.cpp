@@ -190,11 +190,9 @@ void BoxMachine::PartBoxes::ask(int64_t rows, Value to, int64_t byte,
   // The op for one block has no predicate.
   if (there && !mask)
     lower.enter(there);
-  Value map = lower.signature.tensorMap(
-      {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-       op.firstColumn(), params.getDepth()});
+  Value map = lower.signature.tensorMap(boxesOf(op, rows));
   for (int64_t column = 0; column < columns; ++column) {
-    Value first = lower.i32(column * params.getBK());
+    Value first = lower.i32(columnInBoxes(op) + column * params.getBK());
     if (firstColumn)
       first = plus(firstColumn, first);
     Values position{first};

@@ -106,6 +106,26 @@ int64_t hopper::boxRows(Lanes &lower, RingLoadOp op) {
   return rows;
 }
 
+TensorMapRequest hopper::boxesOf(RingLoadOp op, int64_t rows) {
+  KVBufferAttr params = op.getRing().getType().getParams();
+  int64_t first = op.firstColumn() - columnInBoxes(op);
+  int64_t columns = params.getDepth();
+  if (auto made = op.getTile().getDefiningOp<CacheTileOp>();
+      made && made.getCol())
+    columns = params.getCacheDepth() - first;
+  return {tensorOf(op.getTile()),
+          TileView::edgesOf(op.getTile()).rowDimension,
+          rows,
+          params.getBK(),
+          first,
+          columns};
+}
+
+int64_t hopper::columnInBoxes(RingLoadOp op) {
+  bool whole = op.getRing().getType().getParams().getFullKv();
+  return whole ? 0 : int64_t(op.getFirstCol());
+}
+
 Movers BoxMachine::moversOf(Lanes &lower, RingLoadOp op) {
   // The lanes of a warp look up a page each, or copy.
   bool paged = op.getTile().getType().getPageSize();
@@ -140,13 +160,7 @@ SmallVector<TensorMapRequest> BoxMachine::tensorMapsFor(Lanes &lower,
     int64_t boxed = pages ? pages->rows : boxRows(lower, load);
     if (!boxed)
       return {};
-    KVBufferAttr params = load.getRing().getType().getParams();
-    TensorMapRequest whole{tensor,
-                           TileView::edgesOf(load.getTile()).rowDimension,
-                           boxed,
-                           params.getBK(),
-                           load.firstColumn(),
-                           params.getDepth()};
+    TensorMapRequest whole = boxesOf(load, boxed);
     SmallVector<TensorMapRequest> requests{whole};
     int64_t rows = cutRows(lower, load);
     if (pages && pages->single)
@@ -329,9 +343,7 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   // Bytes outside of the tensor are filled in and count; so do those that other
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
-  Value map = lower.signature.tensorMap(
-      {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-       op.firstColumn(), params.getDepth()});
+  Value map = lower.signature.tensorMap(boxesOf(op, rows));
   Value barrier = pointer(lower, full), mask;
   Values rest = tile.box.position;
   Value firstColumn = tile.box.column;
@@ -371,7 +383,7 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
       int64_t offset =
           column * blockBytes(params) + box * rows * rowBytes(params);
       Value to = arith::AddIOp::create(b, slot, lower.i32(offset));
-      Value first = lower.i32(column * params.getBK());
+      Value first = lower.i32(columnInBoxes(op) + column * params.getBK());
       if (firstColumn)
         first = arith::AddIOp::create(b, firstColumn, first);
       Values position{first};
@@ -457,9 +469,7 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
         lower.i32(params.getStageBytes()));
     NVVM::MBarrierExpectTxOp::create(b, barrier, bytes,
                                      NVVM::MemScopeKind::CTA);
-    Value map = lower.signature.tensorMap(
-        {tile.box.tensor, tile.edges.rowDimension, rows, params.getBK(),
-         op.firstColumn(), params.getDepth()});
+    Value map = lower.signature.tensorMap(boxesOf(op, rows));
     auto loop = scf::ForOp::create(b, zero, lower.i32(groups), lower.i32(1));
     keepLoop(loop);
     b.setInsertionPointToStart(loop.getBody());
@@ -482,7 +492,10 @@ void BoxMachine::emitCutTile(LaneLowering &lower, RingLoadOp op,
     for (int64_t column = 0; column < columns; ++column) {
       Value place =
           arith::AddIOp::create(b, to, lower.i32(column * blockBytes(params)));
-      Values position{lower.i32(column * params.getBK())};
+      Value firstOfBox = lower.i32(columnInBoxes(op) + column * params.getBK());
+      if (tile.box.column)
+        firstOfBox = arith::AddIOp::create(b, tile.box.column, firstOfBox);
+      Values position{firstOfBox};
       llvm::append_range(position, rest);
       emitBox(lower, map, position, place, barrier);
     }

@@ -44,14 +44,18 @@ LogicalResult RingLoadOp::verify() {
   if (first < 0 || first % block)
     return emitOpError() << "expected first_col to be a multiple of BK = "
                          << block << ", got " << first;
-  if (int64_t room = params.getCacheDepth() - params.getDepth() -
-                     params.getHeadDimOffset();
+  // A slot of a block has columns of the head, or what is past them.
+  bool whole = params.getFullKv();
+  if (int64_t room = whole ? params.getCacheDepth() - params.getDepth() -
+                                 params.getHeadDimOffset()
+                           : params.getSmemDepth() - block;
       first > room)
     return emitOpError() << "expected first_col of at most " << room
-                         << ", where the slot's " << params.getDepth()
+                         << ", where the slot's "
+                         << (whole ? params.getDepth() : block)
                          << " columns are still the tile's, got " << first;
   auto ring = getRing().getDefiningOp<RingOp>();
-  if (first && ring && ring.getShared())
+  if (first && whole && ring && ring.getShared())
     return emitOpError() << "has columns of its own in a ring that the blocks "
                             "of a cluster fill for each other; expected "
                             "first_col = 0";

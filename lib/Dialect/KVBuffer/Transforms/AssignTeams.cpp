@@ -182,6 +182,31 @@ ArrayAttr named(Builder &b, ArrayRef<StringRef> names) {
   return b.getArrayAttr(symbols);
 }
 
+/// Whether tiles whose blocks of columns have slots of their own fill them from
+/// the first to the last, one after the other, by which teams count fillings.
+LogicalResult checkBlocks(gpu::GPUFuncOp kernel) {
+  llvm::DenseMap<Value, DramLoadOp> before;
+  WalkResult result = kernel.walk([&](DramLoadOp load) {
+    auto buffer = load.getBuffer().getDefiningOp<AllocOp>();
+    if (!buffer || fillsOfTile(buffer) == 1)
+      return WalkResult::advance();
+    DramLoadOp &last = before[load.getBuffer()];
+    int64_t blocks = fillsOfTile(buffer);
+    int64_t next = last ? (int64_t(last.getBlock()) + 1) % blocks : 0;
+    bool goesOn = next == 0 || (last->getBlock() == load->getBlock() &&
+                                last.getTile() == load.getTile());
+    if (int64_t(load.getBlock()) != next || !goesOn) {
+      load.emitOpError() << "loads block " << int64_t(load.getBlock())
+                         << " of a tile; expected the blocks from 0 to "
+                         << blocks - 1 << " of each, one after the other";
+      return WalkResult::interrupt();
+    }
+    last = load;
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 /// What teams hand to each other.
 struct Channels {
   SmallVector<TeamChannel> channels;
@@ -328,6 +353,8 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                          ? schedule.getWarps() / target->warpsPerMatrixGroup()
                          : 1;
     Block &body = kernel.getBody().front();
+    if (failed(checkBlocks(kernel)))
+      return signalPassFailure();
     ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
     Channels made = makeChannels(b, kernel, schedule, *target);
     moveShared(b, body);

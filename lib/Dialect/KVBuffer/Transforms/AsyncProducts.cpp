@@ -11,6 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -130,6 +131,44 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     return MmaWaitOp::create(b, start.getLoc(), start.getResult(), younger);
   }
 
+  /// The product that goes on with what `started` sums up, in the same
+  /// registers, if that is all that becomes of it; null if there is none.
+  static MmaStartOp goesOn(MmaOp op, MmaStartOp started,
+                           const llvm::DenseMap<MmaOp, MmaStartOp> &starts) {
+    MmaStartOp next;
+    for (OpOperand &use : op.getResult().getUses()) {
+      auto product = dyn_cast<MmaOp>(use.getOwner());
+      MmaStartOp other = product ? starts.lookup(product)
+                                 : dyn_cast<MmaStartOp>(use.getOwner());
+      if (!other || other.getAcc() != use.get() || (next && next != other))
+        return nullptr;
+      next = other;
+    }
+    if (!next || next->getBlock() != started->getBlock() ||
+        next.getResult().getType() != started.getResult().getType())
+      return nullptr;
+    // Products of a loop or a branch cannot be counted.
+    for (Operation *between = started->getNextNode(); between != next;
+         between = between->getNextNode())
+      if (between->getNumRegions() &&
+          between->walk([](MmaStartOp) { return WalkResult::interrupt(); })
+              .wasInterrupted())
+        return nullptr;
+    return next;
+  }
+
+  /// Awaits a product that `next` goes on with once that one is on its way: the
+  /// slots of the first are free then, and the matrix unit has the second.
+  static MmaWaitOp awaitBehind(MmaStartOp start, MmaStartOp next) {
+    next.getAccMutable().assign(start.getResult());
+    int64_t younger = 0;
+    for (Operation *op = start; op != next; op = op->getNextNode())
+      younger += isa<MmaStartOp>(op->getNextNode());
+    OpBuilder b(next->getContext());
+    b.setInsertionPointAfter(next);
+    return MmaWaitOp::create(b, start.getLoc(), start.getResult(), younger);
+  }
+
   /// Moves the release of a slot that a product reads after its wait.
   static void releaseBehind(Value staged, MmaWaitOp wait) {
     auto filled = slotOfView(staged).getDefiningOp<RingWaitOp>();
@@ -170,11 +209,21 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
   }
 
   /// Groups take turns from the first start of a loop's body to the second, if
-  /// the first product is still in flight then.
+  /// the first product is still in flight then. Starts that go on with a
+  /// product are a part of it.
   static bool takeTurns(scf::ForOp loop) {
-    SmallVector<MmaStartOp> starts(loop.getBody()->getOps<MmaStartOp>());
+    SmallVector<MmaStartOp> starts;
+    MmaStartOp last;
+    for (auto start : loop.getBody()->getOps<MmaStartOp>()) {
+      bool goesOn =
+          start.getAcc() && isa<PendingType>(start.getAcc().getType());
+      if (!goesOn)
+        starts.push_back(start);
+      if (starts.size() == 1)
+        last = start;
+    }
     if (starts.size() < 2 ||
-        llvm::any_of(starts[0]->getUsers(), [&](Operation *wait) {
+        llvm::any_of(last->getUsers(), [&](Operation *wait) {
           return wait->isBeforeInBlock(starts[1]);
         }))
       return false;
@@ -190,7 +239,8 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
   static void passTurns(scf::ForOp loop) {
     RingReleaseOp first;
     for (Operation &op : loop.getBody()->without_terminator()) {
-      if (!isa<RingWaitOp, RingReleaseOp, arith::AddIOp, arith::SubIOp>(op))
+      if (!isa<RingWaitOp, RingReleaseOp>(op) &&
+          !isa<arith::ArithDialect>(op.getDialect()))
         return;
       if (!first)
         first = dyn_cast<RingReleaseOp>(op);
@@ -236,13 +286,19 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
                  "ring's slot as it is multiplied, where a group of warps "
                  "would read it";
       });
+      llvm::DenseMap<MmaOp, MmaStartOp> starts(products.begin(),
+                                               products.end());
       for (auto [op, started] : products) {
-        MmaWaitOp wait = await(started, op.getResult());
-        op.getResult().replaceAllUsesWith(wait.getAcc());
-        op.erase();
+        MmaStartOp next = goesOn(op, started, starts);
+        MmaWaitOp wait =
+            next ? awaitBehind(started, next) : await(started, op.getResult());
+        if (!next)
+          op.getResult().replaceAllUsesWith(wait.getAcc());
         for (Value operand : {started.getA(), Value(started.getB())})
           releaseBehind(operand, wait);
       }
+      for (auto [op, started] : llvm::reverse(products))
+        op.erase();
       team.getBody().walk(
           [](OnlineSoftmaxOp softmax) { releaseBehindMaxima(softmax); });
       SmallVector<FragmentLoadOp> loads;

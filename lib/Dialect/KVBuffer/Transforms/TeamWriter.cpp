@@ -27,6 +27,25 @@ std::optional<unsigned> TeamWriter::channelOf(Operation *op) const {
   return std::nullopt;
 }
 
+int64_t kvbuf::fillsOfTile(AllocOp buffer) {
+  KVBufferAttr params = buffer.getBuffer().getType().getParams();
+  return params.getFullKv() ? 1 : params.getNumRepeats();
+}
+
+std::optional<unsigned> TeamWriter::countedChannelOf(Operation *op) const {
+  std::optional<unsigned> c = channelOf(op);
+  auto load = dyn_cast<DramLoadOp>(op);
+  if (c && load &&
+      int64_t(load.getBlock()) + 1 < fillsOfTile(channels[*c].buffer))
+    return std::nullopt;
+  return c;
+}
+
+Value TeamWriter::fillOf(AllocOp buffer, Value tile, int64_t block) {
+  Value first = timesEach(b, b.getLoc(), tile, fillsOfTile(buffer));
+  return block ? add(first, constant(block)) : first;
+}
+
 bool TeamWriter::takesPosted(Operation *op) {
   auto box = channels[*channelOf(op)].value.getDefiningOp<MailboxOp>();
   return box && box.getShared();
@@ -178,9 +197,13 @@ void TeamWriter::trim(KeyRangeOp op, ArrayRef<unsigned> keys) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(loop.getBody()->getTerminator());
     for (unsigned c : keys) {
-      Value fill = add(count[c], loop.getInductionVar());
-      RingWaitOp::create(b, channels[c].value, fill);
-      RingReleaseOp::create(b, channels[c].value, fill);
+      AllocOp buffer = channels[c].buffer;
+      Value tile = add(count[c], loop.getInductionVar());
+      for (int64_t block = 0; block < fillsOfTile(buffer); ++block) {
+        Value fill = fillOf(buffer, tile, block);
+        RingWaitOp::create(b, channels[c].value, fill);
+        RingReleaseOp::create(b, channels[c].value, fill);
+      }
     }
   }
   // Counts that were the same stay the same value.
@@ -262,16 +285,20 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
       return op->emitOpError()
              << "has a predicate; expected loads in front of their use, as "
                 "kvbuf-lower-problems leaves them";
+    Value fill = fillOf(channels[*c].buffer, count[*c], load.getBlock());
     if (isProducer)
       RingLoadOp::create(b, map.lookupOrDefault(load.getTile()),
                          channels[*c].narrow ? channels[*c].narrow
                                              : channels[*c].value,
-                         count[*c], load.getWhole());
+                         fill, load.getWhole(),
+                         int64_t(load.getBlock()) *
+                             load.getBuffer().getType().getParams().getBK());
     else if (!isConsumer)
-      widen(channels[*c], count[*c]);
+      widen(channels[*c], fill);
     else
-      tokens[load.getToken()] = {*c, count[*c]};
-    count[*c] = add(count[*c], constant(1));
+      tokens[load.getToken()] = {*c, fill};
+    if (countedChannelOf(op))
+      count[*c] = add(count[*c], constant(1));
     return success();
   }
   if (auto stage = dyn_cast<LdsStageOp>(op)) {

@@ -35,6 +35,10 @@ struct TeamConstant {
   mlir::Value ring;
 };
 
+/// Fillings of a tile: slots of a buffer without `full_kv` have a block of its
+/// columns each.
+int64_t fillsOfTile(AllocOp buffer);
+
 /// What a team does with tiles.
 enum class TeamPart { Multiplies, Moves, Widens };
 
@@ -52,7 +56,7 @@ public:
         groups(groups),
         count(
             channels.size(),
-            [this](mlir::Operation *op) { return channelOf(op); },
+            [this](mlir::Operation *op) { return countedChannelOf(op); },
             constant(0)) {}
 
   /// Writes an op with all that is in it.
@@ -74,6 +78,11 @@ private:
   }
   /// The number of the channel that an op fills, or nothing.
   std::optional<unsigned> channelOf(mlir::Operation *op) const;
+  /// That of which an op fills the last slot of a tile: counts are of tiles, so
+  /// that each block of columns has slots that do not change from tile to tile.
+  std::optional<unsigned> countedChannelOf(mlir::Operation *op) const;
+  /// The number of the filling that is a block of columns of a buffer's tile.
+  mlir::Value fillOf(AllocOp buffer, mlir::Value tile, int64_t block);
 
   /// Whether this team has values of a type.
   bool has(mlir::Type type) {
@@ -135,7 +144,7 @@ private:
   /// Groups of consumers, each with as many of a tile's rows.
   int64_t groups;
   mlir::IRMapping map;
-  /// Fillings of each channel so far.
+  /// Tiles, or numbers of them, that have filled each channel so far.
   FillCounts count;
   /// The filling that a token of the tile program stands for.
   llvm::DenseMap<mlir::Value, std::pair<unsigned, mlir::Value>> tokens;

@@ -97,6 +97,8 @@ static constexpr Entry kTable[] = {
      TileOrder::Dynamic},
     {256, 256, kAny, 128, 80, 2, 8, 24, 240, false, Turns::None, false,
      TileOrder::Dynamic},
+    {512, 512, kAny, 128, 64, 1, 8, 40, 232, false, Turns::None, false,
+     TileOrder::Dynamic},
 };
 
 /// Keys of a tile over pages of a few rows that the copy engine loads one by
@@ -273,6 +275,19 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
                     " is not a multiple of " + std::to_string(choice.mma[2]);
       return false;
     }
+  // Parts of the columns of wide values are whole blocks.
+  int64_t BK = choice.BK;
+  int64_t parts =
+      llvm::divideCeil(request.valueHeadSize, int64_t(target.matrixGroupCols));
+  while (BK > choice.mma[2] && parts > 1 &&
+         request.valueHeadSize % (parts * BK))
+    BK /= 2;
+  if (parts > 1 && request.valueHeadSize % (parts * BK)) {
+    choice.note = "head size " + std::to_string(request.valueHeadSize) +
+                  " is not a multiple of " + std::to_string(parts * BK) + ", " +
+                  std::to_string(parts) + " parts of whole blocks";
+    return false;
+  }
   for (const Entry &entry : kTable) {
     // Blocks of an odd number of the smallest tiles take the lines that have
     // them.
@@ -286,6 +301,7 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
     choice.mma = target.groupInstruction("bf16")->shape();
     choice.BM = entry.BM;
     choice.BN = entry.BN;
+    choice.BK = BK;
     // Tiles of whole pages, or pages of whole tiles; rows of pages of another
     // number of tokens are found one by one.
     while (llvm::isPowerOf2_64(request.pageSize) &&
@@ -344,6 +360,6 @@ bool detail::chooseMovingTeam(const TargetInfo &target,
       "head size " +
       std::to_string(std::max(request.headSize, request.valueHeadSize)) +
       " is more than " + std::to_string(std::end(kTable)[-1].headSize) +
-      ", whose accumulators fill a lane's registers";
+      ", whose rows of Q and K fill shared memory";
   return false;
 }

@@ -78,14 +78,16 @@ def KVBuffer_CacheScaleOp : KVBuffer_OpOf<KVBuffer_Tiles, "cache_scale", [Memory
 }
 
 def KVBuffer_CacheTileOp : KVBuffer_OpOf<KVBuffer_Tiles, "cache_tile", [KVBuffer_NamedResults,
-    MemoryEffects<[MemRead]>]> {
+    AttrSizedOperandSegments, MemoryEffects<[MemRead]>]> {
   let summary = "The tile of a cache that starts at a key";
   let description = [{
     `rows` keys of one sequence and KV head, from key `start` on; the keys in
     [`from`, `upto`) are valid (seed page KVCacheIterator). One page look-up a
     tile where a page holds whole tiles; a tile type with `page_size` has several,
     here (by lanes) or at the load. No look-up happens where `pred` is false or no
-    row is valid.
+    row is valid. `col` says that loads take columns from that one of the head on:
+    a block of threads that has a part of V's columns, which the program knows at
+    run time alone.
 
     The cache may be of another dialect's kind (`CacheLayout`). Where its type
     states no table or offsets (`CacheRows`), each row of the tile is placed by the
@@ -106,11 +108,18 @@ def KVBuffer_CacheTileOp : KVBuffer_OpOf<KVBuffer_Tiles, "cache_tile", [KVBuffer
       Arg<Index, "the tile's first key">:$start,
       Arg<Index, "the first valid key">:$from,
       Arg<Index, "one past the last valid key">:$upto,
-      Arg<Optional<I1>, "false: the tile is not looked up">:$pred);
+      Arg<Optional<I1>, "false: the tile is not looked up">:$pred,
+      Arg<Optional<Index>, "the first column; 0 without it">:$col);
   let results = (outs Res<KVBuffer_TileType, "the tile">:$tile);
+  let builders = [OpBuilder<(ins "::mlir::Type":$tile, "::mlir::Value":$cache,
+      "::mlir::Value":$batch, "::mlir::Value":$head, "::mlir::Value":$start,
+      "::mlir::Value":$from, "::mlir::Value":$upto, "::mlir::Value":$pred), [{
+    build($_builder, $_state, tile, cache, batch, head, start, from, upto, pred,
+          /*col=*/::mlir::Value());
+  }]>];
   let assemblyFormat = [{
     $cache `[` $batch `,` $head `,` $start `]` `from` $from `upto` $upto
-    (`if` $pred^)? attr-dict `:` custom<CacheOrTensor>(type($cache)) `->` type($tile)
+    (`if` $pred^)? (`col` $col^)? attr-dict `:` custom<CacheOrTensor>(type($cache)) `->` type($tile)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
