@@ -235,20 +235,22 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
   }
 
   /// A loop that passes over slots takes the turns of the iterations whose
-  /// place it takes, so that all groups take as many.
+  /// place it takes, so that all groups take as many: once all slots of the
+  /// scores are given back, which another group's turn may wait for.
   static void passTurns(scf::ForOp loop) {
-    RingReleaseOp first;
+    RingReleaseOp last;
     for (Operation &op : loop.getBody()->without_terminator()) {
       if (!isa<RingWaitOp, RingReleaseOp>(op) &&
           !isa<arith::ArithDialect>(op.getDialect()))
         return;
-      if (!first)
-        first = dyn_cast<RingReleaseOp>(op);
+      auto release = dyn_cast<RingReleaseOp>(op);
+      if (release && (!last || release.getRing() == last.getRing()))
+        last = release;
     }
-    if (!first)
+    if (!last)
       return;
-    OpBuilder b(first->getContext());
-    b.setInsertionPointAfter(first);
+    OpBuilder b(last->getContext());
+    b.setInsertionPointAfter(last);
     TurnWaitOp::create(b, loop.getLoc());
     TurnPassOp::create(b, loop.getLoc());
   }
