@@ -57,6 +57,8 @@ func.func @caches(%c: !continuous, %p: !paged, %q: memref<?x?x16x128xbf16>, %on:
   %t0 = kvbuffer.cache_tile %c[%batch, %head, %i] from %lo upto %hi : !continuous -> !kvbuffer.tile<64x128xbf16>
   // CHECK: %{{.*}} = kvbuffer.cache_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] from %{{.*}} upto %{{.*}} if %{{.*}} : <paged, bf16, heads = 8, head_size = 128, page_size = 16> -> <64x128xbf16, page_size = 16>
   %t1 = kvbuffer.cache_tile %p[%batch, %head, %i] from %lo upto %hi if %on : !paged -> !kvbuffer.tile<64x128xbf16, page_size = 16>
+  // CHECK: %{{.*}} = kvbuffer.cache_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] from %{{.*}} upto %{{.*}} col %{{.*}} : <continuous, bf16, heads = 8, head_size = 128> -> <64x128xbf16>
+  %part = kvbuffer.cache_tile %c[%batch, %head, %i] from %lo upto %hi col %i : !continuous -> !kvbuffer.tile<64x128xbf16>
   // CHECK: %{{.*}} = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] valid(%{{.*}}) : memref<?x?x16x128xbf16> -> <128x128xbf16>
   %t2 = kvbuffer.dram_tile %q[%batch, %i, %head] valid(%n) : memref<?x?x16x128xbf16> -> !kvbuffer.tile<128x128xbf16>
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %{{.*}} of %{{.*}} keys %{{.*}} {BM = 128 : i64, mask = #kvbuffer.mask<causal = true, left = 1024>}
