@@ -71,6 +71,24 @@ func.func @columns_behind(%tile: !kvbuffer.tile<16x64xbf16>, %buf: !kvbuffer.buf
 
 // -----
 
+// Blocks are the operand's, and those of a cluster may fill slots for each other.
+#kbuf = #kvbuffer.kv_buffer<16x40xbf16, stages = 3, BK = 16, full_kv = false>
+func.func @blocks_behind(%tile: !kvbuffer.tile<16x40xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] {shared} : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      kvbuffer.ring_load %tile into %ring[%n] {first_col = 32 : i64} : !kvbuffer.tile<16x40xbf16>, !kvbuffer.ring<#kbuf>
+      // expected-error @below {{'kvbuffer.ring_load' op expected first_col of at most 32, where the slot's 16 columns are still the tile's, got 48}}
+      kvbuffer.ring_load %tile into %ring[%n] {first_col = 48 : i64} : !kvbuffer.tile<16x40xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
 #kbuf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2, BK = 16, cache_depth = 64>
 func.func @columns_of_cluster(%tile: !kvbuffer.tile<16x64xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   %ring = kvbuffer.ring %buf from @load to [@multiply] {shared} : !kvbuffer.buffer<#kbuf>

@@ -71,7 +71,7 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
     there. Invalid rows, and columns past the tile's, become zero. `whole` says
     that every row is valid. The slot has the tile's columns from the buffer's
     `head_dim_offset` on, or `first_col` further on: so parts of a row take turns in
-    the slots of one ring.
+    the slots of one ring, and so do blocks of BK columns in one without `full_kv`.
 
     Example:
 
