@@ -11,6 +11,7 @@
 #include "Schedules/Tuning.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
+#include "kvbuffer/Schedules/WideHeads.h"
 #include "kvbuffer/Target/TargetInfo.h"
 
 using namespace mlir;
@@ -248,7 +249,11 @@ void AttentionVariants::addFewSequences() {
   int64_t BM = chosen.getBM(), heads = problem.getHeads(),
           queries = cast<ShapedType>(problem.getQ().getType()).getDimSize(1),
           folded = foldedHeadsOf(problem, BM);
-  int64_t tiles = heads / folded * llvm::divideCeil(queries * folded, BM);
+  int64_t parts = WideHeads::of(chosen.getStructure(), problem.getHeadSize(),
+                                problem.getValueHeadSize(), target)
+                      .valueParts;
+  int64_t tiles =
+      parts * heads / folded * llvm::divideCeil(queries * folded, BM);
   Attribute sms = b.getStringAttr(kMultiprocessorsSize);
   Attribute all =
       b.expr("product", {b.getStringAttr(kBatchSize), b.number(tiles)});
