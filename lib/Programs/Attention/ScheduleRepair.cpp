@@ -238,6 +238,10 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   };
   while (shrinks && isTooLarge())
     choice.BN -= step;
+  // Wide heads leave tiles of a tensor less room than registers have.
+  while (shrinks && staged && choice.BN > step &&
+         !(goesWithPages() && hasMemory()))
+    choice.BN -= step;
 }
 
 /// Tiles divide the blocks that a problem's lists name, and no other block of a

@@ -1,6 +1,6 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
-# RUN: %python %s %src sm_90a documents alibi halves bias positions
+# RUN: %python %s %src sm_90a documents alibi halves bias positions wide
 # RUN: %python %s %src gfx950 alibi documents
 # RUN: %python %s %src gfx942 tree bias
 """Runs the examples of examples/scores against float64.
@@ -62,6 +62,17 @@ class Halves:
         bias = to_bf16(RNG.standard_normal((HEADS, queries, keys)))
         self.tensors = {"bias": bias}
         self.added, self.seen = from_bf16(bias), True
+
+
+class Wide(Halves):
+    """The same of heads that leave its tiles room for fewer keys."""
+    size = 512
+    sizes = (1, 70, 152),
+
+    @staticmethod
+    def edit(text):
+        return Halves.edit(text).replace("x64xbf16", "x512xbf16").replace(
+            "head_size = 64", "head_size = 512")
 
 
 class Alibi:
@@ -135,7 +146,8 @@ class Bits:
 
 
 CASES = {c.__name__.lower(): c
-         for c in (Bias, Positions, Halves, Alibi, Relative, Documents, Tree, Bits)}
+         for c in (Bias, Positions, Halves, Wide, Alibi, Relative, Documents, Tree,
+                   Bits)}
 
 
 def main():
@@ -146,9 +158,10 @@ def main():
         if hasattr(cases, "edit"):
             text = cases.edit(text)
         run = kvbuf.compile(text, target=CHIP, machine_code=False)
+        size = getattr(cases, "size", 64)
         for batch, queries, keys in getattr(cases, "sizes",
                                             ((2, 70, 150), (1, 1, 129))):
-            q, k, v = (to_bf16(RNG.standard_normal((batch, n, HEADS, 64)))
+            q, k, v = (to_bf16(RNG.standard_normal((batch, n, HEADS, size)))
                        for n in (queries, keys, keys))
             i = np.arange(queries)[:, None] + keys - queries
             j = np.arange(keys)[None]
@@ -156,7 +169,7 @@ def main():
             out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
             run(q=q, k=k, v=v, o=out, **case.tensors)
             q, k, v, out = map(from_bf16, (q, k, v, out))
-            s = np.einsum("bihd,bjhd->bhij", q, k) / 8 + case.added
+            s = np.einsum("bihd,bjhd->bhij", q, k) / np.sqrt(size) + case.added
             exact, base = (x.transpose(0, 2, 1, 3) for x in
                            attend(s, case.seen, v.transpose(0, 2, 1, 3))[:2])
             ulp = np.ldexp(1.0, np.frexp(exact)[1] - 8)
