@@ -8,18 +8,23 @@
     model = AutoModelForCausalLM.from_pretrained(..., attn_implementation="kvbuf")
 
 It takes every architecture whose attention goes through transformers'
-AttentionInterface. What no kernel takes goes to torch, and the report says so.
+AttentionInterface. What no kernel takes goes to torch, and models with attention of
+their own keep it; the report says so.
 """
 
 from __future__ import annotations
 
+import functools
+import warnings
+
 import torch
 from torch import Tensor
-from transformers import AttentionInterface, AttentionMaskInterface
+from transformers import (AttentionInterface, AttentionMaskInterface,
+                          PreTrainedModel)
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import causal_mask_function, sdpa_mask
 
-from . import _masks
+from . import _masks, _own_attention
 from . import torch as functions
 from ._attention import attention
 from ._library import Error
@@ -44,8 +49,19 @@ class Registration(functions.Patch):
 
         self.attention = attention_by_kvbuf
 
+    def _leaves(self, model_class):
+        """Whether a model keeps attention of its own; then says so."""
+        why = _own_attention.of(model_class)
+        if why:
+            self.refused[why] += 1
+            warnings.warn(f"attn_implementation is {self.name!r}, and {why}; the model "
+                          "keeps it", stacklevel=3)
+        return bool(why)
+
     def remove(self):
         """transformers forgets the name."""
+        if _registered.get(self.name) is self:
+            del _registered[self.name]
         if AttentionInterface._global_mapping.get(self.name) is self.attention:
             del AttentionInterface._global_mapping[self.name]
             del AttentionMaskInterface._global_mapping[self.name]
@@ -69,9 +85,35 @@ def register(name: str = "kvbuf", *, emulate: bool = False,
         raise ValueError(f"float32 is {float32!r}; expected \"bfloat16\" or "
                          "\"float16\"")
     registration = Registration(name, emulate, float32)
+    _look_at_models()
+    _registered[name] = registration
     AttentionInterface.register(name, registration.attention)
     AttentionMaskInterface.register(name, mask)
     return registration
+
+
+#: Registrations by their names.
+_registered: dict[str, Registration] = {}
+
+
+def _look_at_models():
+    """From now on a model that is given a registration's name and has attention of
+    its own takes what transformers would have chosen for it. Nothing else asks what
+    class a model is before masks are made, which such a model would misread."""
+    choose = getattr(PreTrainedModel, "get_correct_attn_implementation", None)
+    if choose is None or hasattr(choose, "asks_kvbuf"):
+        return
+
+    @functools.wraps(choose)
+    def get_correct_attn_implementation(self, requested_attention, *more, **options):
+        registration = _registered.get(
+            str(requested_attention).removeprefix("paged|"))
+        if registration is not None and registration._leaves(type(self)):
+            requested_attention = None
+        return choose(self, requested_attention, *more, **options)
+
+    get_correct_attn_implementation.asks_kvbuf = True
+    PreTrainedModel.get_correct_attn_implementation = get_correct_attn_implementation
 
 
 #===------------------------------------------------------------------------===#

@@ -9,6 +9,7 @@ import copy
 import inspect
 import os
 import unittest
+import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
@@ -20,7 +21,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS  # noqa: E402
 import kvbuf  # noqa: E402
 import kvbuf.torch  # noqa: E402
 import kvbuf.transformers  # noqa: E402
-from kvbuf import _masks  # noqa: E402
+from kvbuf import _masks, _own_attention  # noqa: E402
 
 transformers.logging.set_verbosity_error()
 NAME = "kvbuf"
@@ -255,6 +256,77 @@ class Others(Case):
         self.assertEqual((patch.taken, dict(patch.refused)), (2, {}))
         self.assertLessEqual((got - want).abs().mean().item(),
                              1.5 * (plain - want).abs().mean().item())
+
+    def test_attention_of_its_own(self):
+        """Models that AttentionInterface does not reach compute what they did, and say
+        so: they would misread the name's masks."""
+        for kind, name, own, sizes in (
+                ("bloom", "BloomForCausalLM", "BloomAttention", dict(n_layer=1)),
+                ("mpt", "MptForCausalLM", "MptAttention", dict(
+                    d_model=64, n_layers=1, n_heads=4, max_seq_len=32)),
+                ("gpt_neo", "GPTNeoForCausalLM", "GPTNeoSelfAttention", dict(
+                    num_layers=2, num_heads=4, window_size=4,
+                    attention_types=[[["global", "local"], 1]]))):
+            small, _ = build(kind, **dict(SIZES, **sizes))
+            small.config._attn_implementation = NAME
+            why = (f"{name} computes attention by its own code ({own}), not through "
+                   "transformers' AttentionInterface")
+            with warnings.catch_warnings(record=True) as seen:
+                warnings.simplefilter("always")
+                other = type(small)(copy.deepcopy(small.config)).eval()
+            self.assertIn(f"attn_implementation is 'kvbuf', and {why}; the model keeps "
+                          "it", [str(x.message) for x in seen])
+            small.config._attn_implementation = "eager"
+            other.to(small.dtype).load_state_dict(small.state_dict())
+            ids = tokens(2, 9)
+            mask = torch.ones_like(ids)
+            mask[0, :4] = 0
+            for options in {}, {"attention_mask": mask}:
+                with torch.no_grad():
+                    want, got = (m(ids, **options).logits for m in (small, other))
+                self.assertTrue(torch.equal(got, want), kind)
+            self.assertEqual(self.registration.report().splitlines(), [
+                "0 calls by kvbuf, 1 by torch", f"1 times: {why}"])
+            self.registration.refused.clear()
+
+    def test_code_of_models(self):
+        """Which classes have attention of their own, by a module's text."""
+        source = """
+class FastAttention(nn.Module):
+    def forward(self, x, attention_mask):
+        return ALL_ATTENTION_FUNCTIONS.get_interface(x)(self, x, attention_mask)
+class OwnAttention(nn.Module):
+    def forward(self, x, attention_mask):
+        return (x + attention_mask).softmax(-1)
+class PoolAttention(nn.Module):
+    def forward(self, x):
+        return x.softmax(-1)
+TABLE = {"own": OwnAttention}
+class Base(PreTrainedModel):
+    def _init_weights(self, module):
+        isinstance(module, OwnAttention)
+class Text(Base):
+    def __init__(self):
+        self.parts = FastAttention(), PoolAttention()
+    def forward(self, x):
+        return self.parts[0](x, create_causal_mask(x))
+class Sound(Base):
+    def __init__(self):
+        self.parts = TABLE["own"]()
+class Both(Sound):
+    pass
+"""
+        code = _own_attention._Code(source)
+        for name, own in (("Text", set()), ("Sound", {"OwnAttention"}),
+                          ("Both", {"OwnAttention"}), ("Elsewhere", set())):
+            self.assertEqual(code.reached(name), own, name)
+        # A module that asks for no mask may do with masks what it likes.
+        asks = "create_causal_mask"
+        self.assertEqual(_own_attention._Code(source.replace(asks, "mask_of")).own,
+                         set())
+        none = source.replace("ALL_ATTENTION_FUNCTIONS", "FUNCTIONS")
+        self.assertEqual(_own_attention._Code(none.replace(asks, "mask_of")).own,
+                         {"OwnAttention", "PoolAttention"})
 
     def test_vit(self):
         torch.manual_seed(1)
