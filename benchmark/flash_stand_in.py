@@ -9,6 +9,8 @@ transformers' own code for flash-attn, and so cannot be a step of a CUDA graph o
 static cache, whose number of keys it would read on the host. `LENGTHS` is for these:
 the kernel that flash-attn has for caches, with the numbers of keys on the device."""
 
+import functools
+
 import torch
 import transformers
 import transformers.modeling_flash_attention_utils as utilities
@@ -68,11 +70,19 @@ def one_row(q, k, v, lengths, scale):
     the keys of all sequences as one tensor."""
     batch, heads, keys, size = k.shape
     count = batch * heads
-    at = torch.arange(count + 1, dtype=torch.int32, device=q.device)
     out = _kernel(q.reshape(count, -1, size), k.view(-1, 1, size),
-                  v.view(-1, 1, size), 1, keys, False, scale, (at, at * keys),
-                  lengths.repeat_interleave(heads, output_size=count))
+                  v.view(-1, 1, size), 1, keys, False, scale,
+                  _offsets(count, keys, q.device),
+                  lengths[:, None].expand(-1, heads).reshape(-1))
     return out.reshape(batch, 1, -1, size)
+
+
+@functools.lru_cache(maxsize=None)
+def _offsets(count, keys, device):
+    """Of so many rows, and of as many times these keys: once, as flash-attn's own
+    function needs none."""
+    at = torch.arange(count + 1, dtype=torch.int32, device=device)
+    return at, at * keys
 
 
 def _by_lengths(module, query, key, value, attention_mask, scaling=None, **_):
