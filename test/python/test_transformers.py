@@ -230,7 +230,8 @@ class Others(Case):
         self.taken()
 
     def test_falcon(self):
-        """Its attention is its own: with ALiBi by torch's function, patched."""
+        """Its attention is its own: with ALiBi by torch's function, patched, which it
+        keeps where it is given the name."""
         torch.manual_seed(1)
         small, exact = build("falcon", vocab_size=VOCABULARY, hidden_size=64,
                              num_hidden_layers=2, num_attention_heads=4, alibi=True,
@@ -243,7 +244,8 @@ class Others(Case):
         for model in small, exact:
             models.append(transformers.AutoModelForCausalLM.from_config(
                 copy.deepcopy(model.config), dtype=model.dtype,
-                attn_implementation="sdpa").eval())
+                attn_implementation=NAME).eval())
+            self.assertEqual(models[-1].config._attn_implementation, "sdpa")
             models[-1].load_state_dict(model.state_dict())
 
         def run(model):
