@@ -149,6 +149,14 @@ def forced(model, ids, mask, counts, **options):
     return results
 
 
+def compiled(model):
+    """One graph, where attention is kvbuf's."""
+    if model.config._attn_implementation != NAME:
+        return model
+    torch._dynamo.reset()
+    return torch.compile(model, backend="eager", fullgraph=True)
+
+
 class Decoders(Case):
     def check(self, kind):
         torch.manual_seed(1)
@@ -166,6 +174,10 @@ class Decoders(Case):
                 m, ids, mask, counts, cache=transformers.StaticCache(
                     config=m.config, max_cache_len=20)))
         self.taken()
+        with self.subTest("compiled"):
+            self.compare(small, exact, lambda m: [compiled(m)(
+                ids, attention_mask=x, use_cache=False).logits[mask.bool()]
+                for x in (None, mask)])
 
 
 for kind in DECODERS:
@@ -194,7 +206,10 @@ class Others(Case):
                         encoder_outputs=(first.encoder_last_hidden_state,),
                         attention_mask=mask, decoder_input_ids=later[:, 8:],
                         **{CACHE: getattr(first, name)})
-                    return [whole.logits, more.logits]
+                    graph = compiled(model)(
+                        input_ids=ids, attention_mask=mask, decoder_input_ids=later,
+                        use_cache=False)
+                    return [whole.logits, more.logits, graph.logits]
 
                 self.compare(small, exact, run)
         self.taken()
@@ -209,8 +224,9 @@ class Others(Case):
             max_target_positions=32, pad_token_id=0, decoder_start_token_id=1,
             bos_token_id=1, eos_token_id=2)
         sound, later = torch.randn(1, 8, 48), tokens(1, 6)
-        self.compare(small, exact, lambda m: [m(
-            input_features=sound.to(m.dtype), decoder_input_ids=later).logits])
+        self.compare(small, exact, lambda m: [f(
+            input_features=sound.to(m.dtype), decoder_input_ids=later,
+            use_cache=False).logits for f in (m, compiled(m))])
         self.taken()
 
     def test_encoders(self):
@@ -224,9 +240,9 @@ class Others(Case):
                     mask = torch.ones_like(ids)
                     if padded:
                         mask[0, 29:] = 0
-                    self.compare(small, exact, lambda m: [m(
+                    self.compare(small, exact, lambda m: [f(
                         input_ids=ids, attention_mask=mask
-                        ).last_hidden_state[mask.bool()]])
+                        ).last_hidden_state[mask.bool()] for f in (m, compiled(m))])
         self.taken()
 
     def test_falcon(self):
@@ -336,8 +352,8 @@ class Both(Sound):
                              intermediate_size=64, num_hidden_layers=2,
                              num_attention_heads=4, image_size=16, patch_size=4)
         image = torch.randn(2, 3, 16, 16)
-        self.compare(small, exact, lambda m: [m(
-            pixel_values=image.to(m.dtype)).last_hidden_state])
+        self.compare(small, exact, lambda m: [f(pixel_values=image.to(
+            m.dtype)).last_hidden_state for f in (m, compiled(m))])
         self.taken()
 
     def test_packed(self):
