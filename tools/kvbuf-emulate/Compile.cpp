@@ -106,6 +106,8 @@ static const Header headers[] = {
     {"curand_philox4x32_x.h", "#include <kvbuf_random.h>\n"},
     {"curand_uniform.h", "#include <kvbuf_random.h>\n"},
     {"curand_normal.h", "#include <kvbuf_random.h>\n"},
+    {"nccl.h", kUsesLibraries},
+    {"mpi.h", kUsesLibraries},
     {"nvToolsExt.h", kUsesLibraries},
     {"nvtx3/nvToolsExt.h", kUsesLibraries},
     {"omp.h", kOpenMP},

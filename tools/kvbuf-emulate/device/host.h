@@ -205,6 +205,11 @@ struct KVBUF_HOST(DeviceProp) {
       maxThreadsDim[3], maxGridSize[3], persistingL2CacheMaxSize;
 };
 typedef KVBUF_HOST(DeviceProp) KVBUF_HOST(DeviceProp_t);
+struct KVBUF_HOST(FuncAttributes) {
+  size_t sharedSizeBytes, constSizeBytes, localSizeBytes;
+  int maxThreadsPerBlock, numRegs, ptxVersion, binaryVersion, cacheModeCA,
+      maxDynamicSharedSizeBytes, preferredShmemCarveout;
+};
 
 #define KVBUF_FUNCTION(NAME)                                                   \
   template <typename... Arguments>                                             \

@@ -114,6 +114,37 @@ KVBUF_RANDOM(GenerateNormal) KVBUF_RANDOM(Generate) KVBUF_RANDOM(SetStream)
 // clang-format on
 #undef KVBUF_RANDOM
 
+    // NCCL, and MPI beside it.
+    typedef struct kvbufComm *ncclComm_t;
+struct ncclUniqueId {
+  char internal[128];
+};
+KVBUF_CHOICES(ncclResult_t, ncclSuccess, ncclInProgress)
+KVBUF_CHOICES(ncclDataType_t, ncclInt8, ncclUint8, ncclInt32, ncclUint32,
+              ncclInt64, ncclUint64, ncclFloat16, ncclHalf, ncclFloat32,
+              ncclFloat, ncclFloat64, ncclDouble, ncclBfloat16)
+KVBUF_CHOICES(ncclRedOp_t, ncclSum, ncclProd, ncclMax, ncclMin, ncclAvg)
+KVBUF_CHOICES(MPI_Comm, MPI_COMM_WORLD, MPI_COMM_NULL)
+KVBUF_CHOICES(MPI_Datatype, MPI_DATATYPE_NULL, MPI_BYTE, MPI_INT, MPI_FLOAT,
+              MPI_DOUBLE)
+#define MPI_SUCCESS 0
+#define MPI_IN_PLACE static_cast<void *>(nullptr)
+typedef const char *kvbufText;
+// clang-format off
+#define KVBUF_NCCL(NAME) KVBUF_FUNCTION(ncclResult_t, nccl##NAME)
+KVBUF_NCCL(GetUniqueId) KVBUF_NCCL(CommInitRank) KVBUF_NCCL(CommDestroy)
+KVBUF_NCCL(AllReduce) KVBUF_NCCL(ReduceScatter) KVBUF_NCCL(AllGather)
+KVBUF_NCCL(Broadcast) KVBUF_NCCL(Reduce) KVBUF_NCCL(Send) KVBUF_NCCL(Recv)
+KVBUF_NCCL(GroupStart) KVBUF_NCCL(GroupEnd)
+#undef KVBUF_NCCL
+KVBUF_FUNCTION(kvbufText, ncclGetErrorString)
+#define KVBUF_MPI(NAME) KVBUF_FUNCTION(int, MPI_##NAME)
+KVBUF_MPI(Init) KVBUF_MPI(Finalize) KVBUF_MPI(Comm_rank) KVBUF_MPI(Comm_size)
+KVBUF_MPI(Bcast) KVBUF_MPI(Allgather) KVBUF_MPI(Allreduce) KVBUF_MPI(Barrier)
+KVBUF_MPI(Error_string) KVBUF_MPI(Abort)
+// clang-format on
+#undef KVBUF_MPI
+
     // Ranges for the profiler.
     KVBUF_FUNCTION(int, nvtxRangePushA) KVBUF_FUNCTION(int, nvtxRangePush)
         KVBUF_FUNCTION(int, nvtxRangePop) KVBUF_FUNCTION(int, nvtxMarkA)
