@@ -316,6 +316,65 @@ class TritonAmd(Amd):
                        self.buffer(name), f"i32 {byte}", "i32 0", "i32 immarg 0")
 
 
+class Single:
+    """Words go to memory and come back as vectors of one element."""
+
+    def one_load(self, pointer):
+        v = self.value(f"load <1 x i32>, {pointer}, align 4")
+        return self.value(f"extractelement <1 x i32> {v}, i64 0")
+
+    def one_store(self, pointer, value):
+        v = self.value(f"insertelement <1 x i32> poison, i32 {value}, i64 0")
+        self.line(f"store <1 x i32> {v}, {pointer}, align 4")
+
+    def shared(self, byte):
+        wide = self.value(f"zext i32 {byte} to i64")
+        return "ptr addrspace(3) " + self.value(
+            f"getelementptr i8, ptr addrspace(3) @{self.memory}, i64 {wide}")
+
+    def shared_load(self, byte):
+        return self.one_load(self.shared(byte))
+
+    def shared_store(self, byte, value):
+        self.one_store(self.shared(byte), value)
+
+
+class IreeNvidia(Single, FrontEnd):
+    """IREE for NVIDIA: one array of shared memory whose size is the launch's."""
+
+    memory, dynamic = "__dynamic_shared_memory__", True
+    parameters = ", ".join(f"ptr addrspace(1) noalias noundef nonnull align 16 %{n}"
+                           for n in ("out", "numbers", "flags"))
+
+    def load(self, name, byte):
+        return self.one_load(self.address(name, byte))
+
+    def store(self, name, byte, value):
+        self.one_store(self.address(name, byte), value)
+
+
+class IreeAmd(Single, Amd):
+    """IREE for AMD: pointers into buffers, and a triple of a later LLVM."""
+
+    triple = "amdgpu9.42-amd-amdhsa"
+    memory = "__shared_memory__"
+    parameters = ", ".join(f"ptr addrspace(1) inreg noalias noundef nonnull align 16 %{n}"
+                           for n in ("out", "numbers", "flags"))
+
+    def pointer(self, name, byte):
+        buffer = self.intrinsic(
+            "ptr addrspace(7)", "llvm.amdgcn.make.buffer.rsrc.p7.p1", self.array(name), "i16 0",
+            "i64 2147483646", "i32 159744")
+        return "ptr addrspace(7) " + self.value(
+            f"getelementptr i8, ptr addrspace(7) {buffer}, i32 {byte}")
+
+    def load(self, name, byte):
+        return self.one_load(self.pointer(name, byte))
+
+    def store(self, name, byte, value):
+        self.one_store(self.pointer(name, byte), value)
+
+
 class KvbufNvidia(FrontEnd):
     """The project's own kernels: MLIR of the target stage, and nothing is forgiven."""
 
@@ -329,5 +388,6 @@ class KvbufAmd(Amd):
 
 
 FRONT_ENDS = {"clang CUDA": ClangCuda, "Triton NVIDIA": TritonNvidia, "MLIR NVVM": Mlir,
-              "kvbuf NVVM": KvbufNvidia, "clang HIP": ClangHip, "Triton AMD": TritonAmd,
-              "MLIR ROCDL": MlirAmd, "kvbuf ROCDL": KvbufAmd}
+              "IREE NVIDIA": IreeNvidia, "kvbuf NVVM": KvbufNvidia, "clang HIP": ClangHip,
+              "Triton AMD": TritonAmd, "MLIR ROCDL": MlirAmd, "IREE AMD": IreeAmd,
+              "kvbuf ROCDL": KvbufAmd}
