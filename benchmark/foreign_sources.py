@@ -7,6 +7,8 @@ Nothing of them is here; KIND says what CHECKOUT has:
   mlir   https://github.com/llvm/llvm-project, of the version that the build uses: MLIR's
          integration tests for GPUs are run as their RUN lines say, on our runtime library
          (those with HIP's printf want ROCM_PATH to name a toolkit's folder)
+  buddy  https://github.com/buddy-compiler/buddy-mlir: its examples for upstream's mlir-opt
+         (examples/MLIRGPU) that launch a kernel end without an error
   cuda   files that end in .cu, as https://github.com/NVIDIA/cuda-samples and
          https://github.com/karpathy/llm.c have them: each is compiled by clang, and its
          kernels are decoded
@@ -21,7 +23,7 @@ import re
 import subprocess
 import sys
 
-FOLDERS = {"mlir": "mlir/test/Integration/GPU"}
+FOLDERS = {"mlir": "mlir/test/Integration/GPU", "buddy": "examples/MLIRGPU"}
 SUFFIXES = {"cuda": ".cu", "hip": ".hip"}
 
 
@@ -32,12 +34,60 @@ def commands(text):
     return [line.strip() for line in joined.split("\n") if line.strip()]
 
 
+def llvm_libraries():
+    found = subprocess.run(["llvm-config-22", "--libdir"], stdout=subprocess.PIPE, text=True,
+                           check=False).stdout.strip()
+    return pathlib.Path(found or "/usr/lib/llvm-22/lib")
+
+
+def run_shell(line, text=None):
+    """Nothing, or the first error of a pipeline."""
+    try:
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True,
+                              input=text, text=True, timeout=300, check=False)
+    except subprocess.TimeoutExpired:
+        return "takes more than 300 s"
+    if not done.returncode:
+        return None
+    errors = [x for x in done.stderr.splitlines() if "error" in x]
+    return (errors or done.stderr.splitlines() or ["fails"])[0][:200]
+
+
+def run_buddy(path, build):
+    """Nothing, or what is wrong with an example of buddy-mlir's."""
+    # A comma follows the text of gpu.printf since LLVM 20.
+    text = re.sub(r'(gpu\.printf "[^"]*") %', r"\1, %", path.read_text(encoding="utf-8"))
+    whole = ('mlir-opt "--gpu-lower-to-nvvm-pipeline=cubin-chip=sm_80 cubin-features=+ptx76 '
+             'cubin-format=offloading"')
+    if "async.execute" in text:
+        passes = ["mlir-opt -gpu-kernel-outlining", "mlir-opt -pass-pipeline='builtin.module("
+                  "gpu.module(strip-debuginfo,convert-gpu-to-nvvm),"
+                  "nvvm-attach-target{chip=sm_80 features=+ptx76})'",
+                  "mlir-opt -gpu-async-region -gpu-to-llvm -gpu-module-to-binary=format=offloading",
+                  "mlir-opt -async-to-async-runtime -async-runtime-ref-counting",
+                  "mlir-opt -convert-async-to-llvm -convert-func-to-llvm -convert-arith-to-llvm "
+                  "-convert-cf-to-llvm -reconcile-unrealized-casts"]
+    elif "vector.contract" in text:
+        passes = ["mlir-opt -pass-pipeline='builtin.module(gpu.module(convert-vector-to-gpu,"
+                  "canonicalize))'", whole]
+    elif "affine.for" in text and "gpu.launch" not in text:
+        passes = ["mlir-opt -pass-pipeline='builtin.module(convert-linalg-to-loops,func.func("
+                  "convert-affine-for-to-gpu{gpu-block-dims=1 gpu-thread-dims=0}))'",
+                  "mlir-opt -lower-affine -gpu-kernel-outlining", whole]
+    else:
+        passes = ["mlir-opt -gpu-kernel-outlining -lower-affine", whole]
+    llvm = llvm_libraries()
+    libraries = [build / "lib/libkvbuf_mlir_runtime.so", *(
+        llvm / f"libmlir_{n}.so" for n in ("runner_utils", "c_runner_utils", "async_runtime"))]
+    passes.append("mlir-runner -O0 --entry-point-result=void "
+                  + " ".join(f"--shared-libs={name}" for name in libraries))
+    return run_shell(" | ".join(passes), text)
+
+
 def run_test(path, build):
     """Nothing, or what is wrong with a test of MLIR's."""
     library = str(build / "lib/libkvbuf_mlir_runtime.so")
-    llvm = pathlib.Path(subprocess.run(["llvm-config-22", "--libdir"], stdout=subprocess.PIPE,
-                                       text=True, check=False).stdout.strip()
-                        or "/usr/lib/llvm-22/lib")
+    llvm = llvm_libraries()
     chip = "gfx1100" if "WMMA" in path.parts else "gfx942"
     values = {"%mlir_cuda_runtime": library, "%mlir_rocm_runtime": library,
               "%mlir_runner_utils": str(llvm / "libmlir_runner_utils.so"),
@@ -55,14 +105,8 @@ def run_test(path, build):
                       line)
         if "cubin-features" not in line:
             line = line.replace("cubin-chip=sm_80", "cubin-chip=sm_80 cubin-features=+ptx76")
-        try:
-            done = subprocess.run(["bash", "-o", "pipefail", "-c", line], capture_output=True,
-                                  text=True, timeout=300, check=False)
-        except subprocess.TimeoutExpired:
-            return "takes more than 300 s"
-        if done.returncode:
-            errors = [x for x in done.stderr.splitlines() if "error" in x]
-            return (errors or done.stderr.splitlines() or ["fails"])[0][:200]
+        if wrong := run_shell(line):
+            return wrong
     return None
 
 
@@ -80,18 +124,21 @@ def try_source(path, build):
 
 
 def main():
-    if len(sys.argv) not in (3, 4) or sys.argv[1] not in ("mlir", *SUFFIXES):
+    if len(sys.argv) not in (3, 4) or sys.argv[1] not in (*FOLDERS, *SUFFIXES):
         sys.exit(__doc__)
     kind, checkout = sys.argv[1], pathlib.Path(sys.argv[2])
     build = pathlib.Path(sys.argv[3] if len(sys.argv) > 3 else "build").resolve()
     if kind == "mlir":
         root = checkout / FOLDERS["mlir"]
         files = [*root.glob("CUDA/**/*.mlir"), *root.glob("ROCM/**/*.mlir")]
+    elif kind == "buddy":
+        files = [path for path in (checkout / FOLDERS["buddy"]).glob("*.mlir")
+                 if "func.func @main" in path.read_text(encoding="utf-8")]
     else:
         files = checkout.rglob(f"*{SUFFIXES[kind]}")
     right = count = 0
     for path in sorted(files):
-        wrong = (run_test if kind == "mlir" else try_source)(path, build)
+        wrong = {"mlir": run_test, "buddy": run_buddy}.get(kind, try_source)(path, build)
         count += 1
         right += wrong is None
         print(f"{path.relative_to(checkout)}: {wrong or 'right'}", flush=True)
