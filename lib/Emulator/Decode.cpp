@@ -13,6 +13,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "kvbuffer/Emulator/Executed.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/AsmState.h"
 #include "llvm/ADT/PostOrderIterator.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Demangle/Demangle.h"
@@ -45,6 +46,9 @@ std::string kvbuf::emu::describeLocation(Location loc) {
           Twine(found.getColumn()))
       .str();
 }
+
+/// More of an operation's text than this nobody reads in a message.
+static constexpr size_t maxText = 160;
 
 FailureOr<Program> kvbuf::emu::decodeKernel(LLVM::LLVMFuncOp kernel,
                                             const Chip &chip,
@@ -191,7 +195,7 @@ static void nameBuffers(LLVM::LLVMFuncOp kernel, Program &program) {
 
 FailureOr<Program> Decoder::run() {
   program.name = kernel.getName().str();
-  program.origins.push_back({"kernel", describeLocation(kernel.getLoc())});
+  program.origins.push_back({"kernel", describeLocation(kernel.getLoc()), ""});
   if (kernel.isExternal())
     return kernel.emitError("kernel '") << kernel.getName() << "' has no body";
   if (!isa<LLVM::LLVMVoidType>(kernel.getFunctionType().getReturnType()))
@@ -351,8 +355,9 @@ LogicalResult Decoder::decodeBody(Region &body, ArrayRef<Comps> arguments,
   for (Block *block : order) {
     current = blockIds[block];
     for (Operation &op : *block) {
-      program.origins.push_back(
-          {op.getName().getStringRef().str(), describeLocation(op.getLoc())});
+      program.origins.push_back({op.getName().getStringRef().str(),
+                                 describeLocation(op.getLoc()), ""});
+      originOps.push_back(&op);
       origin = program.origins.size() - 1;
       here = &op;
       checkLimits();
@@ -570,7 +575,29 @@ LogicalResult Decoder::decodeTerminator(Operation *op, uint32_t continuation,
   return unsupported(op);
 }
 
+// Of a module that says where its operations are nothing is printed.
+void Decoder::describeOrigins() {
+  llvm::DenseMap<Operation *, std::unique_ptr<AsmState>> states;
+  auto flags = OpPrintingFlags().skipRegions().elideLargeElementsAttrs();
+  // The first origin is the kernel's.
+  for (auto [origin, op] :
+       llvm::zip_equal(llvm::drop_begin(program.origins), originOps)) {
+    auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
+    if (origin.location != "<unknown>" || !function)
+      continue;
+    std::unique_ptr<AsmState> &state = states[function];
+    if (!state)
+      state = std::make_unique<AsmState>(function, flags);
+    llvm::raw_string_ostream out(origin.text);
+    out << "in '" << llvm::demangle(function.getName().str()) << "': ";
+    op->print(out, *state);
+    if (origin.text.size() > maxText)
+      origin.text.replace(maxText, std::string::npos, " ...");
+  }
+}
+
 void Decoder::finish() {
+  describeOrigins();
   // Dynamic shared memory follows the static variables.
   program.staticShared =
       llvm::alignTo(program.staticShared,

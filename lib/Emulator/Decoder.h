@@ -106,6 +106,7 @@ private:
   mlir::LogicalResult decodeByOp(mlir::Operation *op);
   uint32_t edge(mlir::Block *dest, mlir::ValueRange operands);
   void moves(llvm::ArrayRef<Comp> dst, llvm::ArrayRef<Comp> src);
+  void describeOrigins();
   void finish();
 
   // DecodeFunctions.cpp: calls of the module's own functions.
@@ -383,6 +384,8 @@ private:
   llvm::SmallVector<mlir::Operation *> callStack;
   uint32_t current = 0;
   uint32_t origin = 0;
+  /// What the program's origins are, but for the first one, the kernel.
+  std::vector<mlir::Operation *> originOps;
 };
 
 /// Element type of a vector, or the type itself.

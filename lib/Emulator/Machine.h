@@ -539,6 +539,8 @@ public:
   void warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                const std::string &text, const std::string &note = "",
                const Inst *other = nullptr);
+  /// Says which operation it is, where nothing says where that is.
+  void describe(const Origin &origin);
   /// Lanes of a warp that have nothing left to do but to end; `alone`: or that
   /// come to nothing any more that lanes do together.
   uint64_t goneOf(const Warp &w, bool alone = false) const;

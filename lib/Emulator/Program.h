@@ -151,6 +151,9 @@ inline constexpr uint8_t mfmaBF16 = 1, mfmaFloat8 = 2, mfmaLeftBF8 = 4,
 struct Origin {
   std::string name;     // "nvvm.ldmatrix"
   std::string location; // "prefill.mlir:12:3"
+  /// The operation's text and the function that has it, where it has no
+  /// location.
+  std::string text;
 };
 
 /// A basic block: instructions [begin, end), the last one a terminator.

@@ -160,9 +160,11 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   findings.push_back({kind, origin.name, origin.location, text, count});
   message(Severity::Error, origin.location,
           "'" + origin.name + "' by " + who(w, lane) + ": " + text);
+  describe(origin);
   if (other) {
     const Origin &o = (of ? of : &program)->origins[other->origin];
     message(Severity::Note, o.location, "'" + o.name + "': " + note);
+    describe(o);
   }
   if (findings.size() >= options.maxErrors && !hot.stop) {
     message(Severity::Note, origin.location,
@@ -170,6 +172,11 @@ void Run::fault(FaultKind kind, const Warp &w, const Inst &inst, int lane,
                 " different errors; the launch stops here");
     hot.stop = true;
   }
+}
+
+void Run::describe(const Origin &origin) {
+  if (!origin.text.empty())
+    message(Severity::Note, origin.location, origin.text);
 }
 
 void Run::leavesOut(const Warp &w, const Inst &inst) {
@@ -204,10 +211,12 @@ void Run::warning(FaultKind kind, const Warp &w, const Inst &inst, int lane,
   const Origin &origin = program.origins[inst.origin];
   message(Severity::Warning, origin.location,
           "'" + origin.name + "' by " + who(w, lane) + ": " + text);
+  describe(origin);
   if (!other)
     return;
   const Origin &o = program.origins[other->origin];
   message(Severity::Note, o.location, "'" + o.name + "': " + note);
+  describe(o);
 }
 
 //===----------------------------------------------------------------------===//
