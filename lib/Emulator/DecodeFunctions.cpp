@@ -18,6 +18,9 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Demangle/Demangle.h"
 
 using namespace mlir;
@@ -128,6 +131,29 @@ static SmallVector<LLVM::LLVMFuncOp> takenFunctions(Operation *module) {
   return result;
 }
 
+/// A call of a function, or of one that it calls, that has no body and that is
+/// not known by its name; null where there is none. A virtual destructor has
+/// one of `operator delete`, and every call of such a type might mean it.
+static LLVM::CallOp bodilessCall(LLVM::LLVMFuncOp function,
+                                 const llvm::StringSet<> &known,
+                                 llvm::SmallPtrSetImpl<Operation *> &seen) {
+  LLVM::CallOp found;
+  function.walk([&](LLVM::CallOp call) {
+    auto callee = call.getCallee()
+                      ? SymbolTable::lookupNearestSymbolFrom<LLVM::LLVMFuncOp>(
+                            call, call.getCalleeAttr())
+                      : LLVM::LLVMFuncOp();
+    if (!callee || !seen.insert(callee).second)
+      return WalkResult::advance();
+    if (!callee.isExternal())
+      found = bodilessCall(callee, known, seen);
+    else if (!known.contains(callee.getName()))
+      found = call;
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
 LogicalResult Decoder::decodeIndirectCall(LLVM::CallOp op) {
   if (op->getNumOperands() == 0)
     return unsupported(op, "a call of nothing");
@@ -142,6 +168,9 @@ LogicalResult Decoder::decodeIndirectCall(LLVM::CallOp op) {
   Comps all;
   if (op.getNumResults())
     all = allocate(op.getResult().getType());
+  llvm::StringSet<> known;
+  for (const std::string &name : libraryFunctions())
+    known.insert(name);
   uint32_t after = newBlock();
   for (LLVM::LLVMFuncOp f : takenFunctions(kernel->getParentOp())) {
     Type returned = f.getFunctionType().getReturnType();
@@ -158,6 +187,17 @@ LogicalResult Decoder::decodeIndirectCall(LLVM::CallOp op) {
     branch.a = isMeant.slot;
     list(branch, {Comp{yes}, Comp{next}});
     current = yes;
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    if (LLVM::CallOp call = bodilessCall(f, known, seen)) {
+      program.origins.push_back(
+          {"llvm.call", describeLocation(call.getLoc()), ""});
+      originOps.push_back(call);
+      Inst &trap = emit(Code::Trap);
+      trap.origin = program.origins.size() - 1;
+      trap.flags = trapOfBody;
+      current = next;
+      continue;
+    }
     Comps result;
     if (failed(inlineCall(op, f, arguments, result)))
       return failure();

@@ -570,6 +570,8 @@ template <unsigned W> Stop Exec<W>::run() {
                   i.flags == trapOfCall
                       ? "the address is of no function that takes and returns "
                         "what this call does"
+                  : i.flags == trapOfBody
+                      ? "execution comes to a function that has no body here"
                       : "execution reaches 'unreachable'");
       [[fallthrough]];
     case Code::Return:
