@@ -14,6 +14,7 @@ import unittest
 import numpy as np
 
 import kvbuf
+from kvbuf._tensors import _DLTensor
 
 CHIP = os.environ["KVBUF_STANDIN_CHIP"]
 RNG = np.random.default_rng()
@@ -59,6 +60,27 @@ class DeviceArray:
         self.driver.hipMemcpyDtoH(ctypes.c_void_p(x.ctypes.data), self.at,
                                   ctypes.c_size_t(x.nbytes))
         return x
+
+
+class Exchanged:
+    """An array of a device's that speaks DLPack alone, as ROCm's torch does: numpy's
+    capsule, with the address and the kind and number of the device in it."""
+
+    def __init__(self, array, number):
+        self.array, self.number = array, number
+
+    def __dlpack_device__(self):
+        return 10, self.number
+
+    def __dlpack__(self, stream=None):
+        capsule = self.array.host.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype = ctypes.c_void_p
+        pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+        tensor = _DLTensor.from_address(pointer(capsule, b"dltensor"))
+        tensor.data = self.array.at.value
+        tensor.device_type, tensor.device_id = self.__dlpack_device__()
+        return capsule
 
 
 @contextlib.contextmanager
@@ -133,6 +155,18 @@ class EmulatedHip(unittest.TestCase):
         run(q=q, k=k, v=v, out=out, device="hip:1")
         self.driver.hipSetDevice(1)
         self.check(out.read())
+
+    def test_dlpack(self):
+        """The kind of device that ROCm's tensors say, and its number."""
+        run = kvbuf.compile(PROBLEM)
+        self.driver.hipSetDevice(1)
+        arrays = self.arrays()
+        self.driver.hipSetDevice(0)
+        q, k, v, out = (Exchanged(array, 1) for array in arrays)
+        run(q=q, k=k, v=v, out=out)
+        self.assertEqual(run._last.device.kind, "hip")
+        self.driver.hipSetDevice(1)
+        self.check(arrays[-1].read())
 
     def test_graph(self):
         """A captured launch is not run, and each replay takes what is there."""

@@ -10,6 +10,7 @@ import random
 import sys
 import unittest
 import warnings
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -21,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 import kvbuf  # noqa: E402
 import kvbuf.torch as kt  # noqa: E402
-from kvbuf import _plain  # noqa: E402
+from kvbuf import _ops, _plain  # noqa: E402
 from attention_reference import attention  # noqa: E402
 
 SEED = random.SystemRandom().randrange(1 << 32)
@@ -369,6 +370,25 @@ class Functions(Case):
             step = torch.compile(lambda q: kvbuf.shared_prefix_attention(
                 q, k, v, tables=tables), fullgraph=True, backend="eager")
             torch.testing.assert_close(step(q), want, atol=2e-2, rtol=0)
+
+
+class OnROCm(Case):
+    """ROCm's torch calls its devices cuda; its version alone says what they are."""
+
+    class OfDevice:
+        def __init__(self, name):
+            self.device = torch.device(name)
+
+    def test_device_names(self):
+        of = _ops.Torch().device_name
+        for version, kind in (("6.4.43482", "hip"), (None, "cuda")):
+            with mock.patch.object(torch.version, "hip", version, create=True):
+                self.assertEqual(of(self.OfDevice("cuda:1")), kind + ":1")
+                self.assertEqual(of(self.OfDevice("cuda")), kind + ":0")
+                self.assertEqual(of(self.OfDevice("cpu")), "emulator")
+        with self.assertRaisesRegex(ValueError, "expected the host, or a GPU of "
+                                    "CUDA or ROCm"):
+            of(self.OfDevice("meta"))
 
 
 class Gradients(Case):
