@@ -306,5 +306,9 @@ StagingPlan AMDMachine::stagingPlan(Lanes &lower, KVBufferAttr params,
     if (bit != tile.keyBits.end())
       halfBit = std::max<int64_t>(bit - tile.keyBits.begin() - 2, 0);
   }
-  return StagingPlan(lower.target, params, threadsOf(lower, schedule), halfBit);
+  Type loaded = narrowElements.lookup(params);
+  if (!loaded)
+    loaded = params.getElementType();
+  return StagingPlan(lower.target, params, threadsOf(lower, schedule), halfBit,
+                     loaded.getIntOrFloatBitWidth());
 }

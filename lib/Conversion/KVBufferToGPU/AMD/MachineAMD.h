@@ -102,9 +102,10 @@ struct StagingPlan {
   /// If transposed: how the lanes of a wave store four keys of a column.
   LaneAccess stores(KVBufferAttr params) const;
 
-  /// `threads` copy together; `halfBit` as above.
+  /// `threads` copy together; `halfBit` as above; an element has `loadedBits`
+  /// in DRAM.
   StagingPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads,
-              unsigned halfBit);
+              unsigned halfBit, unsigned loadedBits);
 };
 
 class AMDMachine : public Machine {

@@ -38,14 +38,18 @@ VectorType AMDMachine::vectorInRegisters(KVBufferAttr params,
 static constexpr int64_t kNoRow = INT32_MAX / 2;
 
 StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
-                         int64_t threads, unsigned halfBit)
+                         int64_t threads, unsigned halfBit, unsigned loadedBits)
     : transposed(isTurnedInLds(target, params)), halfBit(halfBit),
       threads(threads) {
   int64_t elements = params.getSmemStageSize();
   int64_t perVector = params.getSimdWidth();
   if (transposed) {
-    // 16 bytes of each of four keys, or 8 where that keeps more threads busy.
+    // 16 bytes of each of four keys, or 8 where that keeps more threads busy;
+    // 4 where all have one piece then, and half of them would have twice as
+    // much, under a branch.
     width = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
+    if (elements / 4 == threads * (width / 2) && width / 2 * loadedBits >= 32)
+      width /= 2;
     pieces = elements / (4 * width);
   } else {
     width = perVector;
@@ -197,6 +201,13 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
   return {row, col, number, halves};
 }
 
+/// An element's byte as the index of the element: a number of whole ones, so
+/// that LLVM need not clear the bits below when it makes it a byte again.
+static Value elementAt(Lanes &lower, Value byte, int64_t bytes) {
+  return lower.toIndex(arith::ShRUIOp::create(
+      lower.b, byte, lower.i32(llvm::Log2_64(bytes)), /*isExact=*/true));
+}
+
 /// Stores a thread's piece, whose elements stand side by side in LDS but for
 /// its halves.
 static void storePiece(Lanes &lower, KVBufferAttr params,
@@ -219,9 +230,8 @@ static void storePiece(Lanes &lower, KVBufferAttr params,
           b, vector, vector,
           llvm::to_vector(llvm::seq<int64_t>(at, at + part)));
     }
-    Value element =
-        arith::ShRUIOp::create(b, byte, lower.i32(llvm::Log2_64(bytes)));
-    vector::StoreOp::create(b, stored, lds, ValueRange{lower.toIndex(element)},
+    vector::StoreOp::create(b, stored, lds,
+                            ValueRange{elementAt(lower, byte, bytes)},
                             /*nontemporal=*/false, llvm::Align(plan.partBytes));
   }
 }
@@ -508,11 +518,6 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
           arith::BitcastOp::create(b, bytes.clone(narrow), vector).getResult());
     }
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  // `byte` as an index of elements.
-  auto elementAt = [&](Value byte) {
-    return lower.toIndex(
-        arith::ShRUIOp::create(b, byte, lower.i32(llvm::Log2_64(bytes))));
-  };
   std::optional<LinearLayout> layout;
   SmallVector<int64_t> keyImages, colImages;
   if (plan.transposed) {
@@ -550,7 +555,8 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
       else
         byte = arith::AddIOp::create(
             b, slot, arith::XOrIOp::create(b, place, lower.i32(image)));
-      vector::StoreOp::create(b, keys, lds, ValueRange{elementAt(byte)},
+      vector::StoreOp::create(b, keys, lds,
+                              ValueRange{elementAt(lower, byte, bytes)},
                               /*nontemporal=*/false, llvm::Align(4 * bytes));
     }
   }
