@@ -233,57 +233,144 @@ static TensorAttr joinUses(TensorAttr one, TensorAttr other) {
   return one.withAccess(TensorAccess::ReadWrite);
 }
 
+namespace {
+/// What the kernels of a module have together.
+struct KernelsTogether {
+  /// The one that solves a problem: one problem may take several kernels, which
+  /// run one after the other; a function computes one. Null: none does.
+  LLVM::LLVMFuncOp withProblem;
+  /// Kernels of one problem share tensors.
+  llvm::MapVector<StringAttr, TensorAttr> tensors;
+
+  /// The fields of its problem, or nothing.
+  ProblemAttr problem() {
+    return withProblem ? ProblemAttr::of(withProblem) : ProblemAttr();
+  }
+  LogicalResult add(LLVM::LLVMFuncOp kernel, bool isAlternative);
+};
+} // namespace
+
+LogicalResult KernelsTogether::add(LLVM::LLVMFuncOp kernel,
+                                   bool isAlternative) {
+  if (kernel->hasAttr(KVBufferDialect::kProblemAttr) && !isAlternative) {
+    if (withProblem) {
+      InFlightDiagnostic diag = kernel.emitOpError()
+                                << "solves a second problem of its "
+                                   "gpu.module, whose kernels run one after "
+                                   "the other: write each in a gpu.module of "
+                                   "its own";
+      diag.attachNote(withProblem.getLoc()) << "the first one is here";
+      return failure();
+    }
+    withProblem = kernel;
+  }
+  auto list = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
+  if (!list)
+    return kernel.emitOpError() << "kernel lacks the attribute '"
+                                << KVBufferDialect::kTensorsAttr << "'";
+  for (auto tensor : list.getAsRange<TensorAttr>()) {
+    auto [known, isNew] = tensors.insert({tensor.getName(), tensor});
+    if (isNew)
+      continue;
+    TensorAttr joined = joinUses(known->second, tensor);
+    if (!joined)
+      return kernel.emitOpError()
+             << "describes tensor " << tensor.getName() << " as " << tensor
+             << ", another kernel of the module as " << known->second
+             << "; expected one element type and shape, and either memory that "
+                "all their launches get or a tensor of the caller's, or a "
+                "gpu.module for each kernel that is launched by itself";
+    known->second = joined;
+  }
+  return success();
+}
+
+/// Describes the chip. `element`: what the problem's products are of, as far as
+/// a peak goes.
+static void writeTarget(llvm::json::OStream &os, const TargetInfo &target,
+                        StringRef element) {
+  os.attributeObject("target", [&] {
+    os.attribute("vendor", vendorName(target.vendor));
+    os.attribute("chip", target.chip);
+    os.attribute("wave", target.waveSize);
+    if (llvm::ArrayRef<DevicePeak> peaks = devicePeaks(target.chip);
+        !peaks.empty())
+      os.attributeArray("peaks", [&] {
+        for (const DevicePeak &peak : peaks)
+          os.object([&] {
+            os.attribute("device", peak.device);
+            os.attribute("matrix_flops", peak.matrixFlopsFor(element));
+            os.attribute("memory_bytes", peak.memoryBytes);
+          });
+      });
+    if (std::vector<IssuePipe> pipes = issuePipes(target.chip); !pipes.empty())
+      os.attributeObject("issue_cycles", [&] {
+        for (const IssuePipe &pipe : pipes)
+          os.attributeObject(pipe.name, [&] {
+            for (const auto &[what, cycles] : pipe.cycles)
+              os.attribute(what, cycles);
+          });
+      });
+  });
+}
+
+/// Writes the kernels, but for those that copy what others get, and then these
+/// by themselves: a runtime that knows nothing of them launches none.
+static LogicalResult writeKernels(llvm::json::OStream &os,
+                                  ArrayRef<LLVM::LLVMFuncOp> kernels,
+                                  ArrayRef<KernelResources> resources) {
+  LogicalResult result = success();
+  auto isCopy = [](LLVM::LLVMFuncOp kernel) {
+    LaunchAttr launch = LaunchAttr::of(kernel);
+    return launch && launch.getField("copies");
+  };
+  auto write = [&](StringRef key, bool copies) {
+    os.attributeArray(key, [&] {
+      for (auto [kernel, use] : llvm::zip_equal(kernels, resources))
+        if (isCopy(kernel) == copies && failed(writeKernel(os, kernel, use)))
+          result = failure();
+    });
+  };
+  write("kernels", /*copies=*/false);
+  if (llvm::any_of(kernels, isCopy))
+    write("copies", /*copies=*/true);
+  return result;
+}
+
+/// Writes tensors that users give, and then memory that the runtime does.
+static LogicalResult
+writeTensors(llvm::json::OStream &os,
+             const llvm::MapVector<StringAttr, TensorAttr> &tensors,
+             LLVM::LLVMFuncOp kernel) {
+  LogicalResult result = success();
+  auto write = [&](StringRef key, bool ofRuntime) {
+    os.attributeArray(key, [&] {
+      for (auto [id, tensor] : tensors)
+        if (tensor.isScratch() == ofRuntime && !writeTensor(os, tensor) &&
+            failed(refuse(kernel, KVBufferDialect::kTensorsAttr, tensor)))
+          result = failure();
+    });
+  };
+  write("tensors", false);
+  if (llvm::any_of(tensors,
+                   [](const auto &entry) { return entry.second.isScratch(); }))
+    write("scratch", true);
+  return result;
+}
+
 llvm::FailureOr<std::string> kvbuf::writeManifest(
     ArrayRef<LLVM::LLVMFuncOp> kernels, ArrayRef<KernelResources> resources,
     const TargetInfo &target, StringRef name, bool machineCode) {
-  // One problem may take several kernels, which run one after the other; a
-  // function computes one.
-  LLVM::LLVMFuncOp withProblem;
-  // Kernels of one problem share tensors.
-  llvm::MapVector<StringAttr, TensorAttr> tensors;
   // What runs in another kernel's place solves that one's problem.
   llvm::StringSet<> alternatives;
   for (LLVM::LLVMFuncOp kernel : kernels)
     if (LaunchAttr launch = LaunchAttr::of(kernel))
       if (Attribute instead = launch.getField("instead"))
         alternatives.insert(cast<StringAttr>(instead).getValue());
-  for (LLVM::LLVMFuncOp kernel : kernels) {
-    if (kernel->hasAttr(KVBufferDialect::kProblemAttr) &&
-        !alternatives.contains(kernel.getName())) {
-      if (withProblem) {
-        InFlightDiagnostic diag = kernel.emitOpError()
-                                  << "solves a second problem of its "
-                                     "gpu.module, whose kernels run one after "
-                                     "the other: write each in a gpu.module of "
-                                     "its own";
-        diag.attachNote(withProblem.getLoc()) << "the first one is here";
-        return failure();
-      }
-      withProblem = kernel;
-    }
-    auto list = kernel->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr);
-    if (!list)
-      return kernel.emitOpError() << "kernel lacks the attribute '"
-                                  << KVBufferDialect::kTensorsAttr << "'",
-             failure();
-    for (auto tensor : list.getAsRange<TensorAttr>()) {
-      auto [known, isNew] = tensors.insert({tensor.getName(), tensor});
-      if (isNew)
-        continue;
-      TensorAttr joined = joinUses(known->second, tensor);
-      if (!joined)
-        return kernel.emitOpError()
-                   << "describes tensor " << tensor.getName() << " as "
-                   << tensor << ", another kernel of the module as "
-                   << known->second
-                   << "; expected one element type and shape, and either "
-                      "memory that all their launches get or a tensor of the "
-                      "caller's, or a gpu.module for each kernel that is "
-                      "launched by itself",
-               failure();
-      known->second = joined;
-    }
-  }
+  KernelsTogether all;
+  for (LLVM::LLVMFuncOp kernel : kernels)
+    if (failed(all.add(kernel, alternatives.contains(kernel.getName()))))
+      return failure();
 
   LogicalResult result = success();
   auto keep = [&](LogicalResult next) {
@@ -296,11 +383,8 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
     LaunchAttr launch = LaunchAttr::of(kernel);
     return launch && launch.getField("beside");
   });
-  // Of what the problem's products are, as far as a peak goes.
-  ProblemAttr problem =
-      withProblem ? ProblemAttr::of(withProblem) : ProblemAttr();
+  ProblemAttr problem = all.problem();
   auto dtype = problem ? problem.getField<StringAttr>("dtype") : nullptr;
-  StringRef element = dtype ? dtype.getValue() : "";
   std::string text;
   llvm::raw_string_ostream stream(text);
   llvm::json::OStream os(stream, /*IndentSize=*/2);
@@ -310,65 +394,15 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
     os.attribute("name", name);
     if (!machineCode)
       os.attribute("code", "none");
-    os.attributeObject("target", [&] {
-      os.attribute("vendor", vendorName(target.vendor));
-      os.attribute("chip", target.chip);
-      os.attribute("wave", target.waveSize);
-      if (llvm::ArrayRef<DevicePeak> peaks = devicePeaks(target.chip);
-          !peaks.empty())
-        os.attributeArray("peaks", [&] {
-          for (const DevicePeak &peak : peaks)
-            os.object([&] {
-              os.attribute("device", peak.device);
-              os.attribute("matrix_flops", peak.matrixFlopsFor(element));
-              os.attribute("memory_bytes", peak.memoryBytes);
-            });
-        });
-      if (std::vector<IssuePipe> pipes = issuePipes(target.chip);
-          !pipes.empty())
-        os.attributeObject("issue_cycles", [&] {
-          for (const IssuePipe &pipe : pipes)
-            os.attributeObject(pipe.name, [&] {
-              for (const auto &[what, cycles] : pipe.cycles)
-                os.attribute(what, cycles);
-            });
-        });
-    });
-    if (withProblem) {
+    writeTarget(os, target, dtype ? dtype.getValue() : "");
+    if (all.withProblem) {
       os.attributeBegin("problem");
-      keep(writeOrFail(os, withProblem, KVBufferDialect::kProblemAttr,
+      keep(writeOrFail(os, all.withProblem, KVBufferDialect::kProblemAttr,
                        problem.getFields()));
       os.attributeEnd();
     }
-    auto isCopy = [](LLVM::LLVMFuncOp kernel) {
-      LaunchAttr launch = LaunchAttr::of(kernel);
-      return launch && launch.getField("copies");
-    };
-    auto writeKernels = [&](StringRef key, bool copies) {
-      os.attributeArray(key, [&] {
-        for (auto [kernel, use] : llvm::zip_equal(kernels, resources))
-          if (isCopy(kernel) == copies)
-            keep(writeKernel(os, kernel, use));
-      });
-    };
-    writeKernels("kernels", /*copies=*/false);
-    // By themselves: a runtime that knows nothing of them launches none.
-    if (llvm::any_of(kernels, isCopy))
-      writeKernels("copies", /*copies=*/true);
-    // Tensors that users give, and memory that the runtime does.
-    auto writeTensors = [&](StringRef key, bool ofRuntime) {
-      os.attributeArray(key, [&] {
-        for (auto [id, tensor] : tensors)
-          if (tensor.isScratch() == ofRuntime && !writeTensor(os, tensor))
-            keep(
-                refuse(kernels.front(), KVBufferDialect::kTensorsAttr, tensor));
-      });
-    };
-    writeTensors("tensors", false);
-    if (llvm::any_of(tensors, [](const auto &entry) {
-          return entry.second.isScratch();
-        }))
-      writeTensors("scratch", true);
+    keep(writeKernels(os, kernels, resources));
+    keep(writeTensors(os, all.tensors, kernels.front()));
   });
   if (failed(result))
     return failure();

@@ -1,5 +1,5 @@
-# What a function does, a reader sees at once: none of a pass, an op or a program is
-# longer than 120 lines.
+# What a function does, a reader sees at once: none is longer than 120 lines, but for
+# the emulator's switches over instructions.
 #
 # RUN: %python %s %src
 # It notices who is longer, a member of a class too.
@@ -40,9 +40,9 @@ def functions(lines):
 
 
 found, files = False, 0
-for folder in "Conversion", "Dialect", "Programs", "Transforms":
-    for path in sorted((ROOT / "lib" / folder).rglob("*")):
-        if path.suffix not in (".cpp", ".h"):
+for folder in sorted((ROOT / "lib").iterdir()):
+    for path in sorted(folder.rglob("*")):
+        if path.suffix not in (".cpp", ".h") or folder.name == "Emulator":
             continue
         files += 1
         lines = path.read_text().splitlines()

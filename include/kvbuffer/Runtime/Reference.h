@@ -51,9 +51,31 @@ public:
   void compute(const RowId &row, RowResult &result);
 
 private:
+  /// The largest of a row's scores, and the sum of their weights.
+  struct Sums {
+    double m64, l64 = 0;
+    float m32, l32 = 0;
+  };
+  /// Keys [first, last) of a head of the cache.
+  struct Keys {
+    int64_t first, last, head;
+  };
+  /// Computes a row's scores and their maximum.
+  void score(const RowId &row, const Keys &keys, Sums &sums);
+  /// The same for one key of packed rows, `packed`, of which kernels make what
+  /// is `widened`.
+  void scorePacked(const RowId &row, const Keys &keys, int64_t j);
+  /// Adds up weights, and rows of V by them.
+  void weigh(const RowId &row, const Keys &keys, Sums &sums, RowResult &result);
+  /// What a soft cap makes of a score.
+  void cap(double &a, float &b) const;
+
   const Workload &w;
   std::vector<double> q64, s64;
   std::vector<float> q32, s32;
+  /// Packed rows are taken exactly, and as kernels widen them. The log-sum-exp,
+  /// which has a limit and no baseline, is that of the latter: their scores.
+  std::vector<double> packed, widened;
   /// A row of a quantized cache.
   std::vector<uint16_t> row16;
 };

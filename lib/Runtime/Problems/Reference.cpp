@@ -147,130 +147,155 @@ float roundOutput(DType type, float value) {
 
 } // namespace
 
+/// Elements that have a scale together.
+static int64_t groupOf(const std::optional<QuantizedSpec> &quantized,
+                       int64_t all) {
+  int64_t group = quantized ? quantized->granularity.value_or(0) : 0;
+  return group > 0 ? group : all;
+}
+
+/// What a kernel makes of an element of a packed row.
+static float widenedOf(DType wide, double x) {
+  return roundTo(wide, static_cast<float>(x));
+}
+
+void Reference::cap(double &a, float &b) const {
+  const AttentionProblem &p = w.problem();
+  if (p.softcap <= 0)
+    return;
+  const float cap32 = static_cast<float>(p.softcap);
+  a = p.softcap * std::tanh(a / p.softcap);
+  b = cap32 * std::tanh(b / cap32);
+}
+
+void Reference::scorePacked(const RowId &row, const Keys &keys, int64_t j) {
+  const AttentionProblem &p = w.problem();
+  const DType wide = p.wideDtype();
+  w.packedRow(row.b, j, keys.head, packed);
+  Dots dots{0, 0};
+  double ofWidened = 0;
+  for (int64_t d = 0; d < p.headSize; ++d) {
+    dots.s64 += q64[d] * packed[d];
+    dots.s32 += q32[d] * widenedOf(wide, packed[d]);
+    ofWidened += q64[d] * widenedOf(wide, packed[d]);
+  }
+  double a = dots.s64 * p.scale;
+  float b = dots.s32 * static_cast<float>(p.scale), unused = 0;
+  cap(a, b);
+  s64[j - keys.first] = a;
+  s32[j - keys.first] = b;
+  ofWidened *= p.scale;
+  cap(ofWidened, unused);
+  widened.push_back(ofWidened);
+}
+
+void Reference::score(const RowId &row, const Keys &keys, Sums &sums) {
+  const AttentionProblem &p = w.problem();
+  const int64_t n = p.headSize, group = groupOf(p.kQuantized, n);
+  const DType wide = p.wideDtype();
+  const float scale32 = static_cast<float>(p.scale);
+  s64.resize(keys.last - keys.first);
+  s32.resize(keys.last - keys.first);
+  widened.clear();
+  for (int64_t j = keys.first; j < keys.last; ++j) {
+    double &a = s64[j - keys.first];
+    float &b = s32[j - keys.first];
+    if (p.packed) {
+      scorePacked(row, keys, j);
+    } else {
+      Dots dots{0, 0};
+      const uint16_t *k = w.kRow(row.b, j, keys.head, row16);
+      for (int64_t d = 0; d < n; d += group) {
+        Dots part = dotOf(wide, q64.data() + d, q32.data() + d, k + d,
+                          std::min(group, n - d));
+        double own = w.kScale(row.b, j, keys.head, d);
+        dots.s64 += part.s64 * own;
+        dots.s32 += part.s32 * static_cast<float>(own);
+      }
+      a = dots.s64 * p.scale;
+      b = dots.s32 * scale32;
+      cap(a, b);
+    }
+    sums.m64 = std::max(sums.m64, a);
+    sums.m32 = std::max(sums.m32, b);
+  }
+}
+
+void Reference::weigh(const RowId &row, const Keys &keys, Sums &sums,
+                      RowResult &result) {
+  const AttentionProblem &p = w.problem();
+  const int64_t columns = p.valueHeadSize,
+                group = groupOf(p.vQuantized, columns);
+  const DType wide = p.wideDtype();
+  for (int64_t j = keys.first; j < keys.last; ++j) {
+    double p64 = std::exp(s64[j - keys.first] - sums.m64);
+    float p32 = std::exp(s32[j - keys.first] - sums.m32);
+    sums.l64 += p64;
+    sums.l32 += p32; // the sum is of the unrounded weights
+    p32 = roundWeight(p.dtype, p32);
+    if (p.packed) {
+      w.packedRow(row.b, j, keys.head, packed);
+      for (int64_t d = 0; d < columns; ++d) {
+        result.reference[d] += p64 * packed[d];
+        result.baseline[d] += p32 * widenedOf(wide, packed[d]);
+      }
+      continue;
+    }
+    const uint16_t *v = w.vRow(row.b, j, keys.head, row16);
+    for (int64_t d = 0; d < columns; d += group) {
+      double own = w.vScale(row.b, j, keys.head, d);
+      accumulateOf(wide, result.reference.data() + d,
+                   result.baseline.data() + d, p64 * own,
+                   p32 * static_cast<float>(own), v + d,
+                   std::min(group, columns - d));
+    }
+  }
+}
+
 void Reference::compute(const RowId &row, RowResult &result) {
   const AttentionProblem &p = w.problem();
-  int64_t n = p.headSize, columns = p.valueHeadSize,
-          kvHead = row.h / (p.heads / p.kvHeads);
+  int64_t n = p.headSize, columns = p.valueHeadSize;
   auto [first, last] = w.visible(row.b, row.i);
+  const Keys keys{first, last, row.h / (p.heads / p.kvHeads)};
   result.keys = last - first;
   result.reference.assign(columns, 0.0);
   result.baseline.assign(columns, 0.0f);
 
   q64.resize(n);
   q32.resize(n);
-  const DType wide = p.wideDtype();
   const uint16_t *q = w.qRow(row.b, row.i, row.h, row16);
   for (int64_t d = 0; d < n; ++d)
-    q64[d] = q32[d] = decode16(wide, q[d]);
+    q64[d] = q32[d] = decode16(p.wideDtype(), q[d]);
 
-  const float scale32 = static_cast<float>(p.scale);
-  const float cap32 = static_cast<float>(p.softcap);
-  double m64 = -std::numeric_limits<double>::infinity();
-  float m32 = -std::numeric_limits<float>::infinity();
-  auto cap = [&](double &a, float &b) {
-    if (p.softcap <= 0)
-      return;
-    a = p.softcap * std::tanh(a / p.softcap);
-    b = cap32 * std::tanh(b / cap32);
-  };
-  // Elements that have a scale together.
-  auto groupOf = [&](const std::optional<QuantizedSpec> &quantized,
-                     int64_t all) {
-    int64_t group = quantized ? quantized->granularity.value_or(0) : 0;
-    return group > 0 ? group : all;
-  };
-  const int64_t kGroup = groupOf(p.kQuantized, n),
-                vGroup = groupOf(p.vQuantized, columns);
-  s64.resize(result.keys);
-  s32.resize(result.keys);
-  // Packed rows: exactly, and as kernels widen them. The log-sum-exp, which has
-  // a limit and no baseline, is that of the latter.
-  std::vector<double> packed, widened;
-  auto rounded = [&](double x) { return roundTo(wide, static_cast<float>(x)); };
-  for (int64_t j = first; j < last; ++j) {
-    Dots dots{0, 0};
-    if (p.packed) {
-      w.packedRow(row.b, j, kvHead, packed);
-      double ofWidened = 0;
-      for (int64_t d = 0; d < n; ++d) {
-        dots.s64 += q64[d] * packed[d];
-        dots.s32 += q32[d] * rounded(packed[d]);
-        ofWidened += q64[d] * rounded(packed[d]);
-      }
-      s64[j - first] = dots.s64 * p.scale;
-      s32[j - first] = dots.s32 * scale32;
-      cap(s64[j - first], s32[j - first]);
-      ofWidened *= p.scale;
-      float unused = 0;
-      cap(ofWidened, unused);
-      widened.push_back(ofWidened);
-      m64 = std::max(m64, s64[j - first]);
-      m32 = std::max(m32, s32[j - first]);
-      continue;
-    }
-    const uint16_t *k = w.kRow(row.b, j, kvHead, row16);
-    for (int64_t d = 0; d < n; d += kGroup) {
-      Dots part = dotOf(wide, q64.data() + d, q32.data() + d, k + d,
-                        std::min(kGroup, n - d));
-      double own = w.kScale(row.b, j, kvHead, d);
-      dots.s64 += part.s64 * own;
-      dots.s32 += part.s32 * static_cast<float>(own);
-    }
-    double a = dots.s64 * p.scale;
-    float b = dots.s32 * scale32;
-    cap(a, b);
-    s64[j - first] = a;
-    s32[j - first] = b;
-    m64 = std::max(m64, a);
-    m32 = std::max(m32, b);
-  }
-
+  Sums sums{-std::numeric_limits<double>::infinity(), 0,
+            -std::numeric_limits<float>::infinity(), 0};
+  score(row, keys, sums);
   float sink = p.sink ? w.part("sink")->as<float>()[row.h] : 0;
   if (p.sink) {
-    m64 = std::max(m64, static_cast<double>(sink));
-    m32 = std::max(m32, sink);
+    sums.m64 = std::max(sums.m64, static_cast<double>(sink));
+    sums.m32 = std::max(sums.m32, sink);
   }
   if (result.keys == 0) {
     // Without keys O is 0, and all of the weight is the sink's.
     result.lse = p.sink ? sink : -std::numeric_limits<double>::infinity();
     return;
   }
-  double l64 = p.sink ? std::exp(sink - m64) : 0;
-  float l32 = p.sink ? std::exp(sink - m32) : 0;
-  for (int64_t j = first; j < last; ++j) {
-    double p64 = std::exp(s64[j - first] - m64);
-    float p32 = std::exp(s32[j - first] - m32);
-    l64 += p64;
-    l32 += p32; // the sum is of the unrounded weights
-    p32 = roundWeight(p.dtype, p32);
-    if (p.packed) {
-      w.packedRow(row.b, j, kvHead, packed);
-      for (int64_t d = 0; d < columns; ++d) {
-        result.reference[d] += p64 * packed[d];
-        result.baseline[d] += p32 * rounded(packed[d]);
-      }
-      continue;
-    }
-    const uint16_t *v = w.vRow(row.b, j, kvHead, row16);
-    for (int64_t d = 0; d < columns; d += vGroup) {
-      double own = w.vScale(row.b, j, kvHead, d);
-      accumulateOf(wide, result.reference.data() + d,
-                   result.baseline.data() + d, p64 * own,
-                   p32 * static_cast<float>(own), v + d,
-                   std::min(vGroup, columns - d));
-    }
-  }
+  double sink64 = p.sink ? std::exp(sink - sums.m64) : 0;
+  sums.l64 = sink64;
+  sums.l32 = p.sink ? std::exp(sink - sums.m32) : 0;
+  weigh(row, keys, sums, result);
   for (int64_t d = 0; d < columns; ++d) {
-    result.reference[d] /= l64;
+    result.reference[d] /= sums.l64;
     if (isFloat8(p.outDtype))
       result.reference[d] = std::clamp(
           result.reference[d], -largest8(p.outDtype), largest8(p.outDtype));
-    result.baseline[d] = roundOutput(p.outDtype, result.baseline[d] / l32);
+    result.baseline[d] = roundOutput(p.outDtype, result.baseline[d] / sums.l32);
   }
+  double ofKernels = sums.l64;
   if (p.packed) {
-    l64 = p.sink ? std::exp(sink - m64) : 0;
+    ofKernels = sink64;
     for (double s : widened)
-      l64 += std::exp(s - m64);
+      ofKernels += std::exp(s - sums.m64);
   }
-  result.lse = m64 + std::log(l64);
+  result.lse = sums.m64 + std::log(ofKernels);
 }
