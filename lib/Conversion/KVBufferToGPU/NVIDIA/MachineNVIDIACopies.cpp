@@ -71,22 +71,23 @@ struct NVIDIAMachine::LaneCopy {
   /// Elements of them that are there, an index; null: all.
   Value count;
 
-  /// Copies nothing unless `ok`, and no more than `valid` elements (i32,
-  /// perhaps less than 0 or more than `width`); null: all.
+  /// Copies nothing unless `ok` (or null), and no more than `valid` elements
+  /// (i32, perhaps less than 0 or more than `width`).
   void cut(Value ok, Value valid);
+  /// Copies all elements if `ok`, else none; and, as a copy of nothing still
+  /// has an address, from one that exists.
+  void countIf(Value ok) {
+    count = arith::SelectOp::create(lower.b, ok, lower.index(width),
+                                    lower.index(0));
+  }
+  void placeIf(Value ok) {
+    from = arith::SelectOp::create(lower.b, ok, from, lower.index(0));
+  }
   void emit(bool bypassL1);
 };
 
 void NVIDIAMachine::LaneCopy::cut(Value ok, Value valid) {
   ImplicitLocOpBuilder &b = lower.b;
-  // A copy of nothing still has an address: one that exists.
-  if (!valid) {
-    if (!ok)
-      return;
-    count = arith::SelectOp::create(b, ok, lower.index(width), lower.index(0));
-    from = arith::SelectOp::create(b, ok, from, lower.index(0));
-    return;
-  }
   Value zero = lower.i32(0);
   valid = arith::MaxSIOp::create(
       b, arith::MinSIOp::create(b, valid, lower.i32(width)), zero);
@@ -276,15 +277,19 @@ void NVIDIAMachine::CopySteps::copyRow(Value line, Value rowOk, int64_t step) {
       ok = ok ? arith::AndIOp::create(b, ok, inside) : inside;
     }
     Value to = emitAddress(lower, address, first, copy.params, step, start);
-    Value from = arith::AddIOp::create(b, line, lower.index(start)), valid;
-    if (copy.checkCols)
-      valid = arith::SubIOp::create(
+    Value from = arith::AddIOp::create(b, line, lower.index(start));
+    LaneCopy one{lower, shared, to, source, from, width, /*count=*/Value()};
+    if (copy.checkCols) {
+      Value valid = arith::SubIOp::create(
           b, tile.cols,
           arith::AddIOp::create(
               b, arith::MulIOp::create(b, col, lower.i32(width)).getResult(),
               lower.i32(start)));
-    LaneCopy one{lower, shared, to, source, from, width, /*count=*/Value()};
-    one.cut(ok, valid);
+      one.cut(ok, valid);
+    } else if (ok) {
+      one.countIf(ok);
+      one.placeIf(ok);
+    }
     one.emit(/*bypassL1=*/copy.bytes == kVectorBytes);
   }
 }
@@ -428,7 +433,12 @@ void NVIDIAMachine::WordSteps::copyRow(Value line, Value rowOk, int64_t ahead,
       continue;
     }
     LaneCopy one{lower, shared, to, source, from, width, /*count=*/Value()};
-    one.cut(ok, valid);
+    if (copy.checkCols) {
+      one.cut(ok, valid);
+    } else {
+      one.placeIf(ok);
+      one.countIf(ok);
+    }
     one.emit(/*bypassL1=*/false);
   }
 }
