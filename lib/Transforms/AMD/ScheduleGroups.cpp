@@ -72,6 +72,8 @@ public:
   double hiddenCycles = 0, exposedCycles = 0;
   /// Whether there is no pattern because there are plenty of vector ops.
   bool isPlenty = false;
+  /// Cycles that MFMAs leave beside them, less those of all vector ops.
+  double spareCycles = 0;
 
 private:
   struct Node {
@@ -195,6 +197,7 @@ SmallVector<Group> GroupPlanner::plan() {
   }
   if (!mfmasLeft || left == 0)
     return {};
+  spareCycles = most - left;
   if (left > std::max(kPlenty * most, kManyCycles)) {
     isPlenty = true;
     return {};
@@ -246,6 +249,35 @@ SmallVector<Group> GroupPlanner::plan() {
   if (hiddenCycles == 0)
     groups.clear();
   return groups;
+}
+
+/// Instructions that put halves of registers together for the MFMAs of a piece,
+/// by ops before the barrier that it begins with. LLVM makes them where they
+/// are used: in front of the first MFMA, and not as a part of what a pattern
+/// asks for behind it.
+static double pairsMadeLate(const StagePiece &piece,
+                            const VectorCostModel &costs) {
+  llvm::DenseSet<Operation *> seen;
+  seen.insert_range(piece.ops);
+  SmallVector<Value> pending;
+  for (Operation *op : piece.ops)
+    if (isMfma(op))
+      llvm::append_range(pending, op->getOperands());
+  double count = 0;
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val().getDefiningOp();
+    if (!isa_and_nonnull<LLVM::ShuffleVectorOp, LLVM::BitcastOp>(op) ||
+        op->getBlock() != piece.ops.front()->getBlock())
+      continue;
+    bool isNew = seen.insert(op).second;
+    double made = costs.cost(op).plain;
+    if (isNew)
+      count += made;
+    // What is in the piece may be parts of what is not.
+    if (made == 0)
+      llvm::append_range(pending, op->getOperands());
+  }
+  return count;
 }
 
 /// Makes a scheduling fence stand at `point`, unless there is one.
@@ -305,6 +337,12 @@ struct ScheduleGroupsPass
                  .str();
       return false;
     }
+    // Where MFMAs leave cycles for more all find a place, and a register more
+    // at the beginning spills where none is left (head size 192 on gfx942).
+    if (double made = pairsMadeLate(piece, costs);
+        made > 0 && planner.spareCycles < costs.issueModel().vector)
+      groups.insert(groups.begin(),
+                    {kVector, static_cast<int32_t>(std::ceil(made))});
     // All groups stand at the end of the piece: only what is before them
     // is theirs to order.
     if (last->hasTrait<OpTrait::IsTerminator>())

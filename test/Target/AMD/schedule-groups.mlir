@@ -251,3 +251,68 @@ gpu.module @plenty attributes {kvbuffer.target = "gfx950"} {
     llvm.return
   }
 }
+
+// -----
+
+// Halves of registers that are put together before the barrier, for MFMAs behind it: LLVM
+// puts them together behind it, which is asked for first. Two pairs of one operand; of
+// the other, whose halves lie together, nothing. Six sums are all that an MFMA of 32 cycles
+// leaves cycles for.
+//
+// CHECK-LABEL: gpu.module @late
+// CHECK: llvm.fadd
+// CHECK: rocdl.sched.group.barrier 2, 2, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 6, 0
+// CHECK-NOT: sched.group
+// CHECK-LABEL: gpu.module @late_with_room
+// CHECK: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 5, 0
+// CHECK-NOT: sched.group
+gpu.module @late attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%n: i32, %a: vector<4xi16>, %b: vector<8xi16>, %c: vector<16xf32>, %p: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    llvm.br ^body(%c0, %p, %c : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    %odd = llvm.shufflevector %b, %b [1, 3, 5, 7] : vector<8xi16>
+    %low = llvm.shufflevector %b, %b [0, 1, 2, 3] : vector<8xi16>
+    rocdl.s.barrier
+    %m = rocdl.mfma.f32.32x32x8bf16.1k %low, %odd, %acc, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %s0 = llvm.fadd %x, %p : f32
+    %s1 = llvm.fadd %s0, %p : f32
+    %s2 = llvm.fadd %s1, %p : f32
+    %s3 = llvm.fadd %s2, %p : f32
+    %s4 = llvm.fadd %s3, %p : f32
+    %s5 = llvm.fadd %s4, %p : f32
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %s5, %m : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
+
+// -----
+
+gpu.module @late_with_room attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%n: i32, %a: vector<4xi16>, %b: vector<8xi16>, %c: vector<16xf32>, %p: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    llvm.br ^body(%c0, %p, %c : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    %odd = llvm.shufflevector %b, %b [1, 3, 5, 7] : vector<8xi16>
+    rocdl.s.barrier
+    %m = rocdl.mfma.f32.32x32x8bf16.1k %a, %odd, %acc, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %s0 = llvm.fadd %x, %p : f32
+    %s1 = llvm.fadd %s0, %p : f32
+    %s2 = llvm.fadd %s1, %p : f32
+    %s3 = llvm.fadd %s2, %p : f32
+    %s4 = llvm.fadd %s3, %p : f32
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %s4, %m : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
