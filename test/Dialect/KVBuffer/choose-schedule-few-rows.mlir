@@ -23,8 +23,8 @@
 // CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}work = split_keys>
 // CHECK-DAG: #[[SHARED:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}warps = 4, {{.*}}work = split_keys>
 // CHECK-DAG: #[[MORE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}, teams = moving<producers = 4
-// CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, {{.*}}, teams = moving<producers = 4
-// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 64, {{.*}}warps = 8, mma_shape = [16, 8, 16], {{.*}}warp_cols = 2{{[,>]}}
+// CHECK-DAG: #[[ANY:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 128, {{.*}}, teams = moving<producers = 4
+// CHECK-DAG: #[[WIDE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 128, BN = 64, {{.*}}stages = 1, warps = 8, {{.*}}, teams = moving<producers = 4
 
 // All caches are as long: each sequence has its own splits.
 // CHECK-LABEL: @one
