@@ -204,9 +204,11 @@ func.func @d272(%q: !q272, %k: !k272, %v: !k272, %o: !q272) {
 
 !q528 = memref<?x?x2x528xbf16>
 !k528 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 528>
+!v64 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 64>
+!o64 = memref<?x?x2x64xbf16>
 // REMARK: choose-schedule-roles.mlir:[[#@LINE+3]]:3: remark: [Missed] roles{{.*}}no warp roles: {{.*}}head size 528 is more than 512, whose rows of Q and K fill shared memory
 // CHECK: func.func @d528
-func.func @d528(%q: !q528, %k: !k528, %v: !k528, %o: !q528) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q528, !k528, !k528, !q528
+func.func @d528(%q: !q528, %k: !k528, %v: !v64, %o: !o64) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q528, !k528, !v64, !o64
   return
 }
