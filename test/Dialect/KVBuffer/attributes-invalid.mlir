@@ -545,3 +545,19 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, ahe
 
 // expected-error @below {{xcds = 8 does not go with warps that have roles; expected producers = 0, or xcds = 1}}
 func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, mma_shape = [16, 8, 16], teams = moving<producers = 4>, work = one_tile<xcds = 8>>}
+
+// -----
+
+// A schedule that leaves its instruction open drops no parameter, either.
+// expected-error @below {{tiles = dynamic needs warps with roles; expected producers > 0, or tiles = grid}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, tiles = dynamic>}
+
+// -----
+
+// expected-error @below {{v_path = registers does not go with warps that have roles; expected producers = 0, or v_path = direct}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, teams = moving<producers = 4>, slots = tiles<v_path = registers>>}
+
+// -----
+
+// expected-error @below {{overlap = true is a part of no schedule like this one; expected overlap = false}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, overlap = true, overlap_products = true>}

@@ -249,9 +249,6 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
 std::optional<std::string> kvbuf::whyNone(const ScheduleParameters &list) {
   if (std::optional<std::string> wrong = findWrongSize(list))
     return wrong;
-  // What goes together is known when everything is.
-  if (list.isOpen())
-    return std::nullopt;
   Schedule schedule = Schedule::of(list);
   ScheduleParameters taken = schedule.list();
 #define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
@@ -260,9 +257,13 @@ std::optional<std::string> kvbuf::whyNone(const ScheduleParameters &list) {
     return NAME " = " + textOf(list.FIELD) + " " + lacks.str() +               \
            ", or " NAME " = " + textOf(taken.FIELD);
 #include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
-  if (std::optional<std::string> conflict = findConflict(list, schedule))
+  // What else goes together is known when everything is; what no kind has a
+  // place for would be lost.
+  std::optional<std::string> conflict =
+      list.isOpen() ? std::nullopt : findConflict(list, schedule);
+  if (conflict)
     return conflict;
-  if (list.vPath == Path::Streaming && list.BN % list.BK)
+  if (!list.isOpen() && list.vPath == Path::Streaming && list.BN % list.BK)
     return "v_path = streaming has strips of BK = " + textOf(list.BK) +
            " keys, which do not divide BN = " + textOf(list.BN) +
            "; expected a multiple of BK";
