@@ -208,14 +208,16 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   };
   if (ofScores && shrinks && !page)
     choice.BN = std::min(choice.BN, fewest);
-  auto fits = [&] {
-    // A warp of a group has 16 rows.
-    int64_t values = ofScores ? choice.BN * step / target.waveSize
-                     : reads == ReadsBy::Keys ? ofKeys
-                                              : 0;
+  auto fitsBeside = [&](int64_t values) {
     return limitsOf(op, Schedule::of(choice), target).registers(operands) +
                values <=
            choice.consumerRegisters;
+  };
+  auto fits = [&] {
+    // A warp of a group has 16 rows.
+    return fitsBeside(ofScores ? choice.BN * step / target.waveSize
+                      : reads == ReadsBy::Keys ? ofKeys
+                                               : 0);
   };
   auto hasMemory = [&] {
     return limitsOf(op, Schedule::of(choice), target).sharedBytes(operands) <=
@@ -238,9 +240,10 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   };
   while (shrinks && isTooLarge())
     choice.BN -= step;
-  // Wide heads leave tiles of a tensor less room than registers have.
-  while (shrinks && staged && choice.BN > step &&
-         !(goesWithPages() && hasMemory()))
+  // Wide heads leave tiles of a tensor less room, and scores fewer registers
+  // than they take even with nothing beside them.
+  while (shrinks && choice.BN > step &&
+         !(goesWithPages() && fitsBeside(0) && (!staged || hasMemory())))
     choice.BN -= step;
 }
 

@@ -13,6 +13,7 @@
 // CHECK-DAG: #[[D96:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[FEW:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4,
+// CHECK-DAG: #[[BIAS:.*]] = #kvbuffer.schedule<BM = 128, BN = 48, BK = 64, stages = 1, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D320:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 1, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 24, consumer_registers = 240>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[PAGE128:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224>, work = several_tiles<tiles = dynamic>, ahead = softmax>
@@ -210,5 +211,25 @@ func.func @d272(%q: !q272, %k: !k272, %v: !k272, %o: !q272) {
 // CHECK: func.func @d528
 func.func @d528(%q: !q528, %k: !k528, %v: !v64, %o: !o64) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q528, !k528, !v64, !o64
+  return
+}
+
+// Where accumulators of 256 columns and numbers of f32 for each score leave lanes too few
+// registers for a tile of 64 keys (236 of 232), it has fewer.
+!qb = memref<?x?x2x320xbf16>
+!ob = memref<?x?x2x256xbf16>
+!kb = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 320>
+!vb = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 256>
+// CHECK: func.func @bias
+// CHECK: schedule = #[[BIAS]]
+func.func @bias(%q: !qb, %k: !kb, %v: !vb, %o: !ob, %bias: memref<?x?xf32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qb, !kb, !vb, !ob
+    captures(%bias : memref<?x?xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<?x?xf32>):
+      %x = memref.load %b[%row, %key] : memref<?x?xf32>
+      %t = arith.addf %s, %x : f32
+      kvbuffer.yield %t : f32
+    }
   return
 }
