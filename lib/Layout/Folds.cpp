@@ -54,8 +54,11 @@ public:
       : tile(tile), rowBytes(tile.keys * tile.elementBytes),
         window(tile.banks * 4), colBits(llvm::Log2_64_Ceil(tile.depth)) {
     this->tile.folds.assign(colBits, 0);
-    // Few bits first, low ones before high ones.
+    // Few bits first, low ones before high ones. What is accessed at once
+    // stays together, too.
     int64_t unit = kWordElements * tile.elementBytes;
+    for (const LaneAccess &access : accesses)
+      unit = std::max<int64_t>(unit, access.width);
     candidates.push_back(0);
     for (int64_t bit = unit; bit < window; bit *= 2)
       candidates.push_back(bit);
