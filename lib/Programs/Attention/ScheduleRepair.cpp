@@ -242,7 +242,7 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
     choice.BN -= step;
   // Wide heads leave tiles of a tensor less room, and scores fewer registers
   // than they take even with nothing beside them.
-  while (shrinks && choice.BN > step &&
+  while (!asked.names("BN") && choice.BN > step &&
          !(goesWithPages() && fitsBeside(0) && (!staged || hasMemory())))
     choice.BN -= step;
 }

@@ -14,6 +14,7 @@
 // CHECK-DAG: #[[D128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[FEW:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4,
 // CHECK-DAG: #[[BIAS:.*]] = #kvbuffer.schedule<BM = 128, BN = 48, BK = 64, stages = 1, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232>, work = several_tiles<tiles = dynamic>, ahead = softmax>
+// CHECK-DAG: #[[PAGED:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56,
 // CHECK-DAG: #[[D320:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 1, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 40, consumer_registers = 232>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D256:.*]] = #kvbuffer.schedule<BM = 128, BN = 80, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 24, consumer_registers = 240>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[PAGE128:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224>, work = several_tiles<tiles = dynamic>, ahead = softmax>
@@ -224,6 +225,23 @@ func.func @d528(%q: !q528, %k: !k528, %v: !v64, %o: !o64) {
 // CHECK: schedule = #[[BIAS]]
 func.func @bias(%q: !qb, %k: !kb, %v: !vb, %o: !ob, %bias: memref<?x?xf32>) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qb, !kb, !vb, !ob
+    captures(%bias : memref<?x?xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<?x?xf32>):
+      %x = memref.load %b[%row, %key] : memref<?x?xf32>
+      %t = arith.addf %s, %x : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
+// Tiles of pages have fewer pages then (228 of 224).
+!q40 = memref<?x40x8x256xbf16>
+!p40 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 256, page_size = 16>
+// CHECK: func.func @bias_pages
+// CHECK: schedule = #[[PAGED]]
+func.func @bias_pages(%q: !q40, %k: !p40, %v: !p40, %o: !q40, %bias: memref<?x?xf32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q40, !p40, !p40, !q40
     captures(%bias : memref<?x?xf32>)
     score {
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<?x?xf32>):
