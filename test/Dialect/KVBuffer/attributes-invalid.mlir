@@ -462,6 +462,11 @@ func.func private @f() attributes {kvbuffer.lds = [{name = "k"}]}
 
 // -----
 
+// expected-error @below {{expected at most 1024 iterations ahead, got 1000000000000}}
+func.func private @f() attributes {kvbuffer.stage = #kvbuffer.stage<1000000000000 ahead, own>}
+
+// -----
+
 // expected-error @below {{expected 0 or more iterations ahead, got -1}}
 func.func private @f() attributes {kvbuffer.stage = #kvbuffer.stage<-1 ahead, own>}
 

@@ -604,6 +604,11 @@ LogicalResult StageAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                 int64_t ahead, StageSpan, int64_t at) {
   if (ahead < 0)
     return emitError() << "expected 0 or more iterations ahead, got " << ahead;
+  // Each has a copy of the loop's body before it.
+  constexpr int64_t most = 1024;
+  if (ahead > most)
+    return emitError() << "expected at most " << most
+                       << " iterations ahead, got " << ahead;
   if (at < -1)
     return emitError() << "expected a place of 0 or more, got " << at;
   return success();
