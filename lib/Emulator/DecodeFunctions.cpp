@@ -177,8 +177,7 @@ LogicalResult Decoder::decodeIndirectCall(LLVM::CallOp op) {
     bool fits = op.getArgOperands().getTypes() == f.getArgumentTypes() &&
                 (op.getNumResults() ? op.getResult().getType() == returned
                                     : isa<LLVM::LLVMVoidType>(returned));
-    // One that is being called can be meant only by a call of itself.
-    if (!fits || llvm::is_contained(callStack, f.getOperation()))
+    if (!fits)
       continue;
     Comp isMeant =
         emit(Code::CmpEq64, false, address, constant(functionAddress(f), true));
@@ -187,6 +186,12 @@ LogicalResult Decoder::decodeIndirectCall(LLVM::CallOp op) {
     branch.a = isMeant.slot;
     list(branch, {Comp{yes}, Comp{next}});
     current = yes;
+    // One that is being called can be meant only by a call of itself.
+    if (llvm::is_contained(callStack, f.getOperation())) {
+      emit(Code::Trap).flags = trapOfSelf;
+      current = next;
+      continue;
+    }
     llvm::SmallPtrSet<Operation *, 8> seen;
     if (LLVM::CallOp call = bodilessCall(f, known, seen)) {
       program.origins.push_back(

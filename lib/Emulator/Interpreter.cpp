@@ -572,6 +572,9 @@ template <unsigned W> Stop Exec<W>::run() {
                         "what this call does"
                   : i.flags == trapOfBody
                       ? "execution comes to a function that has no body here"
+                  : i.flags == trapOfSelf
+                      ? "a function calls itself by its address, which is not "
+                        "executed"
                       : "execution reaches 'unreachable'");
       [[fallthrough]];
     case Code::Return:

@@ -137,9 +137,9 @@ struct Inst {
 /// "barrier{.cta}.red"): how many hold, whether all do, whether any does.
 enum class Reduction : uint8_t { None, Count, All, Any };
 
-/// Flags of Trap: a call through a pointer meant none of its functions, or one
-/// that comes to a call of what has no body.
-inline constexpr uint8_t trapOfCall = 1, trapOfBody = 2;
+/// Flags of Trap: a call through a pointer meant none of its functions, one
+/// that comes to a call of what has no body, or one that is being called.
+inline constexpr uint8_t trapOfCall = 1, trapOfBody = 2, trapOfSelf = 3;
 
 /// Words of the descriptor of a tensor copy.
 inline constexpr unsigned tensorWords = 20;
