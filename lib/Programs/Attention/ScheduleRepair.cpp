@@ -241,8 +241,9 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   while (shrinks && isTooLarge())
     choice.BN -= step;
   // Wide heads leave tiles of a tensor less room, and scores fewer registers
-  // than they take even with nothing beside them.
-  while (!asked.names("BN") && choice.BN > step &&
+  // than they take even with nothing beside them. (Teams of split keys have
+  // tiles of one size.)
+  while (!choice.splitKeys && !asked.names("BN") && choice.BN > step &&
          !(goesWithPages() && fitsBeside(0) && (!staged || hasMemory())))
     choice.BN -= step;
 }

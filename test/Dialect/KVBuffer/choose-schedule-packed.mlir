@@ -5,6 +5,7 @@
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=overlap=true" 2>&1 | FileCheck %s --check-prefix=ASKED
 // CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, teams = moving<producers = 4, producer_registers = 48,
 // CHECK: #[[CLUSTER:.*]] = #kvbuffer.schedule<{{.*}}producer_registers = 48, {{.*}}work = split_keys<cluster = 2
+// CHECK: #[[LISTED:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, {{.*}}work = split_keys<cluster = 2
 // ASKED: error: 'kvbuffer.attention' op a lane of the team of the scores needs 160 registers, the schedule gives it 144
 
 !q = memref<?x1x64x576xbf16>
@@ -31,5 +32,23 @@ func.func @parts(%q: !two, %rows: !packed, %o: !out) {
 }
 func.func @invariant(%q: !two, %rows: !packed, %o: !out) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {batch_invariant} : !two, !packed, !packed, !out
+  return
+}
+
+// A list that names the rows, of which the scores' team reads a number for each key, leaves
+// tiles as they are: these teams have 64 keys.
+// CHECK: func.func @listed
+// CHECK: schedule = #[[LISTED]]
+!singles = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 1, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
+func.func @listed(%q: !two, %rows: !singles, %o: !out, %list: memref<?x?xi32> {kvbuffer.name = "list", kvbuffer.shape = ["batch", "most"]}) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !two, !singles, !singles, !out
+    captures(%list : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %names: memref<?x?xi32>):
+      %named = memref.load %names[%batch, %key] : memref<?x?xi32>
+      %c9 = arith.constant 9 : i32
+      %exists = arith.cmpi ult, %named, %c9 : i32
+      kvbuffer.yield %exists : i1
+    }
   return
 }
