@@ -430,6 +430,8 @@ void kvbuf::lowerOp(LaneContext &lower, KeyRangeOp op) {
     lo = arith::MaxSIOp::create(b, zero, sub(b, first, left));
     fullLo = arith::MaxSIOp::create(b, zero, sub(b, last, left));
   }
+  if (op.getFrom())
+    lo = arith::MaxSIOp::create(b, lo, lower.single(op.getFrom()));
   // A group may own no row of the last tile of queries.
   if (own) {
     Value any =

@@ -238,6 +238,8 @@ LogicalResult tile::execute(TileContext &context, KeyRangeOp op) {
   KeyRange range = keyRange(
       context.integerOf(op.getRow()), context.integerOf(op.getQueries()),
       context.integerOf(op.getKeys()), op.getQueriesOfRows(), op.getMask());
+  if (op.getFrom())
+    range.lo = std::max(range.lo, context.integerOf(op.getFrom()));
   context.setInteger(op.getLo(), range.lo);
   context.setInteger(op.getHi(), range.hi);
   context.setInteger(op.getFullLo(), range.fullLo);

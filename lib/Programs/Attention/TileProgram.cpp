@@ -279,30 +279,32 @@ void TileProgram::build() {
 
 TileProgram::KeyTiles TileProgram::tilesOfRange() {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
-  auto range = KeyRangeOp::create(b, group > 1 ? query : clusterRow, queries,
-                                  keys, BM, mask, group);
-  // Groups that pass over keys of their own would have parts of their own, and
-  // take other numbers of turns.
   bool bounded = boundsKeys(op, group);
+  VisibleBounds bounds;
+  if (bounded)
+    bounds =
+        visibleBounds(b, op, args, {batch, head, query, Value(), queries, keys},
+                      BM / group, BN);
+  auto range = KeyRangeOp::create(b, group > 1 ? query : clusterRow, queries,
+                                  keys, BM, mask, group, bounds.lo);
+  // Groups that pass over keys of their own would have parts of their own, and
+  // take other numbers of turns. A function's ends are those of all rows.
   range.setDescending(mask.boundsRight() && !schedule.getSumKeys() &&
-                      !bounded && group == 1);
-  keyLo = range.getLo();
-  Value lo = keyLo;
+                      (!bounded || bounds.hi == keys) && group == 1);
+  // Keys of others, which the function hides, come with the tile, whose boxes
+  // are whole. What nobody sees may be anything, and rows of pages that nobody
+  // sees may be gone.
+  Value lo = range.getLo();
+  bool whole = bounds.lo && !mask.boundsLeft() &&
+               !op.getK().getType().getPageSize() &&
+               !op.getV().getType().getPageSize() && startsAreOfRows(op);
+  keyLo = whole ? constant(0) : lo;
   Value hi = range.getHi(), fullHi = range.getFullHi();
   Value fullLo = mask.boundsLeft() ? range.getFullLo() : Value();
   bool apart = false;
   if (bounded) {
-    ScoreTile at{batch, head, query, Value(), queries, keys};
-    VisibleBounds bounds = visibleBounds(b, op, args, at, BM / group, BN);
     hi = arith::MinSIOp::create(b, hi, bounds.hi);
     if (bounds.lo) {
-      lo = arith::MaxSIOp::create(b, lo, bounds.lo);
-      // Keys of others, which the function hides, come with the tile, whose
-      // boxes are whole. What nobody sees may be anything, and rows of pages
-      // that nobody sees may be gone.
-      if (mask.boundsLeft() || op.getK().getType().getPageSize() ||
-          op.getV().getType().getPageSize() || !startsAreOfRows(op))
-        keyLo = lo;
       fullLo = arith::MaxSIOp::create(b, range.getFullLo(), bounds.fullLo);
       // A function that shows all keys from one on hides none at the other end.
       apart = !mask.boundsLeft() && bounds.fullHi == keys &&

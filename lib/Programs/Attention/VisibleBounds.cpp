@@ -289,23 +289,63 @@ static Value ifKeys(ImplicitLocOpBuilder &b, Value keys,
       .front();
 }
 
-/// The first of the tiles of `size` keys from `lo` to `hi` whose last key's
-/// number, which `ofKey` reads, is not below `least`, or (`beyond`) is above
-/// it; `hi` if there is none. Numbers rise. A step asks for fifteen numbers at
-/// once: each takes the time of one.
-static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
-                     bool beyond, Value lo, Value hi, IRMapping &known,
-                     int64_t size = 1) {
-  constexpr int64_t parts = 16;
-  auto number = [&](int64_t value) -> Value {
+namespace {
+/// Reads what a tensor of numbers that rise has at the last key of tiles of
+/// `size` keys.
+class TileEnds {
+public:
+  /// `last`: no later key is read.
+  TileEnds(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value last,
+           IRMapping &known, int64_t size)
+      : b(b), tensor(known.lookup(ofKey.getMemRef())), last(last), size(size) {
+    for (Value index : ofKey.getIndices().drop_back())
+      at.push_back(copyValue(b, index, known));
+    at.push_back(last);
+  }
+  Value read(Value tile) {
+    if (size > 1) {
+      tile = arith::MulIOp::create(b, tile, number(size));
+      tile = arith::AddIOp::create(b, tile, number(size - 1));
+    }
+    at.back() = arith::MinSIOp::create(b, tile, last);
+    return memref::LoadOp::create(b, tensor, at);
+  }
+  /// The number of the last key before the `count` tiles before `tile`, or that
+  /// of the first key.
+  Value readBefore(Value tile, int64_t count) {
+    Value end = arith::MulIOp::create(b, tile, number(size));
+    end = arith::SubIOp::create(b, end, number(count * size + 1));
+    at.back() = arith::MaxSIOp::create(b, end, number(0));
+    return memref::LoadOp::create(b, tensor, at);
+  }
+  /// The number of the first key.
+  Value readFirst() {
+    at.back() = number(0);
+    return memref::LoadOp::create(b, tensor, at);
+  }
+  Value number(int64_t value) {
     return arith::ConstantIndexOp::create(b, value);
-  };
+  }
+
+  ImplicitLocOpBuilder &b;
+
+private:
+  Value tensor, last;
   SmallVector<Value> at;
-  for (Value index : ofKey.getIndices().drop_back())
-    at.push_back(copyValue(b, index, known));
-  Value tensor = known.lookup(ofKey.getMemRef());
-  Value last = arith::SubIOp::create(b, hi, number(1));
-  at.push_back(last);
+  int64_t size;
+};
+
+/// Numbers that a step of a search reads at once: all take the time of one. And
+/// tiles from a tile's first row on whose numbers are read with these.
+constexpr int64_t kReads = 15, kNextTiles = 4;
+} // namespace
+
+/// The first of the tiles from `lo` to `hi` whose last key's number is not
+/// below `least`, or (`beyond`) is above it; `hi` if there is none.
+static Value findTile(TileEnds &ends, Value least, bool beyond, Value lo,
+                      Value hi) {
+  ImplicitLocOpBuilder &b = ends.b;
+  constexpr int64_t parts = kReads + 1;
   Type index = b.getIndexType();
   auto loop =
       scf::WhileOp::create(b, TypeRange{index, index}, ValueRange{lo, hi});
@@ -320,21 +360,18 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
                               {b.getLoc(), b.getLoc()});
   Value from = body->getArgument(0), upto = body->getArgument(1);
   Value width = arith::SubIOp::create(b, upto, from);
-  Value step = arith::CeilDivUIOp::create(b, width, number(parts));
+  Value step = arith::CeilDivUIOp::create(b, width, ends.number(parts));
+  Value last = arith::SubIOp::create(b, upto, ends.number(1));
   // Parts end before the number that is looked for, or behind it from one on.
-  Value end = arith::SubIOp::create(b, from, number(1)), count = number(0);
+  Value end = arith::SubIOp::create(b, from, ends.number(1)),
+        count = ends.number(0);
   for (int64_t part = 1; part < parts; ++part) {
     end = arith::AddIOp::create(b, end, step);
-    at.back() = arith::MinSIOp::create(b, end, last);
-    if (size > 1) {
-      at.back() = arith::MulIOp::create(b, at.back(), number(size));
-      at.back() = arith::AddIOp::create(b, at.back(), number(size - 1));
-    }
-    Value read = memref::LoadOp::create(b, tensor, at);
+    Value read = ends.read(arith::MinSIOp::create(b, end, last));
     Value isBefore = arith::CmpIOp::create(
         b, beyond ? arith::CmpIPredicate::sle : arith::CmpIPredicate::slt, read,
         least);
-    count = arith::SelectOp::create(b, isBefore, number(part), count);
+    count = arith::SelectOp::create(b, isBefore, ends.number(part), count);
   }
   Value next = arith::MinSIOp::create(
       b, upto,
@@ -344,14 +381,62 @@ static Value findKey(ImplicitLocOpBuilder &b, memref::LoadOp ofKey, Value least,
   // The number that ends the part after those before is none of them, but
   // behind all of them nobody has asked.
   Value all = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, count,
-                                    number(parts - 1));
+                                    ends.number(parts - 1));
   Value stop = arith::AddIOp::create(
-      b, next, arith::SubIOp::create(b, step, number(1)).getResult());
+      b, next, arith::SubIOp::create(b, step, ends.number(1)).getResult());
   stop = arith::SelectOp::create(b, all, upto,
                                  arith::MinSIOp::create(b, upto, stop));
   scf::YieldOp::create(b, ValueRange{next, stop});
   b.setInsertionPointAfter(loop);
   return loop.getResult(0);
+}
+
+/// Where the first of the tiles up to `tile` lies whose last key's number is
+/// not below `least`: from a tile to another one. Most begin not far from the
+/// row: the nearest tiles are asked one by one, the others twice as far each.
+/// The first key answers for tiles that there are not: all are after it.
+static std::pair<Value, Value> nearTiles(TileEnds &ends, Value least,
+                                         Value tile) {
+  ImplicitLocOpBuilder &b = ends.b;
+  constexpr int64_t near = 8;
+  Value zero = ends.number(0), lo = zero, hi = tile;
+  SmallVector<std::pair<Value, Value>> probes;
+  for (int64_t i = 1, distance = 0; i <= kReads; ++i) {
+    distance = i <= near ? i : 2 * distance;
+    Value at = arith::SubIOp::create(b, tile, ends.number(distance));
+    Value isBefore =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                              ends.readBefore(tile, distance - 1), least);
+    hi = arith::SelectOp::create(b, isBefore, hi, at);
+    probes.push_back({isBefore, at});
+  }
+  for (auto [isBefore, at] : llvm::reverse(probes)) {
+    Value next = arith::AddIOp::create(b, at, ends.number(1));
+    lo = arith::SelectOp::create(b, isBefore, next, lo);
+  }
+  return {arith::MaxSIOp::create(b, lo, zero),
+          arith::MaxSIOp::create(b, hi, zero)};
+}
+
+/// The same of the tiles from `tile` up to `last`, of which the first `count`
+/// are asked.
+static std::pair<Value, Value>
+nextTiles(TileEnds &ends, Value least, Value tile, Value last, int64_t count) {
+  ImplicitLocOpBuilder &b = ends.b;
+  Value lo = tile, hi = last;
+  using P = arith::CmpIPredicate;
+  for (int64_t i = 0; i < count; ++i) {
+    Value at = arith::AddIOp::create(b, tile, ends.number(i));
+    Value isBefore = arith::AndIOp::create(
+        b, arith::CmpIOp::create(b, P::slt, at, last).getResult(),
+        arith::CmpIOp::create(b, P::slt, ends.read(at), least).getResult());
+    Value next = arith::AddIOp::create(b, at, ends.number(1));
+    lo = arith::SelectOp::create(b, isBefore, next, lo);
+    // Behind them nobody has asked.
+    if (i + 1 == count)
+      hi = arith::SelectOp::create(b, isBefore, last, lo);
+  }
+  return {lo, hi};
 }
 
 namespace {
@@ -361,13 +446,13 @@ struct RowNumber {
   Value own, at;
 };
 
-/// What is known of a tile's first and last rows where bounds are asked for:
-/// the numbers that conditions compare, and where the keys begin that these
-/// show to the first one.
+/// What is known of a tile's first and last rows where bounds are asked for,
+/// and where the keys begin that conditions show to them: these are looked for
+/// at once.
 struct TileRows {
   IRMapping first, last;
-  llvm::DenseMap<Value, std::pair<RowNumber, RowNumber>> numbers;
-  llvm::DenseMap<Value, Value> starts;
+  int64_t rows;
+  llvm::DenseMap<Value, std::pair<Value, Value>> starts;
 };
 } // namespace
 
@@ -388,66 +473,64 @@ static Value endOfEqual(ImplicitLocOpBuilder &b, Value condition, Value keys,
     // What is copied here is not there behind.
     IRMapping inside(known);
     RowNumber number = numberOf(b, row, keys, inside);
-    return findKey(b, key, number.own, /*beyond=*/true, number.at, keys,
-                   inside);
+    Value last = arith::SubIOp::create(
+        b, keys, arith::ConstantIndexOp::create(b, 1).getResult());
+    TileEnds ends(b, key, last, inside, /*size=*/1);
+    return findTile(ends, number.own, /*beyond=*/true, number.at, keys);
   });
 }
 
 /// Where those begin, known to the tile of `tileKeys` keys, of a tile's first
-/// row or its last one: there where the first row's do, if both have one
-/// number, or else behind the first row. Both numbers are read at once, before
-/// anybody looks for a start.
-static Value startOfEqual(ImplicitLocOpBuilder &b, Value condition, Value keys,
-                          TileRows &rows, bool isFirst, int64_t tileKeys) {
+/// row and its last one: there where the first row's do, if both have one
+/// number, or else behind the first row. What is read first does not wait for
+/// each other: rows' numbers, those of the tiles before the first row and
+/// between the rows.
+static std::pair<Value, Value> startsOfEqual(ImplicitLocOpBuilder &b,
+                                             Value condition, Value keys,
+                                             TileRows &rows, int64_t tileKeys) {
   auto [ofRow, ofKey] = equalsOf(condition);
   memref::LoadOp row = ofRow, key = ofKey;
-  Value size = arith::ConstantIndexOp::create(b, tileKeys),
-        zero = arith::ConstantIndexOp::create(b, 0),
-        behind = arith::ConstantIndexOp::create(b, tileKeys > 1 ? 1 : 0);
-  if (isFirst) {
-    Type own = row.getType(), at = b.getIndexType();
-    SmallVector<Value> read = ifKeys(b, keys, {own, at, own, at}, [&] {
-      IRMapping first(rows.first), last(rows.last);
-      RowNumber a = numberOf(b, row, keys, first),
-                z = numberOf(b, row, keys, last);
-      return SmallVector<Value>{a.own, a.at, z.own, z.at};
-    });
-    rows.numbers[condition] = {{read[0], read[1]}, {read[2], read[3]}};
-  }
-  auto [first, last] = rows.numbers.lookup(condition);
-  RowNumber number = isFirst ? first : last;
-  // All tiles before that of the place are whole.
-  auto find = [&](Value from, IRMapping &known) -> Value {
-    Value tile =
-        findKey(b, key, number.own, /*beyond=*/false,
-                arith::DivUIOp::create(b, from, size),
-                arith::DivUIOp::create(b, number.at, size), known, tileKeys);
-    return arith::AddIOp::create(
-        b, arith::MulIOp::create(b, tile, size).getResult(), behind);
+  Type own = row.getType(), index = b.getIndexType(), bit = b.getI1Type();
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
   };
-  if (!isFirst) {
-    Value same =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first.own, last.own);
-    Value start = rows.starts.lookup(condition);
-    Value from = arith::SelectOp::create(b, same, last.at, first.at);
-    return ifKeys(b, keys, [&]() -> Value {
-      IRMapping inside(rows.last);
-      return arith::SelectOp::create(b, same, start, find(from, inside));
-    });
-  }
-  return rows.starts[condition] = ifKeys(b, keys, [&]() -> Value {
-           IRMapping inside(rows.first);
-           // Keys that begin with the row's number begin with a tile.
-           SmallVector<Value> indices;
-           for (Value index : key.getIndices().drop_back())
-             indices.push_back(copyValue(b, index, inside));
-           indices.push_back(zero);
-           Value begin = memref::LoadOp::create(
-               b, inside.lookup(key.getMemRef()), indices);
-           Value isAll = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
-                                               begin, number.own);
-           return arith::SelectOp::create(b, isAll, zero, find(zero, inside));
-         });
+  Value size = number(tileKeys);
+  SmallVector<Value> read =
+      ifKeys(b, keys, {own, own, bit, index, index, index, index}, [&] {
+        IRMapping first(rows.first), last(rows.last);
+        RowNumber a = numberOf(b, row, keys, first),
+                  z = numberOf(b, row, keys, last);
+        TileEnds ends(b, key, arith::SubIOp::create(b, keys, number(1)), first,
+                      tileKeys);
+        // Keys that begin with the row's number begin with a tile.
+        Value isAll = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
+                                            ends.readFirst(), a.own);
+        // All tiles before that of the place are whole.
+        Value tile = arith::DivUIOp::create(b, a.at, size),
+              upto = arith::DivUIOp::create(b, z.at, size);
+        auto [lo, hi] = nearTiles(ends, a.own, tile);
+        auto [nextLo, nextHi] = nextTiles(
+            ends, z.own, tile, upto,
+            std::min(kNextTiles,
+                     llvm::divideCeilSigned(rows.rows - 1, tileKeys) + 1));
+        return SmallVector<Value>{a.own, z.own, isAll, lo, hi, nextLo, nextHi};
+      });
+  // Without keys there is nothing to look for.
+  IRMapping first(rows.first);
+  TileEnds ends(b, key, arith::SubIOp::create(b, keys, number(1)), first,
+                tileKeys);
+  auto find = [&](Value own, Value lo, Value hi) -> Value {
+    Value tile = findTile(ends, own, /*beyond=*/false, lo, hi);
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, tile, size).getResult(),
+        number(tileKeys > 1 ? 1 : 0));
+  };
+  Value start = arith::SelectOp::create(b, read[2], number(0),
+                                        find(read[0], read[3], read[4]));
+  Value same =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, read[0], read[1]);
+  Value next = find(read[1], read[5], read[6]);
+  return {start, arith::SelectOp::create(b, same, start, next)};
 }
 
 /// What a value is before it is made an index, whose bits may be fewer, or is
@@ -524,8 +607,13 @@ static Value startOfKeys(ImplicitLocOpBuilder &b, Value condition, Value keys,
   if (std::optional<KeyBound> bound = keyBoundOf(condition))
     return arith::MinSIOp::create(
         b, boundOf(b, *bound, keys, isFirst ? rows.first : rows.last), keys);
-  if (equalsOf(condition).first)
-    return startOfEqual(b, condition, keys, rows, isFirst, tileKeys);
+  if (equalsOf(condition).first) {
+    if (!rows.starts.contains(condition))
+      rows.starts[condition] =
+          startsOfEqual(b, condition, keys, rows, tileKeys);
+    auto [first, last] = rows.starts.lookup(condition);
+    return isFirst ? first : last;
+  }
   Operation *op = condition.getDefiningOp();
   Value lhs = startOfKeys(b, op->getOperand(0), keys, rows, isFirst, tileKeys),
         rhs = startOfKeys(b, op->getOperand(1), keys, rows, isFirst, tileKeys);
@@ -565,6 +653,7 @@ VisibleBounds kvbuf::visibleBounds(ImplicitLocOpBuilder &b, AttentionOp op,
   TileRows all;
   all.first = mapOf(at.query);
   all.last = ofLast;
+  all.rows = rows;
   Value none = arith::ConstantIndexOp::create(b, 0);
   bounds.fullHi =
       endOfKeys(b, condition, at.keys, /*open=*/none, causal, all.first);

@@ -9,7 +9,6 @@
 
 // A prefix that all see, and what lies before the row.
 // CHECK-LABEL: gpu.func @prefix(
-// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
 // CHECK:         %[[LAST:.*]] = arith.minsi %{{.*}}, %{{.*}} : index
 // CHECK:         %[[AT:.*]] = arith.addi %[[LAST]],
 // CHECK:         %[[READ:.*]] = memref.load %arg4
@@ -18,6 +17,7 @@
 // CHECK:         arith.minsi %[[AT]], %keys
 // CHECK:         %[[END:.*]] = arith.maxsi %[[PREFIX]], %{{.*}} : index
 // CHECK:         arith.addi %row,
+// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range %first of %dim keys %keys {
 // CHECK:         arith.minsi %hi, %[[END]]
 // CHECK:         arith.minsi %fullHi,
 // CHECK:         scf.for
@@ -42,17 +42,16 @@ func.func @prefix(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %prefix: memref<?xi64>) {
 }
 
 // Padding on the left: the loop over tiles begins at the first row's first key, and masks
-// those up to the last row's.
+// those up to the last row's. The mask alone says where groups of warps begin.
 // CHECK-LABEL: gpu.func @starts(
 // CHECK-SAME:    %arg4: memref<?xi32>
-// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
 // CHECK:         memref.load %arg4
 // CHECK:         %[[START:.*]] = arith.maxsi %{{.*}}, %c-1
 // CHECK-NEXT:    %[[KEY:.*]] = arith.minsi %[[START]], %keys
 // CHECK:         memref.load %arg4
-// CHECK:         %[[LO:.*]] = arith.maxsi %lo, %[[KEY]] : index
-// CHECK-NEXT:    arith.maxsi %fullLo,
-// CHECK:         %[[BEGIN:.*]] = arith.maxsi %[[LO]],
+// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range %first of %dim keys %keys from %[[KEY]] {BM = 128 : i64, descending,
+// CHECK:         arith.maxsi %fullLo,
+// CHECK:         %[[BEGIN:.*]] = arith.maxsi %lo,
 // CHECK-NEXT:    arith.divui %[[BEGIN]],
 // CHECK:         scf.for
 // CHECK:         scf.if
@@ -118,11 +117,12 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 
 // Numbers that rise along the keys: those of a row's number are looked for, from where
 // the first row's begin to where the last row's end, on their side of the row's own.
-// Tensors of no keys are not read. The last row's begin where the first row's do, which
-// is known by then, or behind the first row. Starts are known to the tile of keys that
-// they lie in.
+// Tensors of no keys are not read. Starts are known to the tile of keys that they lie in.
+// What a search reads first waits for nothing: both rows' numbers, the first key's, those
+// that end the tiles before the first row (the nearest eight, and farther ones) and those
+// between the rows. Most begin there, and the loops behind find nothing left to do. The
+// last row's begin where the first row's do, or behind the first row.
 // CHECK-LABEL: gpu.func @documents(
-// CHECK:         %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range
 // CHECK:         %[[SOME:.*]] = arith.cmpi sgt, %keys, %
 // CHECK:         %[[END:.*]] = scf.if %[[SOME]] -> (index) {
 // CHECK:           memref.load %arg4[%{{.*}}, %[[LAST:.*]]] :
@@ -131,26 +131,34 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 // CHECK-COUNT-15:    memref.load %arg4
 // CHECK:         scf.if
 // CHECK:           scf.while
-// CHECK:         %[[ROWS:.*]]:4 = scf.if %{{.*}} -> (i32, index, i32, index) {
-// CHECK:           memref.load %arg4[%{{.*}}, %[[FIRST:.*]]] :
-// CHECK:           arith.minsi %[[FIRST]], %keys
+// CHECK:         %[[ROWS:.*]]:7 = scf.if %{{.*}} -> (i32, i32, i1, index, index, index, index) {
+// CHECK:           %[[OWN:.*]] = memref.load %arg4[%{{.*}}, %[[FIRST:.*]]] :
+// CHECK:           %[[AT:.*]] = arith.minsi %[[FIRST]], %keys
 // CHECK:           memref.load %arg4[%{{.*}}, %[[LAST]]] :
-// CHECK:           arith.minsi %[[LAST]], %keys
-// CHECK:         %[[START:.*]] = scf.if
+// CHECK:           %[[LASTAT:.*]] = arith.minsi %[[LAST]], %keys
 // CHECK:           %[[BEGIN:.*]] = memref.load %arg4[%{{.*}}, %c0]
-// CHECK:           %[[ALL:.*]] = arith.cmpi sge, %[[BEGIN]], %[[ROWS]]#0
-// CHECK:           %[[UPTO:.*]] = arith.divui %[[ROWS]]#1, %c128
-// CHECK:           %[[FOUND:.*]]:2 = scf.while (%{{.*}} = %c0, %{{.*}} = %[[UPTO]])
-// CHECK:           %[[KEY:.*]] = arith.muli %[[FOUND]]#0, %c128
-// CHECK:           %[[BEHIND:.*]] = arith.addi %[[KEY]], %c1
-// CHECK:           arith.select %[[ALL]], %c0, %[[BEHIND]]
-// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[ROWS]]#0, %[[ROWS]]#2
-// CHECK:         %[[FROM:.*]] = arith.select %[[SAME]], %[[ROWS]]#3, %[[ROWS]]#1
-// CHECK:         scf.if
-// CHECK:           %[[TILE:.*]] = arith.divui %[[FROM]], %c128
-// CHECK:           %[[UPTO:.*]] = arith.divui %[[ROWS]]#3, %c128
-// CHECK:           scf.while (%{{.*}} = %[[TILE]], %{{.*}} = %[[UPTO]])
-// CHECK:           arith.select %[[SAME]], %[[START]], %
+// CHECK:           arith.cmpi sge, %[[BEGIN]], %[[OWN]]
+// CHECK:           %[[TILE:.*]] = arith.divui %[[AT]], %c128
+// CHECK:           %[[UPTO:.*]] = arith.divui %[[LASTAT]], %c128
+// CHECK:           %[[KEY:.*]] = arith.muli %[[TILE]], %c128
+// CHECK-NEXT:      %[[NEAR:.*]] = arith.subi %[[KEY]], %c1
+// CHECK-NEXT:      %[[PLACE:.*]] = arith.maxsi %[[NEAR]], %c0
+// CHECK-NEXT:      memref.load %arg4[%{{.*}}, %[[PLACE]]]
+// CHECK-COUNT-13:  memref.load %arg4
+// CHECK:           %[[FAR:.*]] = arith.subi %{{.*}}, %c130945
+// CHECK-NEXT:      %[[PLACE:.*]] = arith.maxsi %[[FAR]], %c0
+// CHECK-NEXT:      memref.load %arg4[%{{.*}}, %[[PLACE]]]
+// CHECK-COUNT-2:   memref.load %arg4
+// CHECK-NOT:       memref.load
+// CHECK:         } else {
+// CHECK:         %[[TILE:.*]]:2 = scf.while (%{{.*}} = %[[ROWS]]#3, %{{.*}} = %[[ROWS]]#4)
+// CHECK:         %[[FOUND:.*]] = arith.muli %[[TILE]]#0, %c128
+// CHECK:         %[[BEHIND:.*]] = arith.addi %[[FOUND]], %c1
+// CHECK:         %[[START:.*]] = arith.select %[[ROWS]]#2, %c0, %[[BEHIND]]
+// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[ROWS]]#0, %[[ROWS]]#1
+// CHECK:         scf.while (%{{.*}} = %[[ROWS]]#5, %{{.*}} = %[[ROWS]]#6)
+// CHECK:         arith.select %[[SAME]], %[[START]], %
+// CHECK:         kvbuffer.key_range %first of %dim keys %keys from %[[START]] {BM = 128 : i64, mask
 // CHECK:         arith.minsi %hi, %[[END]]
 // CHECK:         scf.for
 func.func @documents(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {kvbuffer.rising}) {
@@ -168,8 +176,9 @@ func.func @documents(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {
 
 // Under a causal mask nobody looks for ends, which lie behind the rows.
 // CHECK-LABEL: gpu.func @causal(
-// CHECK:         kvbuffer.key_range
-// CHECK-COUNT-2:   scf.while
+// CHECK-COUNT-2: scf.while
+// CHECK-NOT:     scf.while
+// CHECK:         kvbuffer.key_range {{.*}}descending
 // CHECK-NOT:     scf.while
 // CHECK:         scf.for
 func.func @causal(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ids: memref<?x?xi32> {kvbuffer.rising}) {

@@ -70,19 +70,19 @@ def source(name, rows, heads):
 class Rising(unittest.TestCase):
     def compare(self, name, run, queries, heads, ends, hidden=0, fault=None):
         """`ends` of each sequence's documents; no row sees the `hidden` first keys."""
-        batch = len(ends)
-        number = np.array([np.searchsorted(e, np.arange(KEYS), "right") for e in ends],
+        batch, keys = len(ends), ends[0][-1] if ends[0][-1] > KEYS else KEYS
+        number = np.array([np.searchsorted(e, np.arange(keys), "right") for e in ends],
                           np.int32)
         begins = np.array([[([0] + e)[n] for n in row]
                            for e, row in zip(ends, number)], np.int32)
         tensor = begins if name == "starts" else 5 * number - 7
         q, k, v = (to_bf16(RNG.standard_normal((batch, n, h, SIZE)))
-                   for n, h in ((queries, heads), (KEYS, 1), (KEYS, 1)))
+                   for n, h in ((queries, heads), (keys, 1), (keys, 1)))
         k[:, :hidden], v[:, :hidden] = 0x7FC0, 0x7FC0  # NaN
         out = np.full(q.shape, 0x7FC0, np.uint16)
         run(q=q, k=k, v=v, o=out, t=tensor if fault is None else fault(tensor))
         k[:, :hidden], v[:, :hidden] = 0, 0
-        i, j = np.arange(queries)[:, None] + KEYS - queries, np.arange(KEYS)[None]
+        i, j = np.arange(queries)[:, None] + keys - queries, np.arange(keys)[None]
         seen = j >= begins[:, i]
         if name == "documents":
             seen = number[:, i] == number[:, None]
@@ -92,7 +92,7 @@ class Rising(unittest.TestCase):
         k, v = (np.repeat(x, heads, 2) for x in (k, v))
         s = np.einsum("bihd,bjhd->bhij", q, k) / SIZE ** 0.5
         exact, base = (x.transpose(0, 2, 1, 3) for x in attend(
-            s, seen.reshape(batch, 1, queries, KEYS), v.transpose(0, 2, 1, 3))[:2])
+            s, seen.reshape(batch, 1, queries, keys), v.transpose(0, 2, 1, 3))[:2])
         check(self, from_bf16(out), exact, base)
 
     def test_functions(self):
@@ -102,6 +102,8 @@ class Rising(unittest.TestCase):
                 self.compare(name, run, 260, 1, [[100, 300, 520], [KEYS], [689]])
                 # One tile of queries, whose first document begins behind some of keys.
                 self.compare(name, run, 30, 1, [[500, 675, 690]], hidden=500 - TILE)
+                # One begins farther away than all the tiles that are asked one by one.
+                self.compare(name, run, 70, 1, [[300, 2460, 2500]], hidden=300 - TILE)
                 with self.assertRaises(AssertionError):
                     self.compare(name, run, 260, 1, [[100, 300, 520]],
                                  fault=lambda t: np.ascontiguousarray(t[:, ::-1]))
@@ -109,13 +111,19 @@ class Rising(unittest.TestCase):
     @unittest.skipIf(CHIP != "sm_90a", "one chip's tiles")
     def test_classes(self):
         """Tiles that are partly visible, called full: at the mask's edge, and at the
-        function's."""
+        function's. And the first tile, dropped."""
         tiles = subprocess.run(
             ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=tile", "--no-alternatives"],
             input=source("causal documents", "?", 1), text=True, check=True,
             stdout=subprocess.PIPE).stdout
+        begin = re.search(r"( *)%lo, .* from (%\w+) ", tiles)
+        later = f"{begin[1]}%later = arith.addi {begin[2]}, %c128 : index\n"
+        dropped = tiles.replace(begin[0], later + begin[0].replace(begin[2], "%later"))
         edges = re.search(r"cmpi slt, %\w+, (%\w+) : index\n *%\w+ = arith\.cmpi sge, "
                           r"%\w+, (%\w+) : index\n", tiles).groups()
+        run = kvbuf.compile(dropped, target=CHIP, machine_code=False)
+        with self.assertRaises(AssertionError):
+            self.compare("causal documents", run, 260, 1, [[100, 300, 520]])
         for edge, down, up in zip(edges, ("divui", "ceildivui"), ("ceildivui", "divui")):
             bound = re.search(rf"{edge} = arith\.subi %\w+, (%\w+) ", tiles)[1]
             before = f"{bound} = arith.{down} "

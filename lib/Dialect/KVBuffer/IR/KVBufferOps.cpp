@@ -301,9 +301,9 @@ LogicalResult DramTileOp::verify() {
 
 void KeyRangeOp::build(OpBuilder &b, OperationState &state, Value row,
                        Value queries, Value keys, int64_t BM, MaskAttr mask,
-                       int64_t group) {
-  build(b, state, row, queries, keys, BM, mask, group, /*descending=*/false,
-        /*per_group=*/false);
+                       int64_t group, Value from) {
+  build(b, state, row, queries, keys, from, BM, mask, group,
+        /*descending=*/false, /*per_group=*/false);
 }
 
 LogicalResult KeyRangeOp::verify() {

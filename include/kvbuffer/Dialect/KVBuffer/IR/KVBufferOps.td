@@ -208,7 +208,8 @@ def KVBuffer_KeyRangeOp : KVBuffer_OpOf<KVBuffer_Tiles, "key_range", [Pure]> {
     [`lo`, `hi`) outside of which no row sees any; `hi <= lo` if there is none.
     Tiles wholly inside [`fullLo`, `fullHi`) need no masking: every row sees
     every key of it. With `group`, every `group` rows of the BM are one query (see
-    `kvbuffer.dram_tile`); `row` and `queries` count queries.
+    `kvbuffer.dram_tile`); `row` and `queries` count queries. No row sees a key
+    before `from`, whatever the mask says: `lo` is that one or behind it.
 
     `descending` promises how the program goes through the keys: in tiles of the
     schedule's BN rows, from the one that holds key `hi` - 1 to the one that holds
@@ -230,6 +231,7 @@ def KVBuffer_KeyRangeOp : KVBuffer_OpOf<KVBuffer_Tiles, "key_range", [Pure]> {
       Arg<Index, "the first query">:$row,
       Arg<Index, "queries of the sequence">:$queries,
       Arg<Index, "keys of the sequence">:$keys,
+      Arg<Optional<Index>, "no row sees a key before it">:$from,
       Arg<I64Attr, "rows of the tile">:$BM,
       Arg<KVBuffer_MaskAttr, "which keys a query sees">:$mask,
       Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are one query">:$group,
@@ -242,14 +244,14 @@ def KVBuffer_KeyRangeOp : KVBuffer_OpOf<KVBuffer_Tiles, "key_range", [Pure]> {
       Res<Index, "one past the last such key">:$fullHi);
   let builders = [OpBuilder<(ins "::mlir::Value":$row, "::mlir::Value":$queries,
       "::mlir::Value":$keys, "int64_t":$BM, "MaskAttr":$mask,
-      CArg<"int64_t", "1">:$group)>];
+      CArg<"int64_t", "1">:$group, CArg<"::mlir::Value", "{}">:$from)>];
   let extraClassDeclaration = [{
     /// The queries that the rows are of.
     int64_t getQueriesOfRows() {
       return (int64_t(getBM()) - 1) / int64_t(getGroup()) + 1;
     }
   }];
-  let assemblyFormat = "$row `of` $queries `keys` $keys attr-dict";
+  let assemblyFormat = "$row `of` $queries `keys` $keys (`from` $from^)? attr-dict";
   let hasVerifier = 1;
 }
 
