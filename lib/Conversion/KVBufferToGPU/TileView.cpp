@@ -91,11 +91,11 @@ TileEdges TileView::edgesOf(Value tile) {
       edges.rowsBehind = op.getIndices().size() < 3;
     }
   } else if (auto op = tile.getDefiningOp<CacheTileOp>()) {
-    // A range whose mask has no left side starts at key 0.
+    // A range that nothing bounds on the left starts at key 0.
     auto range = op.getFrom().getDefiningOp<KeyRangeOp>();
-    edges.rowsBefore = !matchPattern(op.getFrom(), m_Zero()) &&
-                       !(range && range.getLo() == op.getFrom() &&
-                         !range.getMask().boundsLeft());
+    edges.rowsBefore =
+        !matchPattern(op.getFrom(), m_Zero()) &&
+        !(range && range.getLo() == op.getFrom() && !range.mayBeginLater());
     edges.rowsBehind = !op.getLayout().getRows().endWithData();
     edges.rowDimension = op.getLayout().getLeadingDims().size() - 1;
   } else if (ownTile(tile)) {

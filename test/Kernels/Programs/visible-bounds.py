@@ -64,7 +64,7 @@ func.func @f(%q: !qo, %k: !kv, %v: !kv, %o: !qo,
       %window = arith.cmpi sle, %since, %key : index
       %behind = arith.andi %from, %window : i1
       %odd = arith.cmpi ne, %eighth, %two : index
-      %bounds = arith.andi %both, %behind : i1
+      %bounds = arith.andi %both, STARTS : i1
       %t = arith.andi %bounds, SHOWN : i1
       kvbuffer.yield %t : i1
     }}
@@ -74,15 +74,17 @@ func.func @f(%q: !qo, %k: !kv, %v: !kv, %o: !qo,
 
 
 #: What the function is, by what joins the bounds: nothing, what shows some keys more, and
-#: what hides some.
-KINDS = {"bounds": ("%alone", "%both"), "or": ("%with", "%both"), "and": ("%alone", "%odd")}
+#: what hides some; and which starts there are (but for "padding", a window, too, which
+#: becomes the mask's).
+KINDS = {"bounds": ("%alone", "%both", "%behind"), "or": ("%with", "%both", "%behind"),
+         "and": ("%alone", "%odd", "%behind"), "padding": ("%alone", "%both", "%from")}
 
 
 def run_case(kind, rows, queries, heads):
-    either, shown = KINDS[kind]
+    either, shown, starts = KINDS[kind]
     run = kvbuf.compile(
         SOURCE.replace("ROWS", rows).replace("HEADS", str(heads))
-        .replace("EITHER", either).replace("SHOWN", shown),
+        .replace("EITHER", either).replace("SHOWN", shown).replace("STARTS", starts),
         target=CHIP, machine_code=False)
     keys = 420
     last = np.array([-1, 70, 2**31 - 1, 300, 5], np.int32)
@@ -103,7 +105,8 @@ def run_case(kind, rows, queries, heads):
     before = (j % 8 == 5) | (j <= i - 3) if kind == "or" else j <= i - 2
     seen = (((j <= last[:, None, None]) | before)
             & (j < least[:, None, None]) & (j > first[:, None, None].astype(int))
-            & (i - 350 <= j) & ((j % 8 != 2) | (kind != "and")))[:, None]
+            & ((i - 350 <= j) | (kind == "padding"))
+            & ((j % 8 != 2) | (kind != "and")))[:, None]
     q, k, v, out = map(from_bf16, (q, k, v, out))
     k, v = (np.repeat(x, heads, 2) for x in (k, v))
     s = np.einsum("bihd,bjhd->bhij", q, k) / SIZE ** 0.5
@@ -118,6 +121,7 @@ def run_case(kind, rows, queries, heads):
 
 
 run_case("bounds", "?", 260, 1)
+run_case("padding", "?", 260, 1)
 for kind in KINDS:
     run_case(kind, "5", 5, 2)
 if CHIP == "sm_90a":

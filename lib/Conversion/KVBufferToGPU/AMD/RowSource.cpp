@@ -338,5 +338,5 @@ bool kvbuf::mayBeginLater(const TileLoad &load) {
   if (!made)
     return !load.tile.getDefiningOp<DramTileOp>();
   auto keys = made.getFrom().getDefiningOp<KeyRangeOp>();
-  return !keys || made.getFrom() != keys.getLo() || keys.getMask().boundsLeft();
+  return !keys || made.getFrom() != keys.getLo() || keys.mayBeginLater();
 }

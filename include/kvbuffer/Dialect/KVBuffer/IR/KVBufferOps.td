@@ -246,6 +246,8 @@ def KVBuffer_KeyRangeOp : KVBuffer_OpOf<KVBuffer_Tiles, "key_range", [Pure]> {
       "::mlir::Value":$keys, "int64_t":$BM, "MaskAttr":$mask,
       CArg<"int64_t", "1">:$group, CArg<"::mlir::Value", "{}">:$from)>];
   let extraClassDeclaration = [{
+    /// Whether the first key may be hidden from all rows.
+    bool mayBeginLater() { return getFrom() || getMask().boundsLeft(); }
     /// The queries that the rows are of.
     int64_t getQueriesOfRows() {
       return (int64_t(getBM()) - 1) / int64_t(getGroup()) + 1;
