@@ -5,14 +5,17 @@
 tables."""
 
 import argparse
+import concurrent.futures
 import ctypes
 import dataclasses
 import fnmatch
 import json
 import math
+import os
 import pathlib
 import random
 import statistics
+import subprocess
 import sys
 
 
@@ -67,6 +70,28 @@ def steps_parser(doc, *, target=None, target_help):
     what.add_argument("--run", metavar="DIR", type=pathlib.Path)
     parser.add_argument("--target", default=target, help=target_help)
     return parser
+
+
+def build(folder, kernels, target, compiler, jobs=None):
+    """Compiles {name: (module, schedule)} to NAME.kvbuf in a folder, `jobs` at a time
+    [as many as there are cores]; prints how each went, and returns how many failed."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def one(name, text, schedule):
+        return name, subprocess.run(
+            [compiler, "-", "-o", str(folder / f"{name}.kvbuf"),
+             f"--target={target}", f"--schedule={schedule}"],
+            input=text, capture_output=True, text=True)
+
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
+        running = [pool.submit(one, name, *job) for name, job in kernels.items()]
+        for job in concurrent.futures.as_completed(running):
+            name, done = job.result()
+            failed += done.returncode != 0
+            print(f"{name}.kvbuf: {done.stderr if done.returncode else 'done'}",
+                  flush=True)
+    return failed
 
 
 def in_turns(labels, rounds):

@@ -91,7 +91,9 @@ CASES = ([Case(32, 8, 128, 8192, 64, page) for page in (0, 64, 16, 1)]
          + [Case(32, 8, 128, 8192, 1), Case(32, 8, 128, 1024, 1)]
          + [Case(32, 8, 128, 8192, 64, 0, 4)]
          + [Case(32, 8, 128, 8192, 64, page, fp8=True) for page in (0, 64, 16, 1)]
-         + [Case(64, 8, 128, 4096, 128, page, fp8=True) for page in (0, 16)])
+         + [Case(64, 8, 128, 4096, 128, page, fp8=True) for page in (0, 16)]
+         + [Case(16, 4, 512, 8192, 16, page) for page in (16, 64)]
+         + [Case(32, 8, 128, 8192, 64, 16, 8, fp8=True)])
 
 #: Schedules to measure besides the default one, by label.
 VARIANTS = {"": ""}
@@ -130,20 +132,21 @@ class Ceiling:
         return run
 
 
-def build(folder, cases, target, compiler):
-    folder.mkdir(parents=True, exist_ok=True)
-    for case in {case.problem: case for case in cases}.values():
+def kernels(cases):
+    """{file name without .kvbuf: (module, schedule)}."""
+    made = {}
+    for case in cases:
         for label, schedule in VARIANTS.items():
-            schedule = ",".join(filter(None, ["split_keys=true", schedule]))
-            command = [compiler, "-", f"--target={target}",
-                       f"--schedule={schedule}"]
-            text = problem.problem(**case.options())
             name = case.problem + (f"@{label}" if label else "")
-            path = folder / f"{name}.kvbuf"
-            done = subprocess.run([*command, "-o", str(path)], input=text,
-                                  text=True, capture_output=True)
-            print(f"{path.name}: "
-                  + (done.stderr if done.returncode else "done"), flush=True)
+            made[name] = (problem.problem(**case.options()),
+                          ",".join(filter(None, ["split_keys=true", schedule])))
+    return made
+
+
+def open_kernels(cases):
+    """Likewise, of problems that leave the number of query rows open."""
+    return {f"{case.problem}@open": (problem.problem(**case.options() | {"seq_q": 0}),
+                                     "") for case in cases}
 
 
 class Tensors:
@@ -266,25 +269,28 @@ def measure(torch, case, artifacts, ceiling, rounds, launches, wrong=None):
             for label, t in times.items()}
 
 
-def replay(torch, case, artifact):
-    """Microseconds a launch in a graph of 24, over copies beyond the L2."""
+def replay(torch, case, artifact=None, ceiling=None):
+    """Microseconds a launch in a graph of 24, over copies beyond the L2; of what only
+    copies them, without an artifact."""
     copies = [Tensors(torch, case)
               for _ in range(max(1, min(6, (256 << 20) // case.bytes + 1)))]
+    runs = [(lambda c=c: artifact(**c.given)) if artifact else
+            ceiling.runner(torch, c.k, c.v) for c in copies]
     stream = torch.cuda.Stream()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.stream(stream):
-        for c in copies:
-            artifact(**c.given)
+        for run in runs:
+            run()
         stream.synchronize()
         with torch.cuda.graph(graph, stream=stream):
             for n in range(24):
-                artifact(**copies[n % len(copies)].given)
+                runs[n % len(runs)]()
     samples = [common.microseconds(torch, graph.replay)[0] / 24
                for _ in range(7)]
     for c in copies:
-        if c.out.isnan().any():
+        if artifact and c.out.isnan().any():
             print(f"{case.name}: WRONG in a graph")
-    return statistics.median(samples)
+    return statistics.median(samples) / getattr(runs[0], "share", 1)
 
 
 def main(arguments=None):
@@ -300,8 +306,8 @@ def main(arguments=None):
         VARIANTS[label] = schedule
     cases = [c for c in CASES if re.search(options.cases, c.name)]
     if options.build:
-        return build(options.folder, cases, options.target,
-                     options.kvbuf_compile)
+        return common.build(options.folder, kernels(cases), options.target,
+                            options.kvbuf_compile)
     import torch
     import kvbuf
     print(torch.cuda.get_device_name(), flush=True)

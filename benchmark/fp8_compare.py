@@ -21,7 +21,6 @@ import dataclasses
 import json
 import math
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -61,18 +60,13 @@ CASES = tuple(Case(heads, size, batch, seq, causal)
               for batch, seq in ((1, 16384), (4, 4096)))
 
 
-def build(folder, target, compiler):
-    folder.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for case in {c.kernel: c for c in CASES}.values():
-        done = subprocess.run(
-            [compiler, "-", "-o", str(folder / f"{case.kernel}.kvbuf"),
-             f"--target={target}"], input=problem.problem(**case.options()),
-            capture_output=True, text=True)
-        failed += done.returncode != 0
-        print(f"{case.kernel}.kvbuf: "
-              f"{done.stderr if done.returncode else 'done'}", flush=True)
-    return failed
+#: What a result may be off by: P rounded to e4m3 costs 2 to 3 %.
+LIMIT = 0.04
+
+
+def kernels():
+    """{file name without .kvbuf: (module, schedule)}."""
+    return {c.kernel: (problem.problem(**c.options()), "") for c in CASES}
 
 
 def cudnn(torch, case, q, k, v):
@@ -141,6 +135,21 @@ def error(torch, case, q, k, v, out):
     return worst
 
 
+def contestants(torch, case, kernel):
+    """({name: a function that launches and returns O}, {name: what it is off by})."""
+    q, k, v = (torch.randn(case.batch, case.seq, case.heads, case.size,
+                           device="cuda").to(torch.float8_e4m3fn) for _ in "qkv")
+    out = torch.full(q.shape, float("nan"), device="cuda", dtype=torch.bfloat16)
+
+    def ours():
+        kernel(q=q, k=k, v=v, out=out)
+        return out
+    theirs = cudnn(torch, case, q, k, v)
+    runs = {"kvbuf": ours} | ({"cuDNN": theirs} if theirs else {})
+    return runs, {name: error(torch, case, q, k, v, run())
+                  for name, run in runs.items()}
+
+
 def main(arguments=None):
     parser = common.kernels_parser(__doc__, rounds=10, launches=1)
     parser.add_argument("--mode", default="cycles",
@@ -148,8 +157,8 @@ def main(arguments=None):
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE")
     options = parser.parse_args(arguments)
     if options.build:
-        return 1 if build(options.folder, options.target,
-                          options.kvbuf_compile) else 0
+        return 1 if common.build(options.folder, kernels(), options.target,
+                                 options.kvbuf_compile) else 0
     common.need_gpu("fp8_compare.py")
     import gpu
     import kvbuf
@@ -161,26 +170,12 @@ def main(arguments=None):
             print(f"{case.name}: no {path}")
             bad = True
             continue
-        kernel = kvbuf.load(str(path))
-        q, k, v = (torch.randn(case.batch, case.seq, case.heads, case.size,
-                               device="cuda").to(torch.float8_e4m3fn)
-                   for _ in "qkv")
-        out = torch.full(q.shape, float("nan"), device="cuda",
-                         dtype=torch.bfloat16)
-
-        def ours():
-            kernel(q=q, k=k, v=v, out=out)
-            return out
-        theirs = cudnn(torch, case, q, k, v)
-        runs = {"kvbuf": ours} | ({"cuDNN": theirs} if theirs else {})
-        for name, run in runs.items():
-            off = error(torch, case, q, k, v, run())
-            print(f"{case.name} {name}: off by {off:.3g}")
-            bad |= name == "kvbuf" and not off < 0.04
-        took = (gpu.measure(runs, options.rounds, 5.0, graphs=True)
-                if options.mode == "cycles" else
-                gpu.sustain(runs, 3, 0.6, graphs=True))
-        seconds = {n: common.Timing(x).median / 1e3 for n, x in took.items()}
+        runs, off = contestants(torch, case, kvbuf.load(str(path)))
+        for name, far in off.items():
+            print(f"{case.name} {name}: off by {far:.3g}")
+            bad |= name == "kvbuf" and not far < LIMIT
+        seconds = {n: ms / 1e3 for n, ms in
+                   gpu.medians(runs, options.mode, options.rounds).items()}
         for name, s in seconds.items():
             print(f"{case.name:24} {name:6} {s * 1e6:9.1f} us "
                   f"{case.flop() / s / 1e12:7.1f} TFLOP/s"

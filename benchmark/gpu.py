@@ -10,6 +10,7 @@ batch; PyTorch's attention gets transposed views of them.
 import dataclasses
 import itertools
 import math
+import statistics
 import time
 
 import torch
@@ -249,6 +250,14 @@ def sustain(contestants, rounds, seconds, sample_ms=5.0, graphs=False,
             turns[name].append(turn)
             torch.cuda.synchronize()
     return {name: Turn.samples(turns[name]) for name in names}
+
+
+def medians(contestants, mode, rounds=10, turns=3, seconds=0.6):
+    """{name: milliseconds} of launches in graphs. mode "cycles": `rounds` turns of 5 ms
+    without a pause; "sustained": `turns` of `seconds`."""
+    took = (measure(contestants, rounds, 5.0, graphs=True) if mode == "cycles"
+            else sustain(contestants, turns, seconds, graphs=True))
+    return {name: statistics.median(samples) for name, samples in took.items()}
 
 
 class Errors:

@@ -22,13 +22,10 @@ a change, and compare with that.
 Exit status: 0 no row fell; 1 some did, are missing, or are wrong; 2 bad usage.
 """
 
-import concurrent.futures
 import dataclasses
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -83,34 +80,14 @@ def decode_cases():
 
 
 def kernels():
-    """{file name without .kvbuf: (options of the problem, schedule)}."""
+    """{file name without .kvbuf: (module, schedule)}."""
     jobs = {c.problem: (c.options(), "") for c in prefill_cases()}
     jobs |= {c.problem: (c.options(), "split_keys=true") for c in decode_cases()}
     for feature in FEATURES:
         jobs[feature.shape] = feature.options(plain=True), ""
         jobs[feature.name] = feature.options(), ""
-    return jobs
-
-
-def build(folder, target, compiler):
-    """Compiles what is not in the folder; returns how many failed."""
-    folder.mkdir(parents=True, exist_ok=True)
-
-    def one(name, options, schedule):
-        return name, subprocess.run(
-            [compiler, "-", "-o", str(folder / f"{name}.kvbuf"),
-             f"--target={target}", f"--schedule={schedule}"],
-            input=problem.problem(**options), capture_output=True, text=True)
-
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(one, name, *job) for name, job in kernels().items()]
-        for job in concurrent.futures.as_completed(jobs):
-            name, done = job.result()
-            failed += done.returncode != 0
-            print(f"{name}.kvbuf: {done.stderr if done.returncode else 'done'}",
-                  flush=True)
-    return failed
+    return {name: (problem.problem(**options), schedule)
+            for name, (options, schedule) in jobs.items()}
 
 
 class Lab:
@@ -252,8 +229,8 @@ def parse(arguments):
 def main(arguments=None, make_lab=Lab):
     options = parse(arguments)
     if options.build:
-        return 1 if build(options.folder, options.target,
-                          options.kvbuf_compile) else 0
+        return 1 if common.build(options.folder, kernels(), options.target,
+                                 options.kvbuf_compile) else 0
     recorded = {}
     if options.against.exists():
         recorded = json.loads(options.against.read_text())["rows"]

@@ -44,9 +44,13 @@ class Case:
     #: packed, of `tokens` that each sequence has.
     listed: int = 0
     packed: bool = False
+    #: Queries and rows in e4m3.
+    fp8: bool = False
 
     @property
     def name(self):
+        if self.fp8:
+            return f"h{self.heads}-e4m3-{self.batch}x{self.tokens}"
         if self.packed:
             return (f"h{self.heads}-packed-{self.batch}x{self.listed}"
                     + (f"-rows{self.rows}" if self.rows > 1 else ""))
@@ -65,7 +69,7 @@ class Case:
 
 CASES = (Case(128, 64, 4096), Case(128, 16, 16384), Case(128, 1, 131072),
          Case(64, 64, 4096), Case(16, 64, 4096), Case(128, 64, 4096, rows=2),
-         Case(128, 64, 4096, ragged=True),
+         Case(128, 64, 4096, ragged=True), Case(128, 64, 4096, fp8=True),
          Case(128, 4096, 32768, listed=2048), Case(64, 4096, 32768, listed=2048),
          *(Case(heads, batch, 8192, rows, listed=2048, packed=True)
            for heads, batch, rows in ((128, 128, 1), (128, 128, 2), (64, 128, 1),
@@ -119,6 +123,10 @@ class Tensors:
             if n % PAGE:
                 self.cache[order[at + own - 1], n % PAGE:] = float("nan")
             at += own
+        if case.fp8:
+            self.q, self.cache = (x.to(torch.float8_e4m3fn)
+                                  for x in (self.q, self.cache))
+            self.one = torch.ones(1, device="cuda")
         self.seqlens = torch.tensor(lengths, dtype=torch.int32, device="cuda")
 
     def reference(self, b):
@@ -133,7 +141,8 @@ class Tensors:
             keys = self.cache.reshape(-1, WIDTH)[self.lists[b, 0].long()].float()
             scores = self.q[b].float() @ keys.T / math.sqrt(WIDTH)
             return scores.softmax(-1) @ keys[:, :VALUES]
-        keys = self.cache[self.table[b].long()].reshape(-1, WIDTH)[:n].float()
+        pages = self.cache.view(sys.modules["torch"].uint8)[self.table[b].long()]
+        keys = pages.view(self.cache.dtype).reshape(-1, WIDTH)[:n].float()
         scores = self.q[b].float() @ keys.T / math.sqrt(WIDTH)
         hidden = [[k > n - rows + r for k in range(n - rows, n)]
                   for r in range(rows)]
@@ -159,6 +168,8 @@ def contestants(t):
     causal = t.case.rows > 1
     if t.case.packed:
         return packed_contestants(t)
+    if t.case.fp8:
+        return fp8_contestants(t)
     if t.lists is None:
         runs = {"kvbuf": lambda: kvbuf.torch.flash_mla_with_kvcache(
             t.q, t.cache, t.table, t.seqlens, VALUES, causal=causal)[0]}
@@ -199,6 +210,24 @@ def packed_contestants(t):
     return runs
 
 
+def fp8_contestants(t):
+    import kvbuf
+    runs = {"kvbuf": lambda: kvbuf.attention(
+        t.q, t.cache, t.cache[..., :VALUES], page_table=t.table, lengths=t.seqlens,
+        q_descale=t.one, k_descale=t.one, v_descale=t.one)}
+    try:
+        import flash_mla
+    except ImportError:
+        return runs
+    plan, _ = flash_mla.get_mla_metadata()
+    plan.tile_scheduler_metadata, plan.num_splits = flash_mla.get_mla_decoding_metadata(
+        t.seqlens, t.case.rows * t.case.heads, 1, is_fp8_kvcache=True, use_legacy=True)
+    runs["FlashMLA"] = lambda: flash_mla.flash_mla_with_kvcache(
+        t.q, t.cache, t.table, t.seqlens, VALUES, plan, is_fp8_kvcache=True,
+        use_legacy=True, descale_q=t.one, descale_k=t.one)[0]
+    return runs
+
+
 def wrong(torch, t, run):
     """What is wrong with a result, or ""."""
     out = run().float()
@@ -209,8 +238,8 @@ def wrong(torch, t, run):
     for b in some:
         exact = t.reference(b)
         error = (out[b] - exact).norm() / exact.norm()
-        # P rounded to bf16, and the result; widened rows, too.
-        if error > (8e-3 if t.case.packed else 6e-3):
+        # P rounded to bf16, and the result; widened rows, too. P rounded to e4m3.
+        if error > (8e-3 if t.case.packed else 4e-2 if t.case.fp8 else 6e-3):
             return f"sequence {b} is off by {error:.3g}"
     return ""
 
@@ -238,12 +267,10 @@ def main(arguments=None):
             if what := wrong(torch, t, run):
                 bad |= name == "kvbuf"
                 print(f"{case.name} {name}: WRONG: {what}")
-        took = (gpu.measure(runs, options.rounds, 5.0, graphs=True)
-                if options.mode == "cycles" else
-                gpu.sustain(runs, 3, 0.6, graphs=True))
-        seconds = {n: common.Timing(x).median / 1e3 for n, x in took.items()}
+        seconds = {n: ms / 1e3 for n, ms in
+                   gpu.medians(runs, options.mode, options.rounds).items()}
         tokens = sum(case.lengths())
-        row = 656 if case.packed else 2 * WIDTH
+        row = 656 if case.packed else WIDTH if case.fp8 else 2 * WIDTH
         for name, s in seconds.items():
             flop = 2 * case.heads * case.rows * tokens * (WIDTH + VALUES)
             print(f"{case.name:24} {name:9} {s * 1e6:9.1f} us "

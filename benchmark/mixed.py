@@ -19,7 +19,6 @@ in float32.
 import math
 import pathlib
 import statistics
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -79,7 +78,8 @@ class Batch:
             given[f"{name}_lengths"] = self.lengths[first:end]
         return given
 
-    def check(self, torch, label):
+    def wrong(self, torch):
+        """What is wrong with some sequences' results, or ""."""
         for b in {0, len(self.rows) // 2, len(self.rows) - 1}:
             n, keys = self.rows[b], self.keys[b]
             if not n:
@@ -95,7 +95,8 @@ class Batch:
             want = torch.einsum("hij,jhd->ihd", s.softmax(-1), v)
             error = (self.out[low:low + n].float() - want).abs().max().item()
             if not error < 2e-2:
-                print(f"  {label}: WRONG, error {error}", flush=True)
+                return f"error {error} in sequence {b}"
+        return ""
 
 
 def graph(torch, run, launches):
@@ -110,7 +111,15 @@ def graph(torch, run, launches):
     return graph
 
 
-def measure(torch, name, artifacts, launches, rounds):
+def kernels():
+    """{file name without .kvbuf: (module, schedule)}."""
+    return {"kvbuf": (problem.problem(
+        heads=HEADS, kv_heads=KV_HEADS, head_size=SIZE, query="ragged", cache="paged",
+        page_size=PAGE, causal=True, lengths="all"), "")}
+
+
+def contestants(torch, name, artifacts):
+    """{name: a function that launches}, and what is wrong with results."""
     rows, cached = CASES[name]
     torch.manual_seed(1)
     batch = Batch(torch, rows, cached)
@@ -130,11 +139,20 @@ def measure(torch, name, artifacts, launches, rounds):
         runs[f"{label} short8"] = lambda a=artifact, w=other: a(**w)
         runs[f"{label} two"] = lambda a=artifact, l=long, s=short: (
             a(**l), a(**s))
+    wrong = {}
     for label, run in runs.items():
         if label.endswith("mixed") or label.endswith("two"):
             batch.out.fill_(math.nan)
             run()
-            batch.check(torch, f"{name}: {label}")
+            if said := batch.wrong(torch):
+                wrong[label] = said
+    return runs, wrong
+
+
+def measure(torch, name, artifacts, launches, rounds):
+    runs, wrong = contestants(torch, name, artifacts)
+    for label, said in wrong.items():
+        print(f"  {name}: {label}: WRONG, {said}", flush=True)
     graphs = {label: graph(torch, run, launches) for label, run in runs.items()}
     times = {label: [] for label in runs}
     for label in common.in_turns(runs, rounds):
@@ -151,14 +169,8 @@ def main():
     parser.add_argument("--cases", default="", help="part of a case's name [all]")
     options = parser.parse_args()
     if options.build:
-        options.folder.mkdir(parents=True, exist_ok=True)
-        text = problem.problem(
-            heads=HEADS, kv_heads=KV_HEADS, head_size=SIZE, query="ragged",
-            cache="paged", page_size=PAGE, causal=True, lengths="all")
-        return subprocess.run(
-            [options.kvbuf_compile, "-", f"--target={options.target}", "-o",
-             str(options.folder / "kvbuf.kvbuf")],
-            input=text, text=True).returncode
+        return common.build(options.folder, kernels(), options.target,
+                            options.kvbuf_compile)
     import torch
     import kvbuf
     print(torch.cuda.get_device_name(), flush=True)

@@ -2,7 +2,8 @@
 # Part of the kvbuf project, under the Apache License v2.0 with LLVM
 # Exceptions. See LICENSE for license information.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What small pages and soft caps cost: rates as parts of a plain kernel's.
+"""What small pages, soft caps, 8-bit caches, wide heads and odd addresses cost: rates
+as parts of a plain kernel's.
 
     benchmark/parts.py DIR --build [--target=sm_90a]   # with a compiler
     benchmark/parts.py DIR [--only pages]              # with a CUDA GPU and torch
@@ -11,16 +12,19 @@ Pages: causal attention of 16 heads of 128 over pages in random order, beside th
 kernel for a dense cache with the same keys; 4096 new tokens (4 sequences), and 512
 new ones on 8192 cached (8 sequences). Soft caps: full attention of 4096 rows, 4
 sequences, with standard normal scores, and with queries times 4 and times 30, beside
-the kernel without a cap. Contestants of a case take turns of 5 ms without a pause,
-from CUDA graphs: parts are of cycles. Results are compared with the plain kernel's
-(pages) or with attention in float32 (caps), to 0.03.
+the kernel without a cap. Bytes: causal attention of 32 heads on 8 of 128, 4096 rows, 4
+sequences, over caches in e4m3 with a scale, beside the same caches in bf16. Wide: 4
+heads of 512, causal, one sequence of 16384 rows, beside 8 heads of 256. Odd: causal
+attention of 16 heads of 128, 4096 rows, 4 sequences, Q, K and V at addresses that are
+no multiples of 4 bytes, and O, too. Contestants of a case take turns of 5 ms without a
+pause, from CUDA graphs: parts are of cycles. Results are compared with the plain
+kernel's, or with attention in float32 (caps, wide), to 0.03.
 
 Exit status: 0 all results are right; 1 one is not.
 """
 
 import math
 import pathlib
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -33,10 +37,14 @@ CAPS = (15.0, 30.0, 50.0)
 PREFILLS = {"4096 new": (4096, 4096, 4), "512 on 8192": (512, 8704, 8)}
 #: (head size, heads) of the cases with a cap.
 SIZES = ((128, 16), (64, 32))
+#: Options of the caches that are read in bf16 and in e4m3.
+CACHES = {"dense": {}, "p16": {"cache": "paged", "page_size": 16, "lengths": "all"}}
+#: (head size, heads) of a wide kernel and the one that it is compared with.
+WIDE = ((512, 4), (256, 8))
 
 
 def problems():
-    """{name: options of the problem}."""
+    """Pairs of names and options of the problems."""
     dense = {"heads": 16, "head_size": 128, "causal": True}
     yield "dense", dense
     for page in PAGES:
@@ -47,21 +55,23 @@ def problems():
         yield f"d{size}", full
         for cap in CAPS:
             yield f"d{size}-cap{cap:.0f}", full | {"softcap": cap}
+    for cache, more in CACHES.items():
+        grouped = {"heads": 32, "kv_heads": 8, "head_size": 128, "causal": True} | more
+        yield f"grouped-{cache}", grouped
+        yield f"grouped-{cache}-e4m3", grouped | {"kv_dtype": "f8E4M3FN",
+                                                  "granularity": "tensor"}
+    for size, heads in WIDE:
+        yield f"wide{size}", {"heads": heads, "head_size": size, "causal": True}
 
 
-def build(folder, target, compiler):
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, options in problems():
-        done = subprocess.run(
-            [compiler, "-", f"--target={target}", "-o",
-             str(folder / f"{name}.kvbuf")],
-            input=problem.problem(**options), text=True, capture_output=True)
-        print(f"{name}.kvbuf: "
-              + (done.stderr if done.returncode else "done"), flush=True)
+def kernels():
+    """{file name without .kvbuf: (module, schedule)}."""
+    return {name: (problem.problem(**options), "") for name, options in problems()}
 
 
 def paged(torch, k, v, page, generator):
-    """The same keys and values in pages at random places."""
+    """The same keys and values in pages at random places; what no key has is NaN."""
+    nothing = math.nan if k.dtype.is_floating_point else 0x7F
     batch, keys = k.shape[:2]
     each = math.ceil(keys / page)
     order = torch.randperm(batch * each, device="cuda", generator=generator)
@@ -69,9 +79,9 @@ def paged(torch, k, v, page, generator):
     lengths = torch.full((batch,), keys, device="cuda", dtype=torch.int32)
     given = {}
     for name, x in ("k", k), ("v", v):
-        cache = torch.full((batch * each, page, *x.shape[2:]), math.nan,
+        cache = torch.full((batch * each, page, *x.shape[2:]), nothing,
                            device="cuda", dtype=x.dtype)
-        rows = torch.full((batch, each * page, *x.shape[2:]), math.nan,
+        rows = torch.full((batch, each * page, *x.shape[2:]), nothing,
                           device="cuda", dtype=x.dtype)
         rows[:, :keys] = x
         cache[order] = rows.view(batch * each, page, *x.shape[2:])
@@ -80,8 +90,8 @@ def paged(torch, k, v, page, generator):
     return given
 
 
-def runner(torch, artifact, q, given):
-    out = torch.full_like(q, math.nan)
+def runner(torch, artifact, q, given, out=None):
+    out = torch.full_like(q, math.nan) if out is None else out
 
     def run():
         return artifact(q=q, out=out, **given)
@@ -89,90 +99,166 @@ def runner(torch, artifact, q, given):
     return run
 
 
-def turns(gpu, runs, rounds):
-    """{name: microseconds}."""
-    times = gpu.measure(runs, rounds, sample_ms=5.0, graphs=True)
-    return {name: 1e3 * sorted(t)[len(t) // 2] for name, t in times.items()}
+def far_from(out, runs):
+    """The runs whose results are not those of `out`."""
+    return [name for name, run in runs.items()
+            if not (run.out - out).abs().max().item() < 0.03]
 
 
-def pages(torch, gpu, kvbuf, folder, rounds):
-    wrong = False
-    for what, (rows, keys, batch) in PREFILLS.items():
-        generator = torch.Generator("cuda").manual_seed(rows)
-        q, k, v = (torch.randn(batch, n, 16, 128, device="cuda",
-                               generator=generator).to(torch.bfloat16)
-                   for n in (rows, keys, keys))
-        runs = {"dense": runner(torch, kvbuf.load(folder / "dense.kvbuf"), q,
-                                {"k": k, "v": v})}
-        for page in PAGES:
-            path = folder / f"p{page}.kvbuf"
-            if path.exists():
-                runs[f"{page}"] = runner(torch, kvbuf.load(path), q,
-                                         paged(torch, k, v, page, generator))
-        times = turns(gpu, runs, rounds)
-        expected = runs["dense"].out
-        bad = [name for name, run in runs.items()
-               if not (run.out - expected).abs().max().item() < 0.03]
-        wrong |= bool(bad)
-        print(f"{what}: dense {times['dense']:.0f} us; pages of "
-              + "  ".join(f"{n} {times['dense'] / t:.3f}"
-                          for n, t in times.items() if n != "dense")
-              + (f"  WRONG: {', '.join(bad)}" if bad else ""), flush=True)
-    return wrong
+def page_runs(torch, load, what, sizes=PAGES):
+    """{"dense", or the size of pages: a function that launches}."""
+    rows, keys, batch = PREFILLS[what]
+    generator = torch.Generator("cuda").manual_seed(rows)
+    q, k, v = (torch.randn(batch, n, 16, 128, device="cuda",
+                           generator=generator).to(torch.bfloat16)
+               for n in (rows, keys, keys))
+    runs = {"dense": runner(torch, load("dense"), q, {"k": k, "v": v})}
+    for page in sizes:
+        runs[f"{page}"] = runner(torch, load(f"p{page}"), q,
+                                 paged(torch, k, v, page, generator))
+    return runs
 
 
-def capped(torch, q, k, v, cap, b, h):
+def byte_runs(torch, load, cache):
+    """{"bf16" and "e4m3": a function that launches}, on the same numbers."""
+    generator = torch.Generator("cuda").manual_seed(1)
+    q, k, v = (torch.randn(4, 4096, heads, 128, device="cuda",
+                           generator=generator) for heads in (32, 8, 8))
+    k, v = (x.to(torch.float8_e4m3fn) for x in (k, v))
+    q, scales, runs = q.to(torch.bfloat16), torch.ones(1, device="cuda"), {}
+    for name, stored in (
+            ("bf16", [x.to(torch.bfloat16) for x in (k, v)]),
+            ("e4m3", [x.view(torch.uint8) for x in (k, v)])):
+        given = dict(zip("kv", stored))
+        if cache != "dense":
+            pages = CACHES[cache]["page_size"]
+            given = paged(torch, *stored, pages, generator.manual_seed(2))
+        if name == "e4m3":
+            given |= {"k_scales": scales, "v_scales": scales}
+        kernel = load(f"grouped-{cache}" + ("-e4m3" if name == "e4m3" else ""))
+        runs[name] = runner(torch, kernel, q, given)
+    return runs
+
+
+def wide_runs(torch, load):
+    """{head size: a function that launches}, and what is wrong with results."""
+    runs, wrong = {}, {}
+    for size, heads in WIDE:
+        q, k, v = (torch.randn(1, 16384, heads, size, device="cuda").to(
+            torch.bfloat16) for _ in range(3))
+        name = f"{size}"
+        runs[name] = runner(torch, load(f"wide{size}"), q, {"k": k, "v": v})
+        runs[name]()
+        last = slice(-512, None)
+        hidden = torch.ones(512, 16384, device="cuda", dtype=bool).triu(16384 - 511)
+        exact = capped(torch, q[:, last], k, v, 0.0, 0, heads - 1, hidden)
+        off = (runs[name].out[0, last, heads - 1] - exact).abs().max().item()
+        if not off < 0.03:
+            wrong[name] = f"off by {off:.3g}"
+    return runs, wrong
+
+
+def odd_runs(torch, load):
+    """{where tensors are: a function that launches}."""
+    def shifted(x):
+        room = torch.empty(x.numel() + 1, device="cuda", dtype=x.dtype)
+        return room[1:].view(x.shape).copy_(x)
+    q, k, v = (torch.randn(4, 4096, 16, 128, device="cuda").to(torch.bfloat16)
+               for _ in range(3))
+    kernel = load("dense")
+    runs = {"aligned": runner(torch, kernel, q, {"k": k, "v": v})}
+    q, k, v = (shifted(x) for x in (q, k, v))
+    runs["odd inputs"] = runner(torch, kernel, q, {"k": k, "v": v})
+    runs["odd"] = runner(torch, kernel, q, {"k": k, "v": v},
+                         shifted(torch.full_like(q, math.nan)))
+    return runs
+
+
+def capped(torch, q, k, v, cap, b, h, hidden=None):
     """Attention of one head in float32."""
     s = q[b, :, h].float() @ k[b, :, h].float().T / math.sqrt(q.shape[-1])
     if cap:
         s = cap * torch.tanh(s / cap)
+    if hidden is not None:
+        s.masked_fill_(hidden, -math.inf)
     return s.softmax(-1) @ v[b, :, h].float()
 
 
-def caps(torch, gpu, kvbuf, folder, rounds):
-    wrong = False
+def cap_runs(torch, load, size, heads, factor):
+    """{"plain", or the cap: a function that launches}, and what is wrong with results;
+    queries times a factor."""
+    generator = torch.Generator("cuda").manual_seed(size)
+    q, k, v = (torch.randn(4, 4096, heads, size, device="cuda",
+                           generator=generator).to(torch.bfloat16)
+               for _ in range(3))
+    q, runs, wrong = q * factor, {}, {}
+    for cap in (0.0, *CAPS):
+        name = f"{cap:.0f}" if cap else "plain"
+        runs[name] = runner(torch, load(f"d{size}-cap{name}" if cap else f"d{size}"),
+                            q, {"k": k, "v": v})
+        runs[name]()
+        off = max((runs[name].out[b, :, h] - capped(torch, q, k, v, cap, b, h))
+                  .abs().max().item() for b, h in ((0, 0), (3, heads - 1)))
+        if not off < 0.03:
+            wrong[name] = f"off by {off:.3g}"
+    return runs, wrong
+
+
+def cases(torch, load):
+    """Kinds, titles of cases and functions that give their contestants, the first the
+    plain one, and what is wrong with their results."""
+    def compared(make):
+        def made():
+            runs = make()
+            plain = next(iter(runs.values()))
+            for run in runs.values():
+                run()
+            return runs, {name: "not the plain kernel's result"
+                          for name in far_from(plain.out, runs)}
+        return made
+    for what in PREFILLS:
+        yield "pages", f"pages, {what}", compared(
+            lambda what=what: page_runs(torch, load, what))
     for size, heads in SIZES:
-        generator = torch.Generator("cuda").manual_seed(size)
-        normal, k, v = (torch.randn(4, 4096, heads, size, device="cuda",
-                                    generator=generator).to(torch.bfloat16)
-                        for _ in range(3))
         for factor in (1, 4, 30):
-            q = normal * factor
-            names = {f"d{size}": 0.0} | {f"d{size}-cap{c:.0f}": c for c in CAPS}
-            runs = {name: runner(torch, kvbuf.load(folder / f"{name}.kvbuf"),
-                                 q, {"k": k, "v": v}) for name in names}
-            times = turns(gpu, runs, rounds)
-            plain, text = times[f"d{size}"], []
-            for name, cap in names.items():
-                error = max((runs[name].out[b, :, h].float()
-                             - capped(torch, q, k, v, cap, b, h)).abs().max().item()
-                            for b, h in ((0, 0), (3, heads - 1)))
-                bad = not error < 0.03
-                wrong |= bad
-                text.append(f"{name} {plain / times[name]:.3f}"
-                            + (f" WRONG by {error:.3g}" if bad else ""))
-            print(f"queries times {factor}: {plain:.0f} us; "
-                  + "  ".join(text[1:]), flush=True)
-    return wrong
+            yield "caps", f"caps, d{size}, queries times {factor}", (
+                lambda given=(size, heads, factor): cap_runs(torch, load, *given))
+    for cache in CACHES:
+        yield "bytes", f"bytes, {cache}", compared(
+            lambda cache=cache: byte_runs(torch, load, cache))
+    yield "wide", "wide", lambda: tuple(
+        dict(reversed(x.items())) for x in wide_runs(torch, load))
+    yield "odd", "odd", compared(lambda: odd_runs(torch, load))
 
 
 def main(arguments=None):
     parser = common.kernels_parser(__doc__, rounds=15, launches=0)
-    parser.add_argument("--only", choices=["pages", "caps"],
-                        help="measure one of the two")
+    parser.add_argument("--only", help="measure one kind of cases",
+                        choices=["pages", "caps", "bytes", "wide", "odd"])
     options = parser.parse_args(arguments)
     if options.build:
-        build(options.folder, options.target, options.kvbuf_compile)
-        return 0
+        return common.build(options.folder, kernels(), options.target,
+                            options.kvbuf_compile)
     import gpu
     import kvbuf
     import torch
-    wrong = False
-    if options.only != "caps":
-        wrong |= pages(torch, gpu, kvbuf, options.folder, options.rounds)
-    if options.only != "pages":
-        wrong |= caps(torch, gpu, kvbuf, options.folder, options.rounds)
-    return int(wrong)
+    bad = False
+    for kind, title, make in cases(torch, lambda name: kvbuf.load(
+            str(options.folder / f"{name}.kvbuf"))):
+        if options.only not in (None, kind):
+            continue
+        runs, wrong = make()
+        times = gpu.medians(runs, "cycles", options.rounds)
+        plain = next(iter(times))
+        bad |= bool(wrong)
+        print(f"{title}: {plain} {1e3 * times[plain]:.0f} us; "
+              + "  ".join(f"{name} {times[plain] / ms:.3f}"
+                          for name, ms in times.items() if name != plain)
+              + "".join(f"  WRONG: {name}, {said}" for name, said in wrong.items()),
+              flush=True)
+        del runs
+        torch.cuda.empty_cache()
+    return int(bad)
 
 
 if __name__ == "__main__":

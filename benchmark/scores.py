@@ -19,7 +19,6 @@ Exit status: 0 all are right; 1 some are not; 2 bad usage.
 
 import pathlib
 import statistics
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -143,15 +142,13 @@ def source(size, mask, function=None):
             f"{qo}, {kv}, {kv}, {qo}\n{captured}{region}  return\n}}\n")
 
 
-def compile_all(folder, target, compiler, sizes):
-    folder.mkdir(parents=True, exist_ok=True)
+def kernels(sizes=SIZES):
+    """{file name without .kvbuf: (module, schedule)}."""
     texts = {f"{name}{size}": source(size, mask)
              for size in sizes for mask, name in PLAIN.items()}
     texts |= {f"{name}{size}": source(size, "", name)
               for size in sizes for name in FUNCTIONS}
-    for name, text in texts.items():
-        subprocess.run([compiler, "-", f"--target={target}", "-o",
-                        str(folder / f"{name}.kvbuf")], check=True, input=text, text=True)
+    return {name: (text, "") for name, text in texts.items()}
 
 
 def lists(torch, part, queries, keys):
@@ -256,6 +253,62 @@ def check(torch, kernel, name, size, keys):
                 error.mean() <= MEAN * base.mean())
 
 
+class Work:
+    """Tensors of rows on as many keys, what functions capture of them, and functions
+    that launch."""
+
+    def __init__(self, torch, batch, rows, size):
+        self.torch, self.rows = torch, rows
+        self.q, self.k, self.v = inputs(torch, batch, rows, rows, size)
+        self.o = torch.empty_like(self.q)
+        self.captured = {}
+
+    def runner(self, kernel, name=None):
+        """Launches the kernel of a function, or a plain one."""
+        more = {}
+        if name:
+            self.captured[name] = captures(self.torch, name, len(self.q), self.rows,
+                                           self.rows)
+            more = given(self.captured[name])
+
+        def run():
+            kernel(q=self.q, k=self.k, v=self.v, o=self.o, **more)
+            return self.o
+        return run
+
+    def share(self, name):
+        """The part of the plain kernel's tiles that a function visits."""
+        blocks = self.rows // BLOCK
+        return round(VISIBLE.get(name, 1) * blocks) / blocks
+
+    def flex(self, name):
+        """Calls torch's flex_attention, compiled, with a function's mathematics."""
+        from torch.nn.attention import flex_attention as flex
+        torch, tensor, rows = self.torch, self.captured[name], self.rows
+        # Rows stand at keys of their own number: as many rows as keys.
+        masks = {
+            "documents": lambda b, h, i, j: (tensor[b, i] == tensor[b, j]) & (j <= i),
+            "prefix": lambda b, h, i, j: (j < tensor[b]) | (j <= i),
+            "window": lambda b, h, i, j: (j <= i) & (i - j <= LEFT)}
+        scores = {
+            "alibi": lambda s, b, h, i, j: s + tensor[h] * (j - i),
+            "relative": lambda s, b, h, i, j:
+                s + tensor[h, (j - i).clamp(-15, 15) + 15],
+            "bias": lambda s, b, h, i, j: s + tensor[h, i, j],
+            "softcap": lambda s, b, h, i, j: CAP * torch.tanh(s / CAP)}
+        mask = masks.get(name)
+        if not mask and FUNCTIONS[name][3]:
+            def mask(b, h, i, j):
+                return j <= i
+        blocks = mask and flex.create_block_mask(
+            mask, len(self.q) if name in ("documents", "prefix") else None, None,
+            rows, rows)
+        call = torch.compile(flex.flex_attention, dynamic=False)
+        q, k, v = (x.transpose(1, 2) for x in (self.q, self.k, self.v))
+        return lambda: call(q, k, v, score_mod=scores.get(name),
+                            block_mask=blocks).transpose(1, 2)
+
+
 def run_all(folder, sizes):
     import torch
     import kvbuf
@@ -273,12 +326,9 @@ def run_all(folder, sizes):
             good &= right
             cells = f"{f'{name} {size}':16}{'yes' if right else 'NO':>8}"
             for batch, rows in ((4, 4096), (1, 16384)):
-                q, k, v = inputs(torch, batch, rows, rows, size)
-                tensor = captures(torch, name, batch, rows, rows)
-                o = torch.empty_like(q)
-                more = given(tensor)
-                contestants = {"own": lambda: kernel(q=q, k=k, v=v, o=o, **more),
-                               "plain": lambda: plain(q=q, k=k, v=v, o=o)}
+                work = Work(torch, batch, rows, size)
+                contestants = {"own": work.runner(kernel, name),
+                               "plain": work.runner(plain)}
                 times = {label: [] for label in contestants}
                 for run in contestants.values():
                     common.microseconds(torch, run, LAUNCHES)
@@ -286,10 +336,9 @@ def run_all(folder, sizes):
                     times[label] += common.microseconds(
                         torch, contestants[label], LAUNCHES)
                 own, other = (statistics.median(times[x]) for x in ("own", "plain"))
-                blocks = rows // BLOCK
-                other *= round(VISIBLE.get(name, 1) * blocks) / blocks
+                other *= work.share(name)
                 cells += f"{own:>12.1f}{other / own:>10.3f}"
-                del q, k, v, o, tensor, more
+                del work, contestants
             print(cells, flush=True)
     return good
 
@@ -301,7 +350,8 @@ def main():
                         help="head sizes [64 128 256]")
     args = parser.parse_args()
     if args.compile:
-        return compile_all(args.compile, args.target, args.kvbuf_compile, args.sizes)
+        sys.exit(1 if common.build(args.compile, kernels(args.sizes), args.target,
+                                   args.kvbuf_compile) else 0)
     if reason := common.why_no_gpu():
         sys.exit(f"scores.py: there is no GPU here: {reason}")
     sys.exit(0 if run_all(args.run, args.sizes) else 1)

@@ -19,7 +19,6 @@ Exit status: 0 all are right; 1 some are not; 2 bad usage.
 
 import pathlib
 import statistics
-import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -54,17 +53,15 @@ def source(heads, tokens, tree):
 """
 
 
-def compile_all(folder, target, compiler):
-    folder.mkdir(parents=True, exist_ok=True)
+def kernels():
+    """{file name without .kvbuf: (module, schedule)}."""
     texts = {}
     for heads in HEADS:
         texts[f"decode-{heads}"] = source(heads, 1, False)
         for tokens in TOKENS:
             texts[f"tree-{heads}-{tokens}"] = source(heads, tokens, True)
             texts[f"causal-{heads}-{tokens}"] = source(heads, tokens, False)
-    for name, text in texts.items():
-        subprocess.run([compiler, "-", f"--target={target}", "-o",
-                        str(folder / f"{name}.kvbuf")], check=True, input=text, text=True)
+    return {name: (text, "") for name, text in texts.items()}
 
 
 def random_trees(torch, tokens):
@@ -98,6 +95,30 @@ def is_right(torch, q, k, v, o, bits):
                 error.mean() <= MEAN * base.mean())
 
 
+def contestants(torch, load, folder, heads, tokens):
+    """{name: a function that launches}, and {name: whether its result is right}."""
+    keys = CACHED + tokens
+    q = torch.randn(BATCH, tokens, heads, SIZE, device="cuda").to(torch.bfloat16)
+    k, v = (torch.randn(BATCH, keys, KV_HEADS, SIZE, device="cuda").to(torch.bfloat16)
+            for _ in range(2))
+    o, one = torch.empty_like(q), q[:, :1].contiguous()
+    words, bits = random_trees(torch, tokens)
+    decode = load(str(folder / f"decode-{heads}.kvbuf"))
+    out = torch.empty_like(one)
+    runs = {"decode": lambda: decode(q=one, k=k, v=v, o=out)}
+    right = {"decode": True}
+    for kind in ("tree", "causal"):
+        own = {"words": words} if kind == "tree" else {}
+        seen = bits if kind == "tree" else torch.ones_like(bits).tril()
+        for path in sorted(folder.glob(f"{kind}-{heads}-{tokens}*.kvbuf")):
+            kernel = load(str(path))
+            runs[path.stem] = lambda f=kernel, more=own: f(q=q, k=k, v=v, o=o, **more)
+            o.fill_(float("nan"))
+            runs[path.stem]()
+            right[path.stem] = is_right(torch, q, k, v, o, seen)
+    return runs, right
+
+
 def run_all(folder):
     import torch
     import kvbuf
@@ -106,27 +127,8 @@ def run_all(folder):
     print(f"{'':28}{'right':>8}{'us':>10}{'of decode':>12}")
     for heads in HEADS:
         for tokens in TOKENS:
-            keys = CACHED + tokens
-            q = torch.randn(BATCH, tokens, heads, SIZE, device="cuda").to(torch.bfloat16)
-            k, v = (torch.randn(BATCH, keys, KV_HEADS, SIZE, device="cuda")
-                    .to(torch.bfloat16) for _ in range(2))
-            o, one = torch.empty_like(q), q[:, :1].contiguous()
-            words, bits = random_trees(torch, tokens)
-            decode = kvbuf.load(str(folder / f"decode-{heads}.kvbuf"))
-            out = torch.empty_like(one)
-            runs = {"decode": lambda: decode(q=one, k=k, v=v, o=out)}
-            right = {"decode": "yes"}
-            for kind in ("tree", "causal"):
-                own = {"words": words} if kind == "tree" else {}
-                seen = bits if kind == "tree" else torch.ones_like(bits).tril()
-                for path in sorted(folder.glob(f"{kind}-{heads}-{tokens}*.kvbuf")):
-                    kernel = kvbuf.load(str(path))
-                    runs[path.stem] = lambda f=kernel, more=own: f(
-                        q=q, k=k, v=v, o=o, **more)
-                    o.fill_(float("nan"))
-                    runs[path.stem]()
-                    good &= (fits := is_right(torch, q, k, v, o, seen))
-                    right[path.stem] = "yes" if fits else "NO"
+            runs, right = contestants(torch, kvbuf.load, folder, heads, tokens)
+            good &= all(right.values())
             times = {label: [] for label in runs}
             for run in runs.values():
                 common.microseconds(torch, run, LAUNCHES)
@@ -134,9 +136,9 @@ def run_all(folder):
                 times[label] += common.microseconds(torch, runs[label], LAUNCHES)
             median = {label: statistics.median(own) for label, own in times.items()}
             for label, us in median.items():
-                print(f"{label:28}{right[label]:>8}{us:>10.1f}"
+                print(f"{label:28}{'yes' if right[label] else 'NO':>8}{us:>10.1f}"
                       f"{median['decode'] / us:>12.3f}", flush=True)
-            del q, k, v, o, one, out, words, bits, runs
+            del runs
     return good
 
 
@@ -145,7 +147,8 @@ def main():
     parser.add_argument("--kvbuf-compile", metavar="PATH", default="kvbuf-compile")
     args = parser.parse_args()
     if args.compile:
-        return compile_all(args.compile, args.target, args.kvbuf_compile)
+        sys.exit(1 if common.build(args.compile, kernels(), args.target,
+                                   args.kvbuf_compile) else 0)
     if reason := common.why_no_gpu():
         sys.exit(f"trees.py: there is no GPU here: {reason}")
     sys.exit(0 if run_all(args.run) else 1)
