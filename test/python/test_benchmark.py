@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 import sys
 import unittest
+import unittest.mock
 
 WORK, SOURCE = pathlib.Path(sys.argv.pop()), sys.argv.pop()
 sys.path.insert(0, str(pathlib.Path(SOURCE) / "benchmark"))
@@ -17,6 +18,7 @@ import common  # noqa: E402
 import cudnn_compare  # noqa: E402
 import guard  # noqa: E402
 import problem  # noqa: E402
+import required  # noqa: E402
 
 
 def named(name):
@@ -27,7 +29,7 @@ class WithoutGpu(unittest.TestCase):
     @unittest.skipIf(not common.why_no_gpu(), "there is a GPU")
     def test_says_so(self):
         for script in ("append", "cudnn_compare", "fa2_compare", "decode",
-                       "guard", "scaling", "verify_table"):
+                       "guard", "required", "scaling", "verify_table"):
             result = subprocess.run(
                 [sys.executable, f"{SOURCE}/benchmark/{script}.py"], text=True,
                 capture_output=True)
@@ -288,6 +290,100 @@ class Compare(unittest.TestCase):
         with contextlib.redirect_stdout(out):
             self.assertEqual(cudnn_compare.main(["--list"], make_lab=None), 0)
         self.assertEqual(len(out.getvalue().splitlines()), 17)
+
+
+class Required(unittest.TestCase):
+    """required.py, with measurements that know their numbers in advance."""
+
+    def test_every_row_is_measured_or_says_why_not(self):
+        rows = required.wanted()
+        self.assertEqual(len({row["row"] for row in rows}), len(rows))
+        measured = [row for row in rows if "why" not in row]
+        self.assertEqual(sum(len(x) for x in required.groups(rows)), len(measured))
+        for row in rows:
+            self.assertEqual(("required" in row) + ("at_most" in row), 1, row)
+            self.assertEqual("why" in row, "measure" not in row, row)
+        cases = {c.name for c in required.latent.CASES}
+        for row in measured:
+            self.assertTrue(row["modes"], row)
+            # Each row has its kernels, or the package compiles them.
+            if row["measure"] == "latent":
+                self.assertLessEqual({row["case"], row.get("peer", row["case"])},
+                                     cases | {"copies"})
+            else:
+                self.assertTrue(required.kernels([row]), row)
+
+    def run_(self, rows, numbers, *arguments):
+        """Exit status; `numbers`: {row: {mode: number}, or what is raised}."""
+        class Fake:
+            kernels = staticmethod(lambda rows: {})
+
+            @staticmethod
+            def measure(lab, rows):
+                for row in rows:
+                    if isinstance(numbers[row["row"]], Exception):
+                        raise numbers[row["row"]]
+                return {row["row"]: numbers[row["row"]] for row in rows}
+
+        class Lab:
+            class torch:
+                class cuda:
+                    empty_cache = staticmethod(lambda: None)
+
+            def machine(self):
+                return {"gpu": "NVIDIA none", "driver": "1", "torch": "2", "cudnn": 9}
+        rows = [{"of": "a peer", "measure": "fake", "case": "all",
+                 "modes": ["cycles"]} | row for row in rows]
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out), \
+                unittest.mock.patch.dict(required.MEASURES, {"fake": Fake}), \
+                unittest.mock.patch.object(required, "wanted", lambda _: rows):
+            status = required.main(["--run", "dir", *arguments],
+                                   make_lab=lambda *_: Lab())
+        self.out = out.getvalue()
+        return status
+
+    def test_verdicts(self):
+        rows = [{"row": "fast", "required": 1.0}, {"row": "slow", "required": 0.9},
+                {"row": "time", "at_most": 1.1}, {"row": "long", "at_most": 1.1},
+                {"row": "us", "at_most": 7.5, "unit": "us"},
+                {"row": "peerless", "required": 1.0, "why": "no wheel"}]
+        file = WORK / "required.json"
+        WORK.mkdir(parents=True, exist_ok=True)
+        self.assertEqual(self.run_(rows, {
+            "fast": {"cycles": 1.2, "sustained": 1.0},
+            # The worse of the modes counts.
+            "slow": {"cycles": 0.95, "sustained": 0.85},
+            # Rates of 0.95 and 0.85 are times of 1.053 and 1.176.
+            "time": {"cycles": 0.95}, "long": {"cycles": 0.85},
+            "us": {"graph": 4.6}}, "--json", str(file)), 1)
+        verdicts = {row[0]: row[-1] for row in json.loads(file.read_text())["rows"]}
+        self.assertEqual(verdicts, {
+            "fast": "ok", "slow": "misses by 0.050", "time": "ok",
+            "long": "misses by 0.076", "us": "ok", "peerless": "not measured: no wheel"})
+        self.assertIn("6 rows, 5 measured, 2 miss", self.out)
+        # What tools/measured-tables.py asks of a run.
+        (WORK / "docs/measured").mkdir(parents=True, exist_ok=True)
+        (WORK / "docs/measured/speeds.json").write_text(
+            json.dumps({"runs": [json.loads(file.read_text())]}))
+        page = WORK / "docs/page.md"
+        page.write_text("<!-- measured: speeds/required -->\n<!-- /measured -->\n")
+        done = subprocess.run(
+            [sys.executable, f"{SOURCE}/tools/measured-tables.py", f"--root={WORK}"],
+            text=True, capture_output=True)
+        self.assertEqual(done.stderr, "")
+        self.assertIn("| slow | a peer | cycles 0.950, sustained 0.850 | 0.9 | "
+                      "misses by 0.050 |", page.read_text())
+
+    def test_what_fails_does_not_take_its_group_along(self):
+        rows = [{"row": "good", "required": 1.0}, {"row": "bad", "required": 1.0},
+                {"row": "peer", "required": 1.0}]
+        self.assertEqual(self.run_(rows, {
+            "good": {"cycles": 1.0}, "bad": RuntimeError("NaN"),
+            "peer": required.Missing("there is no cuDNN")}), 1)
+        self.assertIn("  bad: WRONG: NaN", self.out)
+        self.assertIn("  peer: not measured: there is no cuDNN", self.out)
+        self.assertIn("3 rows, 1 measured, 2 miss", self.out)
 
 
 class Guard(unittest.TestCase):
