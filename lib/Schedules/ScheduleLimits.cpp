@@ -382,10 +382,13 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
 }
 
 int64_t ScheduleLimits::rowValueBytes() const {
-  // Rows of values lie as those of scores do.
-  const MatrixInstruction &mma = *instruction(ProductKind::Scores);
-  MmaLayouts layouts = target.layouts(mma);
-  int64_t rowUnit = schedule.swapAB ? mma.n : mma.rowsOfWarp();
+  // Rows of values lie as those of scores do. What no instruction multiplies is
+  // refused for that.
+  const MatrixInstruction *mma = instruction(ProductKind::Scores);
+  if (!mma)
+    return 0;
+  MmaLayouts layouts = target.layouts(*mma);
+  int64_t rowUnit = schedule.swapAB ? mma->n : mma->rowsOfWarp();
   int64_t bytes = 4 * threads() * schedule.rowsOfWarp() / rowUnit;
   for (unsigned bit = 0; bit < layouts.c.inLog2("register"); ++bit)
     if (layouts.c.basis("register", bit, schedule.swapAB ? "col" : "row"))
