@@ -6,6 +6,7 @@
 
     benchmark/required.py --build DIR                # needs kvbuf-compile
     benchmark/required.py --run DIR [ROW...]         # needs a GPU and PyTorch
+    benchmark/required.py --join FILE...             # runs on several cards as one table
 
 Rows and what is required of them are in benchmark/required.json; the measurements are
 those of the other scripts of this folder. ROW: names that begin so; all without. A
@@ -20,7 +21,8 @@ mode:
 or, where a row says "at most", a part of the peer's time, or microseconds. --build
 compiles all kernels at once, and, where there is a GPU, makes the first calls of the
 Python package's functions, whose kernels lie in DIR/cache then. A copy of K and V alone
-(benchmark/decode.py) needs DIR/libread_kv.so, or nvcc.
+(benchmark/decode.py) needs DIR/libread_kv.so, or nvcc. --join takes what --json wrote,
+and writes the file of docs/measured.
 
 Exit status: 0 every row that was measured has what is required; 1 one has not, is wrong
 or could not be measured; 2 bad usage.
@@ -497,6 +499,21 @@ def record(machine, rows, found):
             "notes": ["`benchmark/required.py`"]}
 
 
+def join(runs):
+    """One run of several cards', as a file of docs/measured."""
+    by_name = [{row[0]: row for row in run["rows"]} for run in runs]
+    rows = []
+    for name, row in by_name[0].items():
+        own = [cells.get(name, [""] * 4 + ["not measured"]) for cells in by_name]
+        verdicts = [cells[-1] for cells in own]
+        rows.append([name, row[1], row[3], *(cells[2] for cells in own),
+                     verdicts[0] if len(set(verdicts)) == 1 else "; ".join(verdicts)])
+    cards = [f"card {n}" for n in range(1, len(runs) + 1)]
+    return {"runs": [runs[0] | {
+        "id": "cards", "columns": ["row", "of", "required", *cards, "verdict"],
+        "rows": rows, "values": {card: run["values"] for card, run in zip(cards, runs)}}]}
+
+
 def warm_package(folder, rows, jobs):
     """Makes the package's functions compile into the folder, one process a row."""
     cases = {row["case"]: row for row in rows if row.get("measure") == "latent"
@@ -516,6 +533,7 @@ def parse(arguments):
     what = parser.add_mutually_exclusive_group(required=True)
     for option in ("--build", "--run"):
         what.add_argument(option, metavar="DIR", type=pathlib.Path)
+    what.add_argument("--join", metavar="FILE", type=pathlib.Path, nargs="+")
     what.add_argument("--prepare", metavar="DIR", type=pathlib.Path,
                       help=argparse.SUPPRESS)
     parser.add_argument("rows", nargs="*", metavar="ROW")
@@ -540,6 +558,15 @@ def parse(arguments):
 def main(arguments=None, make_lab=Lab):
     options = parse(arguments)
     rows = wanted(options.rows)
+    if options.join:
+        text = json.dumps(join([json.loads(path.read_text(encoding="utf-8"))
+                                for path in options.join]), indent=1,
+                          ensure_ascii=False) + "\n"
+        if options.json:
+            options.json.write_text(text, encoding="utf-8")
+        else:
+            print(text, end="")
+        return 0
     if options.build:
         for name in MEASURES:
             (options.build / name).mkdir(parents=True, exist_ok=True)
@@ -559,7 +586,8 @@ def main(arguments=None, make_lab=Lab):
     found = run(rows, lab, options.at_most)
     if options.json:
         options.json.write_text(
-            json.dumps(record(machine, rows, found), indent=1) + "\n")
+            json.dumps(record(machine, rows, found), indent=1, ensure_ascii=False)
+            + "\n", encoding="utf-8")
     measured = [row for row in rows if found[row["row"]][0]]
     bad = [row["row"] for row in rows if "why" not in row and
            found[row["row"]][1][-1] != "ok"]
@@ -571,5 +599,5 @@ def main(arguments=None, make_lab=Lab):
 
 
 if __name__ == "__main__":
-    common.need_gpu("required.py", "--build")
+    common.need_gpu("required.py", "--build", "--join")
     sys.exit(main())

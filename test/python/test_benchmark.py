@@ -375,6 +375,25 @@ class Required(unittest.TestCase):
         self.assertIn("| slow | a peer | cycles 0.950, sustained 0.850 | 0.9 | "
                       "misses by 0.050 |", page.read_text())
 
+    def test_two_cards_in_one_table(self):
+        def card(name, fast, slow):
+            numbers = {"fast": {"cycles": fast}, "slow": {"cycles": slow}}
+            self.run_([{"row": row, "required": 1.0} for row in numbers], numbers,
+                      "--json", str(WORK / name))
+            return WORK / name
+        WORK.mkdir(parents=True, exist_ok=True)
+        both = WORK / "both.json"
+        self.assertEqual(required.main(
+            ["--join", str(card("one.json", 1.25, 1.0)),
+             str(card("two.json", 1.5, 0.75)), "--json", str(both)]), 0)
+        run, = json.loads(both.read_text())["runs"]
+        self.assertEqual(run["columns"], ["row", "of", "required", "card 1", "card 2",
+                                          "verdict"])
+        self.assertEqual(run["rows"], [
+            ["fast", "a peer", "1", "cycles 1.250", "cycles 1.500", "ok"],
+            ["slow", "a peer", "1", "cycles 1.000", "cycles 0.750",
+             "ok; misses by 0.250"]])
+
     def test_what_fails_does_not_take_its_group_along(self):
         rows = [{"row": "good", "required": 1.0}, {"row": "bad", "required": 1.0},
                 {"row": "peer", "required": 1.0}]
