@@ -17,9 +17,13 @@ using namespace kvbuf;
 /// those of values from 1e-4 to 6e4 in e4m3. The output is divided by it.
 static constexpr float kTokenScaleGain = 256;
 
-/// Where a weight becomes two numbers of f16, what the first one leaves of it
-/// before it is rounded: more than that rounding adds, 2^-11.
-static constexpr float kLeastRest = 0x1p-9f;
+/// Less than 1 by so little that a product with it is the number or two of f32
+/// below.
+static constexpr float kBelowOne = 1 - 0x1p-23f;
+
+/// The bits of an f32 that f16 has, too: sign, exponent and ten of the
+/// fraction.
+static constexpr int64_t kBitsOfHalf = 0xFFFFE000;
 
 /// Powers of two by which weights up to 1, and what rounding of their exponents
 /// adds, stay below the largest number, 448 and 240: with 1 the weights below
@@ -174,6 +178,19 @@ Value CacheScales::multiplyByToken(Value x, Value tokenScales) {
       });
 }
 
+/// The next number of f16 nearer to 0: what it leaves of a number has the same
+/// sign and is not 0, so that an infinite element of V times both is infinite.
+static Value halfBelow(OpBuilder &b, Location loc, Value x) {
+  Value below = arith::MulFOp::create(
+      b, loc, x,
+      arith::ConstantOp::create(b, loc, b.getF32FloatAttr(kBelowOne)));
+  Value bits = arith::AndIOp::create(
+      b, loc, arith::BitcastOp::create(b, loc, b.getI32Type(), below),
+      arith::ConstantOp::create(
+          b, loc, b.getI32IntegerAttr(static_cast<int32_t>(kBitsOfHalf))));
+  return arith::BitcastOp::create(b, loc, b.getF32Type(), bits);
+}
+
 SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
                                            FragmentType type, AttentionOp op) {
   Type element = type.getElementType();
@@ -195,13 +212,13 @@ SmallVector<Value, 2> CacheScales::weights(Value p, Value tokenScales,
       });
   if (op.getOutElementType().isBF16())
     return {FragmentConvertOp::create(b, type, scaled)};
-  // Rounded from a little below, so that the rest is above 0: an infinite
-  // element of V times both is infinite.
-  Value share = arith::ConstantOp::create(b, b.getF32FloatAttr(1 - kLeastRest));
-  Value most =
-      mapElements({scaled}, Value(), [&](ValueRange elements, Value) -> Value {
-        return arith::MulFOp::create(b, elements.front(), share);
-      });
+  Value most = scaled;
+  if (llvm::APFloat::semanticsHasInf(
+          cast<FloatType>(op.getV().getType().getElementType())
+              .getFloatSemantics()))
+    most = mapElements({scaled}, Value(), [&](ValueRange elements, Value) {
+      return halfBelow(b, b.getLoc(), elements.front());
+    });
   Value rest = mapElements(
       {scaled, most}, Value(), [&](ValueRange elements, Value) -> Value {
         Value rounded = arith::ExtFOp::create(

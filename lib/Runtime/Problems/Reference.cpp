@@ -137,6 +137,24 @@ float roundWeight(DType type, float weight) {
                             gain);
 }
 
+/// What kernels multiply scales of V's tokens by.
+constexpr float kTokenScaleGain = 256;
+
+/// A weight times a scale of V as kernels multiply it where O has more bits
+/// than bf16: the sum of two numbers of f16, of which the first is below it
+/// where the second may not be 0, as beside infinite elements of V. Scales may
+/// be so small that the second one has few bits.
+float roundScaledWeight(DType v, float weight) {
+  float scaled = weight * kTokenScaleGain, most = roundTo(DType::F16, scaled);
+  if (!std::isfinite(most))
+    return weight;
+  if (v == DType::F8E5M2 && scaled != 0 && std::abs(most) >= std::abs(scaled)) {
+    double below = std::abs(most) * (1 - 0x1p-20);
+    most -= std::copysign(static_cast<float>(ulpOf(DType::F16, below)), most);
+  }
+  return (most + roundTo(DType::F16, scaled - most)) / kTokenScaleGain;
+}
+
 /// An element of O as it is stored; of 8 bits the largest one for what exceeds
 /// it.
 float roundOutput(DType type, float value) {
@@ -227,6 +245,9 @@ void Reference::weigh(const RowId &row, const Keys &keys, Sums &sums,
   const int64_t columns = p.valueHeadSize,
                 group = groupOf(p.vQuantized, columns);
   const DType wide = p.wideDtype();
+  const bool isPair = p.vQuantized &&
+                      p.vQuantized->granularity.value_or(0) > 0 &&
+                      !isFloat8(p.dtype) && p.outDtype != DType::BF16;
   for (int64_t j = keys.first; j < keys.last; ++j) {
     double p64 = std::exp(s64[j - keys.first] - sums.m64);
     float p32 = std::exp(s32[j - keys.first] - sums.m32);
@@ -244,9 +265,11 @@ void Reference::weigh(const RowId &row, const Keys &keys, Sums &sums,
     const uint16_t *v = w.vRow(row.b, j, keys.head, row16);
     for (int64_t d = 0; d < columns; d += group) {
       double own = w.vScale(row.b, j, keys.head, d);
+      float own32 = p32 * static_cast<float>(own);
+      if (isPair)
+        own32 = roundScaledWeight(p.vQuantized->dtype, own32);
       accumulateOf(wide, result.reference.data() + d,
-                   result.baseline.data() + d, p64 * own,
-                   p32 * static_cast<float>(own), v + d,
+                   result.baseline.data() + d, p64 * own, own32, v + d,
                    std::min(group, columns - d));
     }
   }
