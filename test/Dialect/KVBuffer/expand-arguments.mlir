@@ -85,15 +85,17 @@ gpu.module @m {
   }
 
   // Tiles know all strides, and the sizes that ops ask for: the same tensors by
-  // other parameters.
+  // other parameters. What nothing reads may have any element's address.
   // TILES-LABEL: gpu.func @tiles(
   // TILES-SAME:    args = [<pointer "x", alignment = 2>, <stride "x", dim = 0>, <stride "x", dim = 1>, <size rows>, <pointer "w">, <stride "w", dim = 0>
   // TILES-SAME:    <pointer "c">, <stride "c", dim = 0>, <stride "c", dim = 1{{[^>]*}}>, <stride "c", dim = 2>, <pointer "c.table">, <stride "c.table", dim = 0>, <pointer "c.lengths">, <pointer "c.scales">
+  // TILES-SAME:    <pointer "unread", alignment = 2>
   // TILES-SAME:    grid = [ceildiv(rows, 2), 8, 1]
-  // TILES-SAME:    kvbuffer.tensors = [#kvbuffer.tensor<"x" : bf16[rows, 8, 128], read>, #kvbuffer.tensor<"w" : f32[ceildiv(rows, 2), wide], read>, #kvbuffer.tensor<"c" : f8E4M3FN[num_blocks, 16, 8, 128], read, cache>, #kvbuffer.tensor<"c.table" : i64[batch, pages_per_seq], read>, #kvbuffer.tensor<"c.lengths" : i64[batch], read>, #kvbuffer.tensor<"c.scales" : f32[num_blocks, 16, 8, 2], read>]
+  // TILES-SAME:    kvbuffer.tensors = [#kvbuffer.tensor<"x" : bf16[rows, 8, 128], read>, #kvbuffer.tensor<"w" : f32[ceildiv(rows, 2), wide], read>, #kvbuffer.tensor<"c" : f8E4M3FN[num_blocks, 16, 8, 128], read, cache>, #kvbuffer.tensor<"c.table" : i64[batch, pages_per_seq], read>, #kvbuffer.tensor<"c.lengths" : i64[batch], read>, #kvbuffer.tensor<"c.scales" : f32[num_blocks, 16, 8, 2], read>, #kvbuffer.tensor<"unread" : bf16[3], read>]
   gpu.func @tiles(%x: !tokens {kvbuffer.name = "x", kvbuffer.shape = ["rows", 8, 128]},
                   %w: memref<?x?xf32> {kvbuffer.name = "w", kvbuffer.shape = [#kvbuffer.size<ceildiv(rows, 2)>, "wide"]},
-                  %c: !paged {kvbuffer.name = "c", kvbuffer.index = i64})
+                  %c: !paged {kvbuffer.name = "c", kvbuffer.index = i64},
+                  %unread: memref<3xbf16> {kvbuffer.name = "unread"})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #schedule,
                          kvbuffer.grid = [#kvbuffer.size<ceildiv(rows, 2)>, 8, 1]} {
     %c0 = arith.constant 0 : index

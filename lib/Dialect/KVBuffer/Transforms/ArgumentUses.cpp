@@ -169,7 +169,7 @@ static bool storesFragments(Value tensor) {
 
 std::optional<int64_t> kvbuf::ownAlignment(Value argument, int64_t alignment) {
   auto type = dyn_cast<MemRefType>(argument.getType());
-  if (!type || argument.use_empty())
+  if (!type)
     return std::nullopt;
   int64_t element = type.getElementTypeBitWidth() / 8;
   if (llvm::any_of(argument.getUsers(), llvm::IsaPred<AppendTokensOp>))
