@@ -151,24 +151,22 @@ def _quick_empty(x):
         return None
 
 
-def _remember(key, options, requests, tensors):
+def _remember(key, options, requests, tensors, numbers):
     """Keeps a plan of the last of a call's requests, of `_watched`, if the kernel took
-    these tensors as they are."""
+    these tensors as they are. `numbers`: which of them each of the kernel's is by its
+    name, which tells apart what the call gave twice."""
     request = requests[-1]
     # Where V lies, which makes it a part of K, no key says.
     if key is None or request.finish or request.empty or request.problem.latent:
         return
-    own = list(request.tensors.values())
     if not _laid_out_like(request.out, tensors[0]):
         return
     order = []
-    for x in own:
-        at = next((i for i, t in enumerate(tensors) if t is x), None)
-        if at is None:
+    for name, x in request.tensors.items():
+        at = numbers.get(name)
+        if at is None or tensors[at] is not x:
             return
         order.append(at)
-    if order[0] != 0:
-        return
     _keep(key, options, request, tensors, request.out, order, requests.plan)
 
 

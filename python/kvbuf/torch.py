@@ -54,6 +54,11 @@ __all__ = ["Patch", "attention", "concat_and_cache_mla", "configure",
 _Tensor = torch.Tensor
 _grad_enabled = torch.is_grad_enabled
 
+#: Which of a call's tensors each of the kernel's is, of calls that are remembered.
+_DENSE = {"q": 0, "k": 1, "v": 2}
+_RAGGED = {**_DENSE, "q_offsets": 3, "k_offsets": 4, "v_offsets": 4}
+_CACHE = {**_DENSE, "k_table": 3, "v_table": 3, "k_lengths": 4, "v_lengths": 4}
+
 
 def configure(
         *, gradients: str | None = None, float32: str | None = None
@@ -197,7 +202,7 @@ def flash_attn_func(
             alibi_slopes, return_attn_probs, return_lse, out, sink,
             _settings.float32, q_descale, k_descale, v_descale)
     if key is not None:
-        _remember(key, options, requests, (q, k, v))
+        _remember(key, options, requests, (q, k, v), _DENSE)
     return result
 
 
@@ -357,7 +362,7 @@ def flash_attn_varlen_func(
             min_seqlen_q, dynamic_causal)
     if key is not None:
         _remember(key, options, requests,
-                  (q, k, v, cu_seqlens_q, cu_seqlens_k))
+                  (q, k, v, cu_seqlens_q, cu_seqlens_k), _RAGGED)
     return result
 
 
@@ -515,7 +520,7 @@ def flash_attn_with_kvcache(
             q_descale, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests,
-                  (q, k_cache, v_cache, table, cache_seqlens))
+                  (q, k_cache, v_cache, table, cache_seqlens), _CACHE)
     return result
 
 

@@ -164,6 +164,28 @@ class Functions(Case):
             self.close(kt.flash_attn_func(apart, k, v)[0], attention(
                 *(exact(x[0]) for x in (apart, k, v)))[0])
 
+    def test_given_twice(self):
+        """A remembered call that gave one tensor in two places; others give two."""
+        kt._forget()
+        q, k, v = normal(3, 1, 9, 2, 64)
+        want = attention(exact(q[0]), exact(k[0]), exact(v[0]))[0]
+        kt.flash_attn_func(q, q, q)
+        self.close(kt.flash_attn_func(q, k, v)[0], want)
+        ends, others = (torch.tensor([0, n, 9], dtype=torch.int32) for n in (5, 2))
+        kt.flash_attn_varlen_func(q[0], k[0], v[0], ends, ends, 9, 9)
+        got = kt.flash_attn_varlen_func(q[0], k[0], v[0], ends, others, 9, 9)
+        for rows, keys in (slice(0, 5), slice(0, 2)), (slice(5, 9), slice(2, 9)):
+            self.close(got[rows], attention(exact(q[0, rows]), exact(k[0, keys]),
+                                            exact(v[0, keys]))[0])
+        blocks, lengths = (torch.tensor(n, dtype=torch.int32) for n in ([1], [2]))
+        caches = [torch.cat((normal(1, 9, 2, 64), x)) for x in (k, v)]
+        for cache, count in ((caches[:1] * 2, blocks), (caches, lengths)):
+            got = kt.flash_attn_with_kvcache(q, *cache, cache_batch_idx=blocks,
+                                             cache_seqlens=count)
+        self.close(got[0], attention(exact(q[0]), exact(k[0, :2]),
+                                     exact(v[0, :2]))[0])
+        self.assertEqual(len(kt._plans), 3)
+
     def test_types_of_new_tokens(self):
         """8-bit floats are of caches alone; what is refused writes nothing."""
         q, cache = normal(1, 1, 2, 64), normal(1, 9, 2, 64)
