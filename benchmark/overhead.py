@@ -51,10 +51,12 @@ def cases(device):
     long = normal(4096, 8, 128), normal(4096, 2, 128), normal(4096, 2, 128)
     alike = torch.arange(0, 4097, 512, dtype=torch.int32, device=device)
     apart = torch.tensor([0, 100, 200, 500, 4096], dtype=torch.int32, device=device)
+    given = torch.empty_like(q)
     sdpa = torch.nn.functional.scaled_dot_product_attention
     return {
         "flash_attn_func": lambda: kt.flash_attn_func(q, k, v),
         "with log-sum-exp": lambda: kt.flash_attn_func(q, k, v, return_lse=True),
+        "with out": lambda: kt.flash_attn_func(q, k, v, out=given),
         "flash_attn_varlen_func, slicing": lambda: kt.flash_attn_varlen_func(
             q[0], k[0], v[0], at, at, 40, 40),
         "flash_attn_varlen_func": lambda: kt.flash_attn_varlen_func(

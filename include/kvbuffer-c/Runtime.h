@@ -250,8 +250,8 @@ typedef struct kvbufOutput {
   void *quick, *quick_arguments;
 } kvbufOutput;
 
-/** Calls with `input_count` tensors each, at most 5, and `output_count` new
- * ones, 1 or 2. `exchange` is the framework's DLPackExchangeAPI (DLPack 1.3):
+/** Calls with `input_count` tensors each, at most 10, and `output_count` new
+ * ones, 1 or 2; or 0: the last one given is the output. `exchange` is the framework's DLPackExchangeAPI (DLPack 1.3):
  * what the capsule `__dlpack_c_exchange_api__` of the objects' type holds. NULL
  * on error. */
 KVBUF_RUNTIME_API kvbufCalls *kvbufCallsCreate(const void *exchange,

@@ -28,7 +28,7 @@
 
 namespace {
 
-constexpr size_t kMostInputs = 5, kMostOutputs = 2,
+constexpr size_t kMostInputs = 10, kMostOutputs = 2,
                  kMostTensors = kMostInputs + kMostOutputs;
 /// Tensors of more dimensions have no plan.
 constexpr int32_t kMostDims = 8;
@@ -218,6 +218,10 @@ struct kvbufCalls {
       drop();
       return python.PyObject_CallFunction(python.check, "i", status);
     }
+    if (outputs == 0) {
+      python.Py_IncRef(arguments[inputs - 1]);
+      return arguments[inputs - 1];
+    }
     if (outputs == 1)
       return made[0];
     void *both = python.PyTuple_Pack(2, made[0], made[1]);
@@ -242,8 +246,7 @@ kvbufCalls *kvbufCallsCreate(const void *exchange, size_t input_count,
   const auto *api = static_cast<const ExchangeApi *>(exchange);
   if (!api || api->major != kDlpackMajor || !api->describe ||
       !api->currentStream || !python || input_count == 0 ||
-      input_count > kMostInputs || output_count == 0 ||
-      output_count > kMostOutputs)
+      input_count > kMostInputs || output_count > kMostOutputs)
     return nullptr;
   auto *calls = new (std::nothrow) kvbufCalls;
   if (calls) {

@@ -15,7 +15,7 @@ from . import _library
 from ._library import check, lib
 
 #: Tensors of a call.
-MOST_INPUTS, MOST_OUTPUTS = 5, 2
+MOST_INPUTS, MOST_OUTPUTS = 10, 2
 
 
 class _Python(Structure):
@@ -71,7 +71,7 @@ class Calls(int):
     """Calls that agree in everything but their tensors; as an int, the handle,
     0 where the framework's table is unknown. `function` is called with a call's
     tensors and returns its output, or two, or None: such a call was not made
-    before. It keeps this object."""
+    before. Without outputs it returns the last tensor. It keeps this object."""
 
     def __new__(cls, kind, inputs, outputs):
         return super().__new__(cls, lib.kvbufCallsCreate(

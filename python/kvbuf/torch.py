@@ -33,8 +33,8 @@ from ._merge import flash_attn_combine, merge_states
 from ._operators import Operator
 from ._patch import Patch, patch_sdpa
 from ._plain import _by_torch, _no_slopes, _plainly, _varlen_plainly
-from ._plans import (_calls_by_options, _forget, _half, _is_traced, _plans,
-                     _remember, _watched)
+from ._plans import (_are_plain, _calls_by_options, _forget, _half, _is_traced, _plans,
+                     _remember, _watched, _Wide)
 from ._sdpa import scaled_dot_product_attention
 from ._settings import settings as _settings
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
@@ -56,8 +56,14 @@ _grad_enabled = torch.is_grad_enabled
 
 #: Which of a call's tensors each of the kernel's is, of calls that are remembered.
 _DENSE = {"q": 0, "k": 1, "v": 2}
-_RAGGED = {**_DENSE, "q_offsets": 3, "k_offsets": 4, "v_offsets": 4}
+_RAGGED_ROWS = {**_DENSE, "q_offsets": 3}
+_RAGGED = {**_RAGGED_ROWS, "k_offsets": 4, "v_offsets": 4}
 _CACHE = {**_DENSE, "k_table": 3, "v_table": 3, "k_lengths": 4, "v_lengths": 4}
+#: The kernel's names of those that not every call has.
+_K_OFFSETS, _Q_OFFSETS = ("k_offsets", "v_offsets"), ("q_offsets",)
+_TABLE, _LENGTHS = ("k_table", "v_table"), ("k_lengths", "v_lengths")
+_SINK, _ALIBI = ("sink",), ("alibi",)
+_K_SCALES, _V_SCALES = ("k_scales",), ("v_scales",)
 
 
 def configure(
@@ -143,7 +149,7 @@ def flash_attn_func(
     if output_scale is not None:
         v_descale = _attention.divided(q, v_descale, output_scale, out)
     want = True if return_attn_probs or return_lse else False
-    key = options = None
+    key = options = wide = None
     if type(window_size) is not tuple:
         window_size = _attention.check_window("window_size", window_size)
     if (type(q) is type(k) is type(v) is _Tensor and alibi_slopes is None
@@ -180,6 +186,15 @@ def flash_attn_func(
             if return_attn_probs:
                 return *both, q.new_empty((0,))
             return both
+    elif (type(q) is type(k) is type(v) is _Tensor and q_descale is None
+            and _are_plain(q, k, v, alibi_slopes, sink, k_descale, v_descale, out)):
+        wide = _Wide(("dense", dropout_p, softmax_scale, causal, window_size, softcap,
+                      want), (q, k, v), _DENSE,
+                     ((_ALIBI, alibi_slopes), (_SINK, sink), (_K_SCALES, k_descale),
+                      (_V_SCALES, v_descale)), out, want)
+        result = wide.find()
+        if result is not None:
+            return (*result, q.new_empty((0,))) if return_attn_probs else result
     elif isinstance(q, _Tensor):
         floats = q, k, v, alibi_slopes, sink, out, q_descale, k_descale, v_descale
         by_torch = _by_torch("flash_attn_func", *floats)
@@ -203,6 +218,8 @@ def flash_attn_func(
             _settings.float32, q_descale, k_descale, v_descale)
     if key is not None:
         _remember(key, options, requests, (q, k, v), _DENSE)
+    elif wide is not None:
+        wide.remember(requests)
     return result
 
 
@@ -276,7 +293,7 @@ def flash_attn_varlen_func(
     if output_scale is not None:
         v_descale = _attention.divided(q, v_descale, output_scale, out)
     want = True if return_attn_probs or return_lse else False
-    key = options = None
+    key = options = wide = None
     if type(window_size) is not tuple:
         window_size = _attention.check_window("window_size", window_size)
     if type(max_seqlen_q) is not int or type(max_seqlen_k) is not int:
@@ -322,6 +339,19 @@ def flash_attn_varlen_func(
             if return_attn_probs:
                 return *both, q.new_empty((0,))
             return both
+    elif (type(q) is type(k) is type(v) is type(cu_seqlens_q) is _Tensor
+            and q_descale is None and dynamic_causal is None
+            and _are_plain(q, k, v, cu_seqlens_q, cu_seqlens_k, block_table, seqused_k,
+                           alibi_slopes, sink, k_descale, v_descale, out)):
+        wide = _Wide(("varlen", dropout_p, softmax_scale, causal, window_size, softcap,
+                      want, max_seqlen_q, max_seqlen_k, min_seqlen_q),
+                     (q, k, v, cu_seqlens_q), _RAGGED_ROWS,
+                     ((_K_OFFSETS, cu_seqlens_k), (_TABLE, block_table),
+                      (_LENGTHS, seqused_k), (_ALIBI, alibi_slopes), (_SINK, sink),
+                      (_K_SCALES, k_descale), (_V_SCALES, v_descale)), out, want)
+        result = wide.find()
+        if result is not None:
+            return (*result, q.new_empty((0,))) if return_attn_probs else result
     elif isinstance(q, _Tensor):
         floats = q, k, v, alibi_slopes, sink, out, q_descale, k_descale, v_descale
         by_torch = _by_torch("flash_attn_varlen_func", *floats)
@@ -363,6 +393,8 @@ def flash_attn_varlen_func(
     if key is not None:
         _remember(key, options, requests,
                   (q, k, v, cu_seqlens_q, cu_seqlens_k), _RAGGED)
+    elif wide is not None:
+        wide.remember(requests)
     return result
 
 
@@ -439,7 +471,7 @@ def flash_attn_with_kvcache(
     if output_scale is not None:
         v_descale = _attention.divided(q, v_descale, output_scale, out)
     descaled = k_descale is not None or v_descale is not None
-    key = options = None
+    key = options = wide = None
     if type(window_size) is not tuple:
         window_size = _attention.check_window("window_size", window_size)
     table = cache_batch_idx if block_table is None else block_table
@@ -479,6 +511,24 @@ def flash_attn_with_kvcache(
                          table.data_ptr(), cache_seqlens.data_ptr())
         if data and 0 not in data:
             return (plan.run_lse if return_softmax_lse else plan.run)(q, data)
+    elif (type(q) is type(k_cache) is type(v_cache) is type(cache_seqlens) is _Tensor
+            and k is None and v is None and rotary_cos is None
+            and cache_leftpad is None and q_descale is None
+            and (cache_batch_idx is None or block_table is None)
+            and _are_plain(q, k_cache, v_cache, table, cache_seqlens, cu_seqlens_q,
+                           alibi_slopes, sink, k_descale, v_descale, out)):
+        if table is None and _is_within(cache_seqlens, k_cache):
+            cache_batch_idx = table = _places(cache_seqlens)
+        if table is not None:
+            wide = _Wide(("cache", softmax_scale, causal, window_size, softcap,
+                          return_softmax_lse, num_splits, max_seqlen_q),
+                         (q, k_cache, v_cache, table, cache_seqlens), _CACHE,
+                         ((_Q_OFFSETS, cu_seqlens_q), (_ALIBI, alibi_slopes),
+                          (_SINK, sink), (_K_SCALES, k_descale),
+                          (_V_SCALES, v_descale)), out, return_softmax_lse)
+            result = wide.find()
+            if result is not None:
+                return result
     elif isinstance(q, _Tensor):
         floats = (q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                   alibi_slopes, sink, q_descale, k_descale, v_descale, out)
@@ -521,7 +571,32 @@ def flash_attn_with_kvcache(
     if key is not None:
         _remember(key, options, requests,
                   (q, k_cache, v_cache, table, cache_seqlens), _CACHE)
+    elif wide is not None:
+        wide.remember(requests)
     return result
+
+
+#: The first numbers, by their type and device.
+_FIRST: dict = {}
+
+
+def _is_within(lengths, cache):
+    """Whether a cache has a slot for each of these lengths of sequences."""
+    return (lengths.dim() == 1 and lengths.shape[0] <= cache.shape[0]
+            and lengths.dtype in (torch.int32, torch.int64))
+
+
+def _places(lengths):
+    """The slots of sequences that lie in a cache as they do in the batch."""
+    count, key = lengths.shape[0], (lengths.dtype, lengths.device)
+    places = _FIRST.get(key)
+    if places is None or places.shape[0] < count:
+        places = torch.arange(max(1024, 2 * count), dtype=lengths.dtype,
+                              device=lengths.device)
+        # What a graph makes is there when it runs.
+        if not (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
+            _FIRST[key] = places
+    return places[:count]
 
 
 def flash_attn_qkvpacked_func(

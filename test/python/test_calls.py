@@ -225,6 +225,20 @@ class Own(unittest.TestCase):
         self.assertEqual(words(text)[3], o.address)
         self.assertEqual(kind, ["make", (5, "type"), "make"])
 
+    def test_given_output(self):
+        """Without outputs the last tensor is the result."""
+        first = self.fresh()
+        self.calls = _calls.Calls(Foreign, 4, 0)
+        self.call = self.calls.function
+        self.calls.add(self.plan(first), [0, 1, 2, 3], list(first.values()), [])
+        for tensors in first, self.fresh(), self.fresh():
+            count = sys.getrefcount(tensors["o"])
+            results = []
+            text = logged(lambda: results.append(self.call(*tensors.values())))
+            self.assertIs(results.pop(), tensors["o"])
+            self.assertEqual(words(text), [x.address for x in tensors.values()])
+            self.assertEqual(sys.getrefcount(tensors["o"]), count)
+
     def test_failing_outputs(self):
         first = self.fresh()
         self.add(first, lambda like: 1 // 0)
@@ -272,7 +286,7 @@ class Own(unittest.TestCase):
         python = ctypes.byref(_calls._functions()[0])
         self.assertFalse(create(None, 3, 1, python))
         self.assertFalse(create(ctypes.addressof(TABLE), 3, 1, None))
-        for counts in (0, 1), (6, 1), (3, 0), (3, 3):
+        for counts in (0, 1), (11, 1), (3, 3):
             self.assertFalse(create(ctypes.addressof(TABLE), *counts, python))
         other = Table(2, 0, None, (c_void_p * 3)(), TABLE.describe, TABLE.stream)
         self.assertFalse(create(ctypes.addressof(other), 3, 1, python))
@@ -409,6 +423,18 @@ class Torch(unittest.TestCase):
                 lambda *x: self.kt.flash_attn_func(*x, return_lse=True), q, k, v):
             self.assertEqual(got, [x.data_ptr() for x in (*own, o, lse)])
             self.assertEqual((lse.shape, lse.dtype), ((1, 2, 5), torch.float32))
+
+    def test_given_output(self):
+        """It is a tensor of the call as others are, and is said to be changed."""
+        q, k, v = (torch.zeros(1, n, 2, 64, dtype=torch.bfloat16) for n in (5, 6, 6))
+        for want in False, True:
+            for own, result, got in self.calls(
+                    lambda q, k, v, out: self.kt.flash_attn_func(
+                        q, k, v, out=out, return_lse=want), q, k, v, q):
+                o, *lse = result if want else [result]
+                self.assertIs(o, own[3])
+                self.assertEqual(o._version, 1)
+                self.assertEqual(got, [x.data_ptr() for x in (*own, *lse)])
 
     def test_sdpa(self):
         q, k, v = (torch.zeros(1, 2, n, 64, dtype=torch.bfloat16) for n in (5, 6, 6))

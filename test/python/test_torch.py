@@ -186,6 +186,64 @@ class Functions(Case):
                                      exact(v[0, :2]))[0])
         self.assertEqual(len(kt._plans), 3)
 
+    def test_remembered_with_more(self):
+        """Calls with tensors that not every call has are remembered, and right on
+        other tensors: as a call that nothing remembers is."""
+        q, k, v = normal(2, 9, 4, 64), *normal(2, 2, 9, 2, 64)
+        rows = [x.flatten(0, 1) for x in (q, k, v)]
+        pages, narrow = normal(2, 8, 16, 2, 64), torch.float8_e4m3fn
+        table = torch.arange(8, dtype=torch.int32).view(2, 4)
+        counts, ends = (torch.tensor(n, dtype=torch.int32)
+                        for n in ([20, 9], [0, 9, 18]))
+        calls = (
+            (lambda q, k, v, out: kt.flash_attn_func(q, k, v, out=out), q, k, v, q),
+            (lambda q, k, v, out, sink: kt.flash_attn_func(
+                q, k, v, out=out, sink=sink, return_lse=True), q, k, v,
+             q.float(), normal(4, dtype=torch.float32)),
+            (kt.flash_attn_func, q, k, normal(2, 9, 2, 128)),
+            (lambda q, k, v, a, b: kt.flash_attn_func(
+                q, k, v, k_descale=a, v_descale=b), q, k.to(narrow), v.to(narrow),
+             *normal(2, 1, dtype=torch.float32).abs()),
+            (lambda q, k, v, at, slopes: kt.flash_attn_varlen_func(
+                q, k, v, at, at, 9, 9, causal=True, alibi_slopes=slopes),
+             *rows, ends, normal(4, dtype=torch.float32).abs()),
+            (lambda q, k, v, at, table, used, out: kt.flash_attn_varlen_func(
+                q, k, v, at, None, 9, 40, block_table=table, seqused_k=used,
+                out=out), rows[0], *pages, ends, table, counts, rows[0]),
+            (lambda q, k, v, used: kt.flash_attn_with_kvcache(
+                q, k, v, cache_seqlens=used), q, *pages.flatten(1, 2).view(
+                    2, 4, 32, 2, 64), counts),
+            (lambda q, k, v, used, table, at: kt.flash_attn_with_kvcache(
+                q, k, v, cache_seqlens=used, block_table=table, cu_seqlens_q=at,
+                max_seqlen_q=9), rows[0], *pages, counts, table, ends),
+        )
+        for number, (call, *tensors) in enumerate(calls):
+            with self.subTest(call=number):
+                others = [x.flip(0) if x.dtype is not torch.int32 else x.clone()
+                          for x in tensors]
+                kt._forget()
+                want = call(*[x.clone() for x in others])
+                kt._forget()
+                for given in tensors, others:
+                    got = call(*[x.clone() for x in given])
+                    self.assertEqual(len(kt._plans), 1)
+                for a, b in zip(*([x] if isinstance(x, torch.Tensor) else x
+                                  for x in (got, want))):
+                    self.assertTrue(torch.equal(a, b))
+        # What is given has to fit, each time, and to be memory of its own.
+        out = torch.empty_like(q)
+        for _ in range(2):
+            kt.flash_attn_func(q, k, v, out=out)
+        for wrong, error, why in (
+                (q[:, :4], ValueError, "^out has shape"),
+                (q.detach().requires_grad_(), NotImplementedError, "backward")):
+            with self.assertRaisesRegex(error, why):
+                kt.flash_attn_func(q, k, v, out=wrong)
+        both = normal(2, 9, 4, 64)
+        kt.flash_attn_func(both, both, both, out=out)
+        with self.assertRaisesRegex(kvbuf.Error, "shares memory"):
+            kt.flash_attn_func(q, both, both, out=both)
+
     def test_types_of_new_tokens(self):
         """8-bit floats are of caches alone; what is refused writes nothing."""
         q, cache = normal(1, 1, 2, 64), normal(1, 9, 2, 64)
