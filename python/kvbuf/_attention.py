@@ -298,6 +298,12 @@ def is_part(ops, k, v):
                       and tuple(ops.strides(k)) == tuple(ops.strides(v)))
 
 
+def is_one_head(ops, k, v):
+    """Whether all heads of k and v are one, expanded: queries' heads then share it,
+    where a stride of 0 would be copied for copy engines that do not take it."""
+    return all(x.shape[-2] > 1 and ops.strides(x)[-2] == 0 for x in (k, v))
+
+
 def few_rows(rows, group, latent=False):
     """The rows of a sequence if the kernel is to be for that number only, or
     0."""
@@ -366,6 +372,9 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         raise ValueError(f"v has shape {shape_of(v)}, and k {shape_of(k)}; "
                          "expected them to agree but for the head size")
     heads, size = shape_of(q)[-2:]
+    if k_descale is None and v_descale is None and not append and is_one_head(ops, k, v):
+        if v.shape[-2] and heads % v.shape[-2] == 0:
+            k, v = k[..., :1, :], v[..., :1, :]
     kv_heads, value_size = shape_of(v)[-2:]
     if k.shape[-1] != size:
         raise ValueError(f"k has head size {k.shape[-1]}, and q {size}; expected "

@@ -709,6 +709,21 @@ class Own(Case):
                 o[0], attention(q[0], k[0], v[0])[0], rtol=0,
                 atol=2 * LIMIT[dtype])
 
+    def test_expanded_heads(self):
+        """Heads of k and v that are one in memory are one of the problem."""
+        seen = []
+        q, one = make("bf16", 2, 5, 4, 64), make("bf16", 2, 2, 9, 1, 64)
+        k, v = (np.broadcast_to(x, (2, 9, 4, 64)) for x in one)
+        with unittest.mock.patch.object(_attention, "on_run", seen.append):
+            apart = kvbuf.attention(q, k.copy(), v.copy())
+            for keys, values in (k, v), (k.copy(), v), (k[..., :3, :], v[..., :3, :]):
+                if keys.shape[-2] == 3:
+                    with self.assertRaisesRegex(ValueError, "no multiple of the 3"):
+                        kvbuf.attention(q, keys, values)
+                else:
+                    self.close(kvbuf.attention(q, keys, values), exact(apart), "bf16")
+        self.assertEqual([x.problem.kv_heads for x in seen], [4, 1, 4])
+
     def test_head_size_of_values(self):
         """V's own head size is the kernel's: nothing is copied."""
         seen = []
