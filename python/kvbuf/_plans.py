@@ -49,7 +49,7 @@ class _Plan:
     __slots__ = ("plan", "launch", "handle", "stream", "out", "lse", "order", "pack",
                  "emulated")
 
-    def __init__(self, request, tensors, order, plan, given):
+    def __init__(self, request, tensors, result, order, plan, given):
         like = tensors[0]
         name = _ops.of(like).device_name(like)
         self.emulated = emulated = name == "emulator"
@@ -66,8 +66,8 @@ class _Plan:
         #: call gives is its last one.
         self.order = (*order, len(tensors) - 1) if given else tuple(order)
         #: What empty_like makes an output of, unless that is the query.
-        self.out = (None if given or _laid_out_like(request.out, like)
-                    else _shape_of(request.out))
+        self.out = (None if given or _laid_out_like(result, like)
+                    else _shape_of(result))
         #: The same for log-sum-exps, None without.
         self.lse = _shape_of(request.lse) if request.problem.lse else None
         count = len(order) + 1 + (self.lse is not None)
@@ -134,7 +134,7 @@ def _keep(key, options, request, tensors, result, order, plan, given=False):
         return
     if len(_plans) + len(_calls_by_options) >= _MOST_PLANS:
         _forget()
-    plan = _Plan(request, tensors, order, plan, given)
+    plan = _Plan(request, tensors, result, order, plan, given)
     outputs = [] if given else [(result, plan.out)]
     if request.problem.lse:
         outputs.append((request.lse, plan.lse))
