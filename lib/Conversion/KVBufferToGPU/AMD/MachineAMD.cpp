@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MachineAMD.h"
+#include "KVBufferToGPU/PackedRows.h"
 #include "RowSource.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -62,7 +63,9 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     if (element != params.getElementType())
       narrowElements[params] = element;
     int64_t count = 0;
-    if (lower.target.has(CopyEngine::WaveBoxes)) {
+    if (packedRowOf(op.getTile())) {
+      // Lanes widen them: what they store is there at once.
+    } else if (lower.target.has(CopyEngine::WaveBoxes)) {
       // What no engine copies is there at once, and what goes through registers
       // the engine's counter does not count.
       if (!goesThroughRegisters(lower.target, params) && copiesBoxes(op))
