@@ -360,13 +360,14 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
     if (schedule.warpCols == 1)
       return tiles + queries;
     // Each has memory of its own, in whole KiB: P and the maxima of tiles with
-    // and without a mask; the sums where a piece ends, whole or stored, and
-    // where pieces are joined, stored again or joined again; who arrives. Rows
-    // that the launch does not know of have tiles, and an end, of their own.
-    constexpr int64_t kUnit = 1024;
-    int64_t loops = operands.ragged ? 4 : 2;
-    int64_t reductions = loops + (operands.ragged ? 7 : 6);
-    return tiles + queries +
+    // a mask on the one and the other side and without one; the sums where a
+    // piece ends, whole or stored, and where pieces are joined, stored again or
+    // joined again; who arrives, at two levels. Rows that the launch does not
+    // know of have tiles, and an end, of their own.
+    constexpr int64_t kUnit = 1024, kArrivals = 2;
+    int64_t loops = (operands.window ? 3 : 2) * (operands.ragged ? 2 : 1);
+    int64_t reductions = loops + (operands.ragged ? 6 : 5);
+    return tiles + queries + kArrivals * kUnit +
            loops * llvm::alignTo(bytesBetweenWarps(operands, 0), kUnit) +
            reductions * llvm::alignTo(rowValueBytes(), kUnit);
   }

@@ -34,6 +34,9 @@ struct TileOperands {
   /// Whether query rows are ragged: where keys are split, a loop of its own has
   /// those that the launch does not know of.
   bool ragged = false;
+  /// Whether a mask hides keys on the left, too: where keys are split, a loop
+  /// of its own has the tiles of that edge.
+  bool window = false;
   /// Bytes of an element of a tensor that a function of scores reads by its row
   /// and key; 0: of none.
   int64_t readBytes = 0;

@@ -34,6 +34,7 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
           bytesOf(op.getVCacheType().getElementType()),
           op.isLatent(),
           op.isRagged(),
+          op.getMaskValue().boundsLeft(),
           read ? bytesOf(read.getMemRefType().getElementType()) : 0};
 }
 

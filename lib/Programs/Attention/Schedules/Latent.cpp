@@ -88,9 +88,9 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   if (chooseLatentRoles(target, request, roles))
     return roles;
   int64_t rows = choice.swapAB ? mma.n : mma.m;
-  TileOperands operands{request.headSize,   request.valueHeadSize, 2,
-                        request.cacheBytes, request.cacheBytes,    true,
-                        request.queries < 0};
+  TileOperands operands{request.headSize,    request.valueHeadSize, 2,
+                        request.cacheBytes,  request.cacheBytes,    true,
+                        request.queries < 0, request.window};
   // LDS rows of 128 bytes where the head sizes, and the columns of values that
   // a warp has, allow it.
   auto chooseBlocks = [&] {
