@@ -111,15 +111,16 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   };
   // As many rows as there are; where there is no room, fewer. One slot has
   // nothing on its way while it is read: only if two do not fit beside any
-  // rows. Warps that share columns each have whole products of a tile's keys.
+  // rows. Warps that share columns each have whole products of a tile's keys;
+  // they share none only where values have no columns that suit.
   int64_t most =
       std::min<int64_t>(kMostRows, llvm::alignTo(request.foldedRows, rows));
-  for (int64_t stages : {2, 1})
+  auto choose = [&](int64_t stages, bool sharesCols) {
     for (int64_t BM = llvm::PowerOf2Ceil(most); BM >= rows; BM /= 2)
       for (int64_t BN : {64, 32})
         for (int64_t warpRows = BM / rows; warpRows > 0; warpRows /= 2)
-          for (int64_t warpCols = kMostWarps / warpRows; warpCols > 1;
-               warpCols /= 2) {
+          for (int64_t warpCols = sharesCols ? kMostWarps / warpRows : 1;
+               warpCols > int64_t(sharesCols); warpCols /= 2) {
             choice.BM = BM;
             choice.BN = BN;
             choice.warps = warpRows * warpCols;
@@ -136,8 +137,14 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
             }
             choice.lookAhead =
                 request.pageSize > 0 && stages > 1 && !request.packed;
-            return choice;
+            return true;
           }
+    return false;
+  };
+  for (bool sharesCols : {true, false})
+    for (int64_t stages : {2, 1})
+      if (choose(stages, sharesCols))
+        return choice;
   // Who checks says what does not fit.
   return choice;
 }
