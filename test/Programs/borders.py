@@ -53,7 +53,7 @@ BORDERS = [
       "lib/Runtime/CMakeLists.txt"]),
     ("a kind of cache", r"\bCacheKind\b",
      [T + "IR/CacheLayout.cpp", T + "IR/KVBufferTypes.cpp",
-      I + "Dialect/KVBuffer/IR/KVBufferAttrs.td", I + "Dialect/KVBuffer/IR/KVBufferTypes.td"],
+      I + "Dialect/KVBuffer/IR/KVBufferEnums.td", I + "Dialect/KVBuffer/IR/KVBufferTypes.td"],
      # Which kind of cache it makes of a graph that gathers by a table; of a tensor.
      ["lib/Conversion/RaiseAttention/AttentionBuilder.cpp",
       "lib/Conversion/RaiseAttention/AttentionBuilder.h",
