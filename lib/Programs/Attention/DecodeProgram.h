@@ -16,12 +16,10 @@
 #ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODEPROGRAM_H
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODEPROGRAM_H
 
+#include "../ProgramBuilder.h"
 #include "CacheScales.h"
 #include "DecodeSizes.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
@@ -39,7 +37,7 @@ struct DecodeState {
 };
 
 /// The tile program of a problem whose keys are split.
-class DecodeProgram : DecodeSizes {
+class DecodeProgram : DecodeSizes, MappedProgramBuilder {
 public:
   /// `warps`: the parts of a block that each read tiles of keys of their own
   /// (see DecodeSizes).
@@ -52,17 +50,6 @@ public:
   void build();
 
 private:
-  mlir::Value constant(int64_t value) {
-    return mlir::arith::ConstantIndexOp::create(b, value);
-  }
-  FragmentType fragment(int64_t rows, int64_t cols, mlir::Type type,
-                        Role role) {
-    return FragmentType::get(b.getContext(), rows, cols, type, role);
-  }
-  mlir::Value fill(FragmentType type, float value) {
-    return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
-  }
-  mlir::Value operand(mlir::Value value) { return args.lookup(value); }
   mlir::Value optional(mlir::Value value) {
     return value ? operand(value) : mlir::Value();
   }
@@ -330,8 +317,6 @@ private:
               llvm::function_ref<void()> no = {});
   void finish(DecodeState state, mlir::Value slice);
 
-  mlir::ImplicitLocOpBuilder &b;
-  const mlir::IRMapping &args;
   mlir::gpu::GPUFuncOp kernel;
   /// New tokens that the blocks store; null where there are none.
   CacheAppendOp append;

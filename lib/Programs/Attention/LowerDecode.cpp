@@ -56,9 +56,9 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
                              const TargetInfo &target, const IRMapping &args,
                              gpu::GPUFuncOp kernel, CacheAppendOp append,
                              int64_t warps)
-    : DecodeSizes(op, target, *op.getSchedule(), warps), b(b), args(args),
-      kernel(kernel), append(append), element(op.getElementType()),
-      weights(weightsOf(op)),
+    : DecodeSizes(op, target, *op.getSchedule(), warps),
+      MappedProgramBuilder(b, args), kernel(kernel), append(append),
+      element(op.getElementType()), weights(weightsOf(op)),
       depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
       valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())),
       colSlices(schedule.getMovingTeam()

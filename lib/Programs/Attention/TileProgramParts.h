@@ -15,6 +15,7 @@
 #ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_TILEPROGRAMPARTS_H
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_TILEPROGRAMPARTS_H
 
+#include "../ProgramBuilder.h"
 #include "Attention.h"
 #include "CacheScales.h"
 #include "ProblemLimits.h"
@@ -27,13 +28,14 @@
 namespace kvbuf {
 
 /// Builds the tile program of one problem.
-class TileProgram {
+class TileProgram : MappedProgramBuilder {
 public:
   TileProgram(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
               const TargetInfo &target, const mlir::IRMapping &args)
-      : b(b), op(op), target(target), args(args), schedule(*op.getSchedule()),
-        element(op.getElementType()), products(element), weights(weightsOf(op)),
-        values(valuesOf(op)), mask(op.getMaskValue()),
+      : MappedProgramBuilder(b, args), op(op), target(target),
+        schedule(*op.getSchedule()), element(op.getElementType()),
+        products(element), weights(weightsOf(op)), values(valuesOf(op)),
+        mask(op.getMaskValue()),
         depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
         parts(WideHeads::of(schedule.getStructure(), op.getHeadSize(),
                             op.getValueHeadSize(), target)
@@ -44,16 +46,6 @@ public:
   void build();
 
 private:
-  mlir::Value constant(int64_t value) {
-    return mlir::arith::ConstantIndexOp::create(b, value);
-  }
-  FragmentType fragment(int64_t rows, int64_t cols, mlir::Type type,
-                        Role role) {
-    return FragmentType::get(b.getContext(), rows, cols, type, role);
-  }
-  mlir::Value fill(FragmentType type, float value) {
-    return FragmentFillOp::create(b, type, b.getF32FloatAttr(value));
-  }
   /// The buffer of an operand with `rows` rows a slot.
   mlir::TypedValue<BufferType> alloc(Operand operand, int64_t rows,
                                      int64_t stages) {
@@ -96,7 +88,6 @@ private:
   /// Loads a block of columns of a tile of a cache.
   mlir::Value stageBlock(mlir::Value tile, mlir::TypedValue<BufferType> buffer,
                          int64_t block);
-  mlir::Value operand(mlir::Value value) { return args.lookup(value); }
   /// The kernel's work: a tile of queries of a head and a sequence each.
   WorkItemOp createItem();
   /// The tiles of keys of a tile of queries: how many the loop over them has,
@@ -198,10 +189,8 @@ private:
                                                  mlir::ValueRange)>
                  sumTiles);
 
-  mlir::ImplicitLocOpBuilder &b;
   AttentionOp op;
   const TargetInfo &target;
-  const mlir::IRMapping &args;
   ScheduleAttr schedule;
   mlir::Type element;
   /// The type of the elements of Q and K in products.

@@ -1,5 +1,4 @@
-//===- TileProgram.cpp - The tile program of a product
-//------------------------===//
+//===- TileProgram.cpp - The tile program of a product --------------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../ProgramBuilder.h"
 #include "Gemm.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
-#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -19,25 +18,19 @@ namespace {
 /// A block computes a tile of C and walks along k in windows of both matrices.
 /// What a window has beyond the end of a matrix reads as zero, and is not
 /// stored. Buffers leave to the chip what differs by chip.
-class GemmProgram {
+class GemmProgram : ProgramBuilder {
 public:
   GemmProgram(ImplicitLocOpBuilder &b, GemmOp op, ValueRange operands)
-      : b(b), schedule(*op.getSchedule()), transposed(op.getTransposeB()),
-        sizes(op.getSizes()), a(operands[0]), right(operands[1]),
-        out(operands[2]),
+      : ProgramBuilder(b), schedule(*op.getSchedule()),
+        transposed(op.getTransposeB()), sizes(op.getSizes()), a(operands[0]),
+        right(operands[1]), out(operands[2]),
         element(cast<MemRefType>(a.getType()).getElementType()) {}
 
   void build();
 
 private:
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(b, value);
-  }
   Value times(Value x, int64_t factor) {
     return arith::MulIOp::create(b, x, constant(factor));
-  }
-  FragmentType fragment(int64_t rows, int64_t cols, Type type, Role role) {
-    return FragmentType::get(b.getContext(), rows, cols, type, role);
   }
   /// A buffer for slots of `rows` x `cols` elements.
   Value alloc(int64_t rows, int64_t cols);
@@ -47,7 +40,6 @@ private:
   /// The sum of a step's product and `sum`.
   Value multiply(Value step, Value sum);
 
-  ImplicitLocOpBuilder &b;
   ScheduleAttr schedule;
   bool transposed;
   std::array<int64_t, 3> sizes;
@@ -144,8 +136,7 @@ void GemmProgram::build() {
   cols = arith::SubIOp::create(b, n, col);
   aSlots = alloc(BM, gemm::kStep);
   bSlots = transposed ? alloc(BN, gemm::kStep) : alloc(gemm::kStep, BN);
-  Value sum = FragmentFillOp::create(
-      b, fragment(BM, BN, b.getF32Type(), Role::Acc), b.getF32FloatAttr(0));
+  Value sum = fill(fragment(BM, BN, b.getF32Type(), Role::Acc), 0);
   Value steps = arith::CeilDivUIOp::create(b, depth, constant(gemm::kStep));
   auto loop =
       scf::ForOp::create(b, constant(0), steps, constant(1), ValueRange{sum});
