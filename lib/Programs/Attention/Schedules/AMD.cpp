@@ -133,8 +133,9 @@ void WaveSchedule::chooseTile() {
   // A tile's fragments are in registers as a whole while waves take turns. So
   // are the scales of a tile's tokens, and what is widened by them: of 64 keys
   // 32 to 381 registers were spilled (head size 128), of 32 none but 19 on
-  // gfx942, with scales for each 32 elements.
-  choice.BN = widest > 192 || request.tokenScales ? 32 : 64;
+  // gfx942, with scales for each 32 elements. The scaled instruction takes 64
+  // keys, and what is multiplied as it is spills none.
+  choice.BN = widest > 192 || (request.tokenScales && !scaled) ? 32 : 64;
   auto lds = [&] {
     return 2 * choice.stages * choice.BN * (depth + valueDepth);
   };
