@@ -202,13 +202,14 @@ private:
                    mlir::Value i, RoleProducts &flight);
   /// The scores of products in flight; gives their slots back.
   mlir::Value awaitScores(const RoleProducts &flight);
-  /// Weights of type `type` of a tile's scores, and what maxima and sums come
-  /// to with them; `factor`: by what rows have to be multiplied.
+  /// Weights of type `type` of the scores of tile `i` of a piece, and what
+  /// maxima and sums come to with them; `factor`: by what rows have to be
+  /// multiplied.
   struct Weighted {
     mlir::Value p, max, sum, factor;
   };
   Weighted weigh(mlir::Value scores, mlir::Value max, mlir::Value sum,
-                 FragmentType type);
+                 FragmentType type, mlir::Value i);
   /// Those of tile `i`, from `key` on, passed on to the teams that multiply by
   /// them. A half that is late gets its factors later.
   Weighted passWeights(const Roles &roles, const RolePiece &own,

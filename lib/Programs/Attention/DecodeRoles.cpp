@@ -225,7 +225,7 @@ Value DecodeProgram::takeQueries(const RolePart &part, const RolePiece &own,
 }
 
 DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
-                                             FragmentType type) {
+                                             FragmentType type, Value i) {
   // Maxima that stay behind by some powers of two cost nobody anything: most
   // tiles then have factors of 1, and no lane asks the others of its row. Rows
   // of a warp decide together. Scores of any size do not bear it.
@@ -236,9 +236,16 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
     return {softmax.getP(), softmax.getNewMax(), softmax.getNewSum(),
             softmax.getRescale()};
   }
-  auto raise =
-      RaiseMaxOp::create(b, rowType, rowType, b.getI1Type(), scores, max,
-                         /*exact=*/Value(), softmaxScale);
+  // But for the first two tiles of a piece: the maximum of few scores says
+  // little of those that follow, and the largest weights, of which few keys
+  // have much, are 1 then and are not rounded. In 32 bits, which is what scalar
+  // units compare.
+  Value number = arith::IndexCastOp::create(b, b.getI32Type(), i);
+  Value early = arith::CmpIOp::create(
+      b, arith::CmpIPredicate::sle, number,
+      arith::ConstantIntOp::create(b, /*value=*/1, /*width=*/32));
+  auto raise = RaiseMaxOp::create(b, rowType, rowType, b.getI1Type(), scores,
+                                  max, early, softmaxScale);
   auto head = SoftmaxHeadOp::create(b, scores.getType(), rowType, scores,
                                     raise.getNewMax(), softmaxScale,
                                     TypeAttr::get(type.getElementType()),
@@ -312,7 +319,7 @@ DecodeProgram::passWeights(const Roles &roles, const RolePiece &own, Value s,
       {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges, i);
   Weighted weighted =
       weigh(s, max, sum,
-            fragment(schedule.getBM(), schedule.getBN(), weights, Role::A));
+            fragment(schedule.getBM(), schedule.getBN(), weights, Role::A), i);
   // A half rescales while weights are on their way.
   for (unsigned half : {0, 1})
     if (!roles.isLate(half))

@@ -59,8 +59,9 @@
 // CHECK: kvbuffer.mma_wait %[[S2]] {younger = 1 : i64}
 // CHECK-NEXT: kvbuffer.queue_put
 // CHECK-NEXT: %[[S:.*]] = kvbuffer.mma_wait %[[S3]] {younger = 0 : i64}
-// Maxima stay behind; rows of a warp decide together.
-// CHECK: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max %{{.*}}, %{{.*}} {scale
+// Maxima stay behind, but in the first two tiles; rows of a warp decide together.
+// CHECK: %[[EARLY:.*]] = arith.cmpi sle, %{{.*}}, %c1_i32
+// CHECK: %{{.*}}, %[[F:.*]], %{{.*}} = kvbuffer.raise_max %{{.*}}, %{{.*}} exact(%[[EARLY]]) {scale
 // CHECK: kvbuffer.carry_excess %{{.*}}, %[[F]],
 // CHECK: kvbuffer.softmax_tail
 // CHECK-NEXT: kvbuffer.queue_put %[[F]]
