@@ -20,8 +20,10 @@ struct ScoresHanded {
 };
 
 struct ScoresOrder {
+  /// Programs whose teams divide columns have scores ahead as they are built.
   static bool asks(const OrderedKernel &kernel) {
     return kernel.schedule &&
+           !kernel.schedule.getStructure().dividesColumns() &&
            std::holds_alternative<ScoresAhead>(kernel.schedule.getAhead());
   }
 
