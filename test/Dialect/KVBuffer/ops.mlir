@@ -63,6 +63,8 @@ func.func @caches(%c: !continuous, %p: !paged, %q: memref<?x?x16x128xbf16>, %on:
   %t2 = kvbuffer.dram_tile %q[%batch, %i, %head] valid(%n) : memref<?x?x16x128xbf16> -> !kvbuffer.tile<128x128xbf16>
   // CHECK: %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} = kvbuffer.key_range %{{.*}} of %{{.*}} keys %{{.*}} {BM = 128 : i64, mask = #kvbuffer.mask<causal = true, left = 1024>}
   %r:4 = kvbuffer.key_range %i of %n keys %hi {BM = 128, mask = #kvbuffer.mask<causal = true, left = 1024>}
+  // CHECK: kvbuffer.key_range %{{.*}} of %{{.*}} keys %{{.*}} from %{{.*}} {BM = 128 : i64, mask = #kvbuffer.mask<causal = true>}
+  %from:4 = kvbuffer.key_range %i of %n keys %hi from %i {BM = 128, mask = #kvbuffer.mask<causal = true>}
   return
 }
 

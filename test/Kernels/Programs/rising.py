@@ -17,6 +17,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import numpy as np
@@ -135,6 +136,26 @@ class Rising(unittest.TestCase):
                         contextlib.nullcontext() if good
                         else self.assertRaises(AssertionError)):
                     self.compare("causal documents", run, 260, 1, [[100, 300, 520]])
+
+    @unittest.skipIf(CHIP != "sm_90a", "the tile program is the same")
+    def test_whole_tiles(self):
+        """The block-level program."""
+        text = subprocess.run(
+            ["kvbuf-opt", "-", f"--kvbuf-to-scheduled=chip={CHIP}"], text=True, check=True,
+            input=source("causal documents", "?", 1), stdout=subprocess.PIPE).stdout
+
+        def run(**arrays):
+            with tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                options = ["--output", f"o={folder / 'o.npy'}",
+                           f"--size=seq_k={arrays['k'].shape[1]}"]
+                for label, array in arrays.items():
+                    np.save(folder / f"{label}.npy", array)
+                    options += ["--input", f"{label}={folder / label}.npy"]
+                subprocess.run(["kvbuf-tile-run", "-", *options], input=text, text=True,
+                               check=True)
+                arrays["o"][:] = np.load(folder / "o.npy")
+        self.compare("causal documents", run, 260, 1, [[100, 300, 520], [KEYS]])
 
     def test_few_rows(self):
         run = kvbuf.compile(source("causal documents", "5", 2), target=CHIP,
