@@ -184,7 +184,7 @@ def capped(torch, q, k, v, cap, b, h, hidden=None):
     return s.softmax(-1) @ v[b, :, h].float()
 
 
-def cap_runs(torch, load, size, heads, factor):
+def cap_runs(torch, load, size, heads, factor, some=CAPS):
     """{"plain", or the cap: a function that launches}, and what is wrong with results;
     queries times a factor."""
     generator = torch.Generator("cuda").manual_seed(size)
@@ -192,7 +192,7 @@ def cap_runs(torch, load, size, heads, factor):
                            generator=generator).to(torch.bfloat16)
                for _ in range(3))
     q, runs, wrong = q * factor, {}, {}
-    for cap in (0.0, *CAPS):
+    for cap in (0.0, *some):
         name = f"{cap:.0f}" if cap else "plain"
         runs[name] = runner(torch, load(f"d{size}-cap{name}" if cap else f"d{size}"),
                             q, {"k": k, "v": v})
