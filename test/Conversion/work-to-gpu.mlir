@@ -92,7 +92,7 @@ gpu.module @work {
     %c4 = arith.constant 4 : index
     %block = gpu.block_id x
     %batch = kvbuffer.launch_size "batch"
-    // CHECK: %[[SUM:[0-9]*]] = scf.for %[[FROM:.*]] = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
+    // CHECK: %[[SUM:[0-9]*]]:2 = scf.for %[[FROM:.*]] = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
     // CHECK:   %[[OWN:.*]] = arith.muli %{{.*}}, %c4_i32
     // CHECK:   %[[FIRST:.*]] = arith.addi %[[FROM]], %[[OWN]]
     // CHECK:   arith.addi %[[FIRST]], %c0_i32
@@ -105,8 +105,20 @@ gpu.module @work {
     // CHECK:   arith.addi %[[FIRST]], %c3_i32
     // CHECK:   memref.load
     // CHECK-NOT: memref.load
-    // CHECK: gpu.shuffle xor %[[SUM]], %{{.*}}, %c32_i32
+    // CHECK: gpu.shuffle xor %[[SUM]]#0, %{{.*}}, %c32_i32
     // CHECK-COUNT-4: gpu.shuffle xor
+    // How many have units: as many workers as share them without a rest, of nine in
+    // ten and more.
+    // CHECK: gpu.shuffle xor %[[SUM]]#1, %{{.*}}, %c32_i32
+    // CHECK-COUNT-4: gpu.shuffle xor
+    // CHECK: arith.divui
+    // CHECK: arith.ceildivui
+    // CHECK: arith.ceildivui
+    // CHECK: %[[EVEN:.*]] = arith.maxsi
+    // CHECK: %[[TEN:.*]] = arith.muli %[[EVEN]], %c10_i32
+    // CHECK: %[[NINE:.*]] = arith.muli %[[ALL:.*]], %c9_i32
+    // CHECK: %[[FEW:.*]] = arith.cmpi slt, %[[TEN]], %[[NINE]]
+    // CHECK: arith.select %[[FEW]], %[[ALL]], %[[EVEN]]
     // CHECK: arith.ceildivui
     // CHECK: scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
     // CHECK-COUNT-4: memref.load

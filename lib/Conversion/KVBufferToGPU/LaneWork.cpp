@@ -279,6 +279,10 @@ private:
   /// The lane's items of those from `from` on: they follow each other.
   Items unitsFrom(Value from);
   Value sumOf(const Items &all);
+  /// How many of the lane's items have units.
+  Value countOf(const Items &all);
+  /// The workers that units are dealt to, `items` of which have some.
+  Value workersFor(Value items);
   /// A loop over the items, as many at a time as a wave's lanes look at.
   ValueRange forItems(Value end, Values inits,
                       function_ref<Values(Value, ValueRange)> iteration);
@@ -334,6 +338,28 @@ Value WorkShare::sumOf(const Items &all) {
   return units;
 }
 
+Value WorkShare::countOf(const Items &all) {
+  Value count = zero, one = lower.i32(1);
+  for (const auto &[exists, units] : all)
+    count = add(
+        b, count,
+        choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, units, zero),
+               one, zero));
+  return count;
+}
+
+Value WorkShare::workersFor(Value items) {
+  Value all = lower.toI32(lower.single(op.getWorkers()));
+  auto times = [&](int32_t n, Value x) { return mul(b, x, lower.i32(n)); };
+  auto upTo = [&](Value x, Value y) -> Value {
+    return arith::CeilDivUIOp::create(b, x, y);
+  };
+  items = larger(items, lower.i32(1));
+  Value each = arith::DivUIOp::create(b, all, items);
+  Value even = larger(mul(b, items, each), upTo(items, upTo(items, all)));
+  return choose(isBelow(times(10, even), times(9, all)), all, even);
+}
+
 ValueRange
 WorkShare::forItems(Value end, Values inits,
                     function_ref<Values(Value, ValueRange)> iteration) {
@@ -375,16 +401,17 @@ Values WorkShare::find(const Items &own, ValueRange sofar, Value begin,
 }
 
 LogicalResult WorkShare::emit() {
-  Value mine =
-      forItems(items, {zero}, [&](Value from, ValueRange sofar) -> Values {
-        return {add(b, sofar[0], sumOf(unitsFrom(from)))};
-      })[0];
+  ValueRange mine = forItems(
+      items, {zero, zero}, [&](Value from, ValueRange sofar) -> Values {
+        Items own = unitsFrom(from);
+        return {add(b, sofar[0], sumOf(own)), add(b, sofar[1], countOf(own))};
+      });
   if (failed(lowered))
     return failure();
-  Value total = sumOfLanes(mine);
-  Value size = larger(arith::CeilDivUIOp::create(
-                          b, total, lower.toI32(lower.single(op.getWorkers()))),
-                      lower.toI32(lower.single(op.getLeast())));
+  Value total = sumOfLanes(mine[0]);
+  Value size = larger(
+      arith::CeilDivUIOp::create(b, total, workersFor(sumOfLanes(mine[1]))),
+      lower.toI32(lower.single(op.getLeast())));
   Value begin = mul(b, lower.toI32(lower.single(op.getWorker())), size);
   Value end = arith::MinSIOp::create(b, add(b, begin, size), total);
   // Where there is no work nobody looks for it.

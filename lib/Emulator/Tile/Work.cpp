@@ -103,6 +103,16 @@ LogicalResult tile::execute(TileContext &context, AfterAllOp op) {
   return success();
 }
 
+/// As many workers as items of one length share without a rest, if no more than
+/// a tenth of all is missing; else all.
+static int64_t evenWorkers(int64_t workers, int64_t items) {
+  items = std::max<int64_t>(items, 1);
+  int64_t even = std::max<int64_t>(
+      items * (workers / items),
+      llvm::divideCeil(items, llvm::divideCeil(items, workers)));
+  return 10 * even >= 9 * workers ? even : workers;
+}
+
 LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
   Block &body = op.getBody().front();
   Value yielded = cast<YieldOp>(body.getTerminator()).getValue();
@@ -113,8 +123,9 @@ LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
     return context.errorAt(op)
            << "deals to worker " << worker << " of " << workers << " at least "
            << least << "; expected 1 worker and 1 unit or more";
-  // Units before each item, and of all.
+  // Units before each item, and of all; and how many items have some.
   SmallVector<int64_t> before{0};
+  int64_t some = 0;
   for (int64_t i = 0, e = context.integerOf(op.getItems()); i < e; ++i) {
     context.setInteger(body.getArgument(0), i);
     if (failed(context.runBody(body)))
@@ -123,10 +134,11 @@ LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
     if (units < 0)
       return context.errorAt(op)
              << "has an item, " << i << ", of " << units << " units";
+    some += units > 0;
     before.push_back(before.back() + units);
   }
-  int64_t size =
-      std::max<int64_t>(llvm::divideCeil(before.back(), workers), least);
+  int64_t size = std::max<int64_t>(
+      llvm::divideCeil(before.back(), evenWorkers(workers, some)), least);
   int64_t from = worker * size, to = std::min(from + size, before.back());
   int64_t items = before.size() - 1, first = 0;
   while (first < items && before[first + 1] <= from)

@@ -325,9 +325,11 @@ def KVBuffer_ShareWorkOp : KVBuffer_OpOf<KVBuffer_Work, "share_work", [Recursive
   let description = [{
     Items 0 to `items` - 1 lie side by side, item i as many units long as the
     region yields for i, at least 0. The units are dealt to `workers` workers in
-    their order, `size` to each: as few as are enough, but at least `least`. So
-    worker w has the units from w * `size` on, and workers at the end may have
-    none. All workers see the same sizes, read on the device: no host knows them,
+    their order, `size` to each: as few as are enough, but at least `least`. Where
+    as many workers as share the items that have units without a rest are no more
+    than a tenth fewer, units are dealt to these alone: items of one length are
+    then dealt whole, or each to as many. So worker w has the units from
+    w * `size` on, and workers at the end may have none. All workers see the same sizes, read on the device: no host knows them,
     and no worker waits for another.
 
     `first` is the item that the worker's first unit is in, `start` the units
