@@ -621,6 +621,10 @@ void KernelBinder::bind(const KernelSpec &first) {
   }
   addCopies(together, /*written=*/false);
   size_t before = launch.kernels.size();
+  // The kernel of many rows comes last: its blocks take tiles as they come, so
+  // that they may begin one after the other as those of few rows end.
+  std::rotate(together.kernels.begin(), together.kernels.begin() + 1,
+              together.kernels.end());
   for (auto &[kernel, k] : together.kernels) {
     bindScratch(*kernel);
     bool beside = launch.kernels.size() > before;

@@ -110,8 +110,8 @@ gpu.module @old {
 
 // -----
 
-// Kernels that share a launch: each lets the next begin once its blocks run. One
-// block of those after the first waits at its end, on each way out, so that the
+// Kernels that share a launch, in whatever order: each lets the next begin once its
+// blocks run. One block of those after the first waits at its end, on each way out, so that the
 // kernel ends after those before it. It loads at once: what it reads is of launches
 // before all of them.
 #many = #kvbuffer.schedule<BM = 64, BN = 16, BK = 16, warps = 4, mma_shape = [16, 8, 16]>
@@ -121,8 +121,14 @@ gpu.module @shared {
   // CHECK-LABEL: llvm.func @many
   // CHECK-NOT: llvm.load
   // CHECK: nvvm.griddepcontrol{{ +}}launch_dependents
+  // CHECK: %[[WAITS:.*]] = llvm.icmp "eq"
   // CHECK: llvm.load
-  // CHECK-NOT: griddepcontrol
+  // CHECK: llvm.cond_br %[[WAITS]], ^[[WAIT:bb[0-9]+]], ^[[END:bb[0-9]+]]
+  // CHECK-NEXT: ^[[WAIT]]:
+  // CHECK-NEXT: nvvm.griddepcontrol{{ +}}wait
+  // CHECK-NEXT: llvm.br ^[[END]]
+  // CHECK-NEXT: ^[[END]]:
+  // CHECK-NEXT: llvm.return
   gpu.func @many(%some: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.schedule = #many, kvbuffer.shared_rows = array<i64: 8, -1, 8>} {
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index

@@ -52,8 +52,8 @@
 // make it more than 0. `instead = "other_entry"` names the kernel that is
 // launched in this one's place for other launches, and where a tensor is not
 // aligned so or cannot be described by its map; else that kernel is not
-// launched. `beside = ["other_entry"]` names those that are launched after this
-// one, for parts of the same problem; where one of them cannot take a tensor,
+// launched. `beside = ["other_entry"]` names those that are launched ahead of
+// this one, for parts of the same problem; where one of them cannot take a tensor,
 // none runs. Where a kernel's `copies_if`, a size expression, is more than 0,
 // tensors that it cannot take are copied to scratch memory and, written, from
 // there, by the kernels of the manifest's "copies": each has besides the fields

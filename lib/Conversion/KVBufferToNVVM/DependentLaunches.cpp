@@ -132,9 +132,9 @@ static void spreadBlocks(gpu::GPUFuncOp kernel, const TargetInfo &target) {
 
 /// Kernels that share a launch write rows of their own and read nothing of each
 /// other's: each may begin as soon as all blocks of the one before it run.
-/// Those after the first end after that one, so that launches after them need
-/// not look at all: one block waits. The others give their places to the next
-/// kernel.
+/// Those after the first, whichever that is, end after the one before, so that
+/// launches after them need not look at all: one block waits. The others give
+/// their places to the next kernel.
 static void shareLaunch(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   Region &body = kernel.getBody();
   ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
@@ -142,9 +142,8 @@ static void shareLaunch(gpu::GPUFuncOp kernel, const TargetInfo &target) {
   NVVM::GriddepcontrolOp::create(b, Kind::launch_dependents);
   auto schedule =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  if (!schedule || !schedule.getSplitKeys())
-    return;
-  spreadBlocks(kernel, target);
+  if (schedule && schedule.getSplitKeys())
+    spreadBlocks(kernel, target);
   Value place;
   for (auto dimension :
        {gpu::Dimension::x, gpu::Dimension::y, gpu::Dimension::z}) {
