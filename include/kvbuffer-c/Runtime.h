@@ -251,9 +251,9 @@ typedef struct kvbufOutput {
 } kvbufOutput;
 
 /** Calls with `input_count` tensors each, at most 10, and `output_count` new
- * ones, 1 or 2; or 0: the last one given is the output. `exchange` is the framework's DLPackExchangeAPI (DLPack 1.3):
- * what the capsule `__dlpack_c_exchange_api__` of the objects' type holds. NULL
- * on error. */
+ * ones, 1 or 2; or 0: the last one given is the output. `exchange` is the
+ * framework's DLPackExchangeAPI (DLPack 1.3): what the capsule
+ * `__dlpack_c_exchange_api__` of the objects' type holds. NULL on error. */
 KVBUF_RUNTIME_API kvbufCalls *kvbufCallsCreate(const void *exchange,
                                                size_t input_count,
                                                size_t output_count,

@@ -181,6 +181,26 @@ int overlappingDim(const TensorArg &tensor) {
   return -1;
 }
 
+/// A row's tail is found by its place in a block, which strides must be those
+/// of.
+void checkTails(const TensorSpec &spec, const TensorArg &arg) {
+  if (!spec.tailBlock)
+    return;
+  size_t rows = arg.shape.size() - 3;
+  for (size_t d = 0; d <= rows; ++d) {
+    bool isRow = d == rows || arg.shape[rows] == 1;
+    int64_t stride = arg.strides[d];
+    if (arg.shape[d] > 1 &&
+        (isRow ? stride != spec.tailRow : stride % spec.tailBlock != 0))
+      throw Error("tensor '" + spec.name + "': stride " +
+                  std::to_string(stride) + " of dimension " +
+                  std::to_string(d) + "; expected " +
+                  (isRow ? std::to_string(spec.tailRow)
+                         : "a multiple of " + std::to_string(spec.tailBlock)) +
+                  ", as rows have tails behind those of their block");
+  }
+}
+
 unsigned gridExtent(const SizeExpr &expr, const Sizes &sizes, unsigned dim) {
   // Limits of CUDA and HIP alike.
   int64_t limit = dim == 0 ? std::numeric_limits<int32_t>::max() : 65535;
@@ -471,7 +491,9 @@ static BoundTensors bindTensors(const Manifest &manifest,
                   " of shape " + shapeString(spec.shape));
     const TensorArg &arg = it->second;
     uint64_t bytes = spanBytes(arg.dtype, arg.shape, arg.strides);
-    if (int d = bytes && spec.output ? overlappingDim(arg) : -1; d >= 0)
+    checkTails(spec, arg);
+    bool apart = bytes && spec.output && !spec.tailBlock;
+    if (int d = apart ? overlappingDim(arg) : -1; d >= 0)
       throw Error("tensor '" + spec.name + "' is written, and stride " +
                   std::to_string(arg.strides[d]) + " of dimension " +
                   std::to_string(d) +

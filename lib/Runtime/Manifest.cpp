@@ -410,6 +410,26 @@ TensorSpec parseTensor(const Reader &r) {
   return t;
 }
 
+/// Says of the tensors that are written in rows with tails what these are.
+void parseTails(const Reader &problem, Manifest &m) {
+  for (const char *role : {"k", "v"}) {
+    std::string block = std::string(role) + "_tail_block",
+                row = std::string(role) + "_tail_row", name = role;
+    if (!problem.has(block.c_str()))
+      continue;
+    if (problem.has("tensors")) {
+      Reader names(problem.get("tensors"), problem.at("tensors"));
+      if (names.has(role))
+        name = names.string(role);
+    }
+    for (TensorSpec &t : m.tensors)
+      if (t.name == name && t.shape.size() > 2) {
+        t.tailBlock = problem.natural(block.c_str());
+        t.tailRow = problem.natural(row.c_str());
+      }
+  }
+}
+
 } // namespace
 
 void kvbuf::rt::parseRoles(const Reader &r,
@@ -629,6 +649,7 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
     for (ParseProblem parse : kProblems)
       if (!m.stated)
         m.stated = parse(op, problem, m);
+    parseTails(problem, m);
   }
   m.apart = findApart(m);
   return m;

@@ -234,6 +234,11 @@ struct TensorSpec {
   /// "cache": true). What belongs to the cache has its name and one more:
   /// "k.table", "k.lengths", "k.offsets", "k.scales".
   bool cache = false;
+  /// Of a cache whose packed rows have tails and are written: bytes of a row
+  /// without, and of a block of rows, behind which their tails lie. Rows reach
+  /// over others to their own, so that elements of several have one address. 0: it
+  /// has none.
+  int64_t tailRow = 0, tailBlock = 0;
 };
 
 /// Memory that the runtime provides for a launch: a tensor of this shape,

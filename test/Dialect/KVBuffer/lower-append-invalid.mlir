@@ -96,3 +96,15 @@ func.func @caller(%k: !new, %kc: !paged, %o: memref<?xi32>) {
   call @called(%k, %kc, %o) : (!new, !paged, memref<?xi32>) -> ()
   return
 }
+
+// -----
+
+// The lanes of a group of packed rows find its largest element together.
+
+!new = memref<?x1x120xbf16, strided<[?, ?, 1]>>
+!rows = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 120, page_size = 16, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @groups(%k: !new, %kc: !rows, %o: memref<?xi32>) {
+  // expected-error @below {{makes scales for groups of 24 of the 48 elements from 0 on; expected groups that divide a part, of 8 times a power of two up to 32, behind a multiple of them}}
+  kvbuffer.cache_append k(%k : !new) to(%kc : !rows) offsets(%o : memref<?xi32>)
+  return
+}

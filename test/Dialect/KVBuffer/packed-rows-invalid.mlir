@@ -47,11 +47,6 @@ func.func private @bytes(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64,
 
 // -----
 
-// expected-error @below {{expected parts, the first of an 8-bit float, which the tensor's elements are of}}
-func.func private @first(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, row = <bytes = 128, parts = [<count = 64, element = bf16, at = 0>]>>)
-
-// -----
-
 // expected-error @below {{bytes 32 to 160 of a row are taken twice, or do not lie in its 160 bytes or the 0 of its tail}}
 func.func private @twice(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 128, row = <bytes = 160, parts = [<count = 64, element = f8E4M3FN, at = 0>, <count = 64, element = bf16, at = 32>]>>)
 
@@ -92,18 +87,72 @@ func.func @data(%data: memref<?x?x1x64xbf16>) {
 // -----
 
 !row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, row = <bytes = 64, parts = [<count = 64, element = f8E4M3FN, at = 0>]>>
-func.func @lanes(%c: !row, %i: index) {
-  // expected-error @below {{is of a cache with packed rows, which only kvbuffer.attention reads; expected one of elements}}
-  %x = kvbuffer.cache.load %c[%i, %i, %i, %i] : !row -> vector<8xbf16>
+func.func @view(%c: !row, %i: index) {
+  // expected-error @below {{is of a cache with packed rows, which no view shows; expected one of elements}}
+  %x = kvbuffer.cache.block_paged_ptr %c[%i, %i, %i, %i] : !row -> memref<4x64xbf16, strided<[?, 1], offset: ?>>
   return
 }
 
 // -----
 
-!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, row = <bytes = 64, parts = [<count = 64, element = f8E4M3FN, at = 0>]>>
-func.func @append(%x: memref<?x?x1x64xbf16>, %c: !row) {
-  // expected-error @below {{is of a cache with packed rows, which only kvbuffer.attention reads; expected one of elements}}
-  kvbuffer.cache_append k(%x : memref<?x?x1x64xbf16>) to(%c : !row)
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 120, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @within(%c: !row, %i: index) {
+  // expected-error @below {{has vectors of 16 elements; expected a number that divides those of each part that it is of, and that divides those of a scale or is a multiple}}
+  %x = kvbuffer.cache.load %c[%i, %i, %i, %i] : !row -> vector<16xbf16>
+  return
+}
+
+// -----
+
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 120, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @no_part(%c: !row, %i: index, %x: vector<8xf8E4M3FN>) {
+  // expected-error @below {{is of packed rows; expected part = 0 to 1}}
+  kvbuffer.cache.store %x, %c[%i, %i, %i, %i] : vector<8xf8E4M3FN>, !row
+  return
+}
+
+// -----
+
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 120, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @which(%c: !row, %i: index) {
+  // expected-error @below {{is of packed rows; expected part = 0 to 1, got 2}}
+  %x = kvbuffer.cache.load_quantized %c[%i, %i, %i, %i] {part = 2} : !row -> vector<8xbf16>
+  return
+}
+
+// -----
+
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 120, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @type(%c: !row, %i: index) {
+  // expected-error @below {{expected the part's elements, 'bf16', got 'f8E4M3FN'}}
+  %x = kvbuffer.cache.load_quantized %c[%i, %i, %i, %i] {part = 1} : !row -> vector<8xf8E4M3FN>
+  return
+}
+
+// -----
+
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 120, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @scales(%c: !row, %i: index) {
+  // expected-error @below {{expected a cache whose part has scales}}
+  %x = kvbuffer.cache.load_scale %c[%i, %i, %i, %i] {part = 1} : !row -> vector<1xf32>
+  return
+}
+
+// -----
+
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 120, row = <bytes = 208, parts = [<count = 48, element = f8E4M3FN, at = 0, scale = f32, granularity = 24, scale_at = 48>, <count = 72, element = bf16, at = 64>]>>
+func.func @many(%c: !row, %i: index) {
+  // expected-error @below {{expected at most 2 scales of a token's head, got 3}}
+  %x = kvbuffer.cache.load_scale %c[%i, %i, %i, %i] {part = 0} : !row -> vector<3xf32>
+  return
+}
+
+// -----
+
+!plain = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
+func.func @plain(%c: !plain, %i: index) {
+  // expected-error @below {{has a part, which packed rows have, got}}
+  %x = kvbuffer.cache.load_quantized %c[%i, %i, %i, %i] {part = 0} : !plain -> vector<8xbf16>
   return
 }
 

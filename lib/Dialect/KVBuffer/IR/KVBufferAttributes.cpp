@@ -228,9 +228,8 @@ LogicalResult RowAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (bytes < 1 || bytes > kMostElements || bytes % 16)
     return emitError() << "expected a row of a multiple of 16 bytes, got "
                        << bytes;
-  if (parts.empty() || parts.front().getElement().getIntOrFloatBitWidth() != 8)
-    return emitError() << "expected parts, the first of an 8-bit float, which "
-                          "the tensor's elements are of";
+  if (parts.empty())
+    return emitError() << "expected a part or more";
   if (tail < 0 ||
       (tail && (rows < 1 || stride % bytes || stride < rows * (bytes + tail))))
     return emitError() << "expected tails of at least a byte, behind rows of "
@@ -268,7 +267,12 @@ int64_t RowAttr::getReach() const {
   return getBytes() + getTailRows() * getTail();
 }
 
-Type RowAttr::getStoredType() const { return getParts().front().getElement(); }
+Type RowAttr::getStoredType() const {
+  Type first = getParts().front().getElement();
+  return first.getIntOrFloatBitWidth() == 8
+             ? first
+             : Type(Float8E4M3FNType::get(getContext()));
+}
 
 //===----------------------------------------------------------------------===//
 // KVBufferAttr: parameters

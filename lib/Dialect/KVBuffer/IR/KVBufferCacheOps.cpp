@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -171,22 +172,18 @@ template <typename Op> static LogicalResult verifyAlignment(Op op) {
   return success();
 }
 
-/// Lanes do not read or write single elements of packed rows.
+/// What has one type of elements, side by side, is no view of packed rows.
 static LogicalResult refusePacked(Operation *op, CacheLayout layout) {
-  auto cache = dyn_cast<CacheType>(layout);
-  if (!cache || !cache.getRow())
+  if (!packedRowOf(layout))
     return success();
-  return op->emitOpError() << "is of a cache with packed rows, which only "
-                              "kvbuffer.attention reads; expected one of "
-                              "elements, got "
-                           << Type(cache);
+  return op->emitOpError() << "is of a cache with packed rows, which no view "
+                              "shows; expected one of elements, got "
+                           << Type(layout);
 }
 
 /// A vector of a static number of elements, which one head has.
 static LogicalResult verifyWidth(Operation *op, Type vector,
                                  CacheLayout layout) {
-  if (failed(refusePacked(op, layout)))
-    return failure();
   auto type = cast<VectorType>(vector);
   if (type.isScalable())
     return op->emitOpError()
@@ -199,14 +196,66 @@ static LogicalResult verifyWidth(Operation *op, Type vector,
                            << width;
 }
 
+/// The part of a packed row that an op names by number; null with an error.
+static RowPartAttr namedPart(Operation *op, RowAttr row,
+                             std::optional<int64_t> part) {
+  int64_t count = row.getParts().size();
+  if (part && *part >= 0 && *part < count)
+    return row.getParts()[*part];
+  InFlightDiagnostic error = op->emitOpError()
+                             << "is of packed rows; expected part = 0 to "
+                             << count - 1;
+  if (part)
+    error << ", got " << *part;
+  return {};
+}
+
+/// A number of a part belongs to packed rows alone.
+static LogicalResult refusePart(Operation *op, std::optional<int64_t> part,
+                                CacheLayout layout) {
+  if (!part)
+    return success();
+  return op->emitOpError() << "has a part, which packed rows have, got "
+                           << Type(layout);
+}
+
+/// Whether vectors of so many elements lie within a part, and within the groups
+/// of its scales or over whole ones.
+static LogicalResult verifyWithin(Operation *op, RowPartAttr part,
+                                  int64_t width) {
+  int64_t group = part.getScale() ? part.getGranularity() : width;
+  if (part.getCount() % width == 0 &&
+      (width % group == 0 || group % width == 0))
+    return success();
+  return op->emitOpError()
+         << "has vectors of " << width
+         << " elements; expected a number that divides those of each part that "
+            "it is of, and that divides those of a scale or is a multiple, got "
+         << part;
+}
+
 /// A vector of a cache's own elements.
 static LogicalResult verifyStored(Operation *op, Type vector,
-                                  CacheLayout layout) {
+                                  CacheLayout layout,
+                                  std::optional<int64_t> number) {
   Type element = cast<VectorType>(vector).getElementType();
-  if (element != layout.getElementType())
-    return op->emitOpError() << "expected the cache's elements, "
-                             << layout.getElementType() << ", got " << element;
-  return verifyWidth(op, vector, layout);
+  if (failed(verifyWidth(op, vector, layout)))
+    return failure();
+  RowPartAttr part;
+  if (RowAttr row = packedRowOf(layout)) {
+    part = namedPart(op, row, number);
+    if (!part || failed(verifyWithin(
+                     op, part, cast<VectorType>(vector).getNumElements())))
+      return failure();
+  } else if (failed(refusePart(op, number, layout))) {
+    return failure();
+  }
+  Type stored = part ? part.getElement() : layout.getElementType();
+  if (element != stored)
+    return op->emitOpError()
+           << "expected the " << (part ? "part" : "cache") << "'s elements, "
+           << stored << ", got " << element;
+  return success();
 }
 
 LogicalResult CacheLoadOp::verify() {
@@ -219,6 +268,10 @@ LogicalResult CacheLoadOp::verify() {
                          << getCache().getType();
   int64_t width = getResult().getType().getNumElements(),
           group = layout.getGranularity();
+  if (RowAttr row = packedRowOf(layout))
+    for (RowPartAttr part : row.getParts())
+      if (failed(verifyWithin(*this, part, width)))
+        return failure();
   if (scalesByToken(layout) && width % group && group % width)
     return emitOpError() << "loads " << width << " elements with scales for "
                          << group
@@ -228,30 +281,43 @@ LogicalResult CacheLoadOp::verify() {
 
 LogicalResult CacheStoreOp::verify() {
   if (failed(verifyStored(*this, getValue().getType(),
-                          cast<CacheLayout>(getCache().getType()))))
+                          cast<CacheLayout>(getCache().getType()), getPart())))
     return failure();
   return verifyAlignment(*this);
 }
 
 LogicalResult LoadQuantizedOp::verify() {
   if (failed(verifyStored(*this, getResult().getType(),
-                          cast<CacheLayout>(getCache().getType()))))
+                          cast<CacheLayout>(getCache().getType()), getPart())))
     return failure();
   return verifyAlignment(*this);
 }
 
-static LogicalResult verifyScales(Operation *op, Type type) {
+static LogicalResult verifyScales(Operation *op, Type type,
+                                  std::optional<int64_t> number) {
   auto layout =
       cast<CacheLayout>(op->getNumResults() ? op->getOperand(0).getType()
                                             : op->getOperand(1).getType());
-  if (!layout.getScaleType())
+  Type scale = layout.getScaleType();
+  int64_t most = scale && scalesByToken(layout) ? scaleShape(layout).back() : 1;
+  if (RowAttr row = packedRowOf(layout)) {
+    RowPartAttr part = namedPart(op, row, number);
+    if (!part)
+      return failure();
+    scale = part.getScale();
+    if (scale)
+      most = llvm::divideCeilSigned(part.getCount(), part.getGranularity());
+  } else if (failed(refusePart(op, number, layout))) {
+    return failure();
+  }
+  if (!scale)
     return op->emitOpError()
-           << "expected a cache with scales, got " << Type(layout);
+           << "expected a cache " << (number ? "whose part has" : "with")
+           << " scales, got " << Type(layout);
   auto vector = cast<VectorType>(type);
-  if (vector.getElementType() != layout.getScaleType() || vector.isScalable())
-    return op->emitOpError() << "expected a fixed number of scales of "
-                             << layout.getScaleType() << ", got " << vector;
-  int64_t most = scalesByToken(layout) ? scaleShape(layout).back() : 1;
+  if (vector.getElementType() != scale || vector.isScalable())
+    return op->emitOpError() << "expected a fixed number of scales of " << scale
+                             << ", got " << vector;
   if (vector.getNumElements() > most)
     return op->emitOpError()
            << "expected at most " << most << " scales of a token's head, got "
@@ -260,11 +326,11 @@ static LogicalResult verifyScales(Operation *op, Type type) {
 }
 
 LogicalResult LoadScaleOp::verify() {
-  return verifyScales(*this, getResult().getType());
+  return verifyScales(*this, getResult().getType(), getPart());
 }
 
 LogicalResult StoreScaleOp::verify() {
-  return verifyScales(*this, getValue().getType());
+  return verifyScales(*this, getValue().getType(), getPart());
 }
 
 //===----------------------------------------------------------------------===//
@@ -342,8 +408,6 @@ static LogicalResult verifyAppend(Operation *op, StringRef name, Value tokens,
            << " to be a cache, or a tensor [batch, rows, heads, head_size] of "
               "floats with static heads and head_size, got "
            << cache.getType();
-  if (failed(refusePacked(op, layout)))
-    return failure();
   int64_t rank = isRagged ? 3 : 4;
   if (type.getRank() != rank)
     return op->emitOpError()

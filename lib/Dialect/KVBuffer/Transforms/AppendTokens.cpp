@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -177,62 +178,100 @@ static double largestOf(Type element) {
       .convertToDouble();
 }
 
+Value AppendEmitter::largestOfGroup(Value x, int64_t granularity) {
+  Value amax;
+  for (int64_t i = 0; i < shares.width; ++i) {
+    Value magnitude =
+        math::AbsFOp::create(b, vector::ExtractOp::create(b, x, i));
+    amax = amax ? arith::MaxNumFOp::create(b, amax, magnitude).getResult()
+                : magnitude;
+  }
+  int64_t lanes =
+      std::min(shares.lanes, int64_t(llvm::PowerOf2Ceil(llvm::divideCeilSigned(
+                                 granularity, shares.width))));
+  for (int64_t step = 1; step < lanes; step *= 2)
+    amax = arith::MaxNumFOp::create(
+        b, amax,
+        gpu::ShuffleOp::create(b, amax, step, shares.wave,
+                               gpu::ShuffleMode::XOR)
+            .getShuffleResult());
+  return amax;
+}
+
+std::pair<Value, Value> AppendEmitter::roundScale(Value scale, Type stored) {
+  Type f32 = b.getF32Type(), i32 = b.getI32Type();
+  auto number = [&](float value) -> Value {
+    return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+  };
+  auto word = [&](int32_t value) -> Value {
+    return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
+  };
+  Value isZero =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale, number(0.0f));
+  if (isa<Float8E8M0FNUType>(stored)) {
+    // The least power of two that is not below it: all elements have room.
+    scale = select(isZero, number(1.0f), scale);
+    Value bits = arith::BitcastOp::create(b, i32, scale);
+    Value code = arith::ShRUIOp::create(
+        b, arith::AddIOp::create(b, bits, word(0x007fffff)), word(23));
+    code = arith::MinUIOp::create(
+        b, arith::MaxUIOp::create(b, code, word(1)).getResult(), word(254));
+    scale = arith::BitcastOp::create(
+        b, f32, arith::ShLIOp::create(b, code, word(23)).getResult());
+    code = arith::TruncIOp::create(b, b.getI8Type(), code);
+    return {scale, arith::BitcastOp::create(b, stored, code)};
+  }
+  // As it is stored, so that whoever reads the cache multiplies by the same.
+  if (!stored.isF32()) {
+    scale = arith::TruncFOp::create(b, stored, scale);
+    scale = arith::ExtFOp::create(b, f32, scale);
+    isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale,
+                                   number(0.0f));
+  }
+  scale = select(isZero, number(1.0f), scale);
+  return {scale, stored.isF32()
+                     ? scale
+                     : arith::TruncFOp::create(b, stored, scale).getResult()};
+}
+
 Value AppendEmitter::inverseScale(Value x, Value cache) {
   auto into = cast<CacheLayout>(cache.getType());
-  Type f32 = b.getF32Type();
-  Value one = arith::ConstantOp::create(b, b.getF32FloatAttr(1.0f));
+  if (makesScales(into))
+    return inverseOfMade(
+        x, cache,
+        {into.getElementType(), into.getScaleType(), into.getGranularity()});
   auto scaleVector = VectorType::get({1}, into.getScaleType());
-  Value scale;
-  if (!makesScales(into)) {
-    Value given = LoadScaleOp::create(b, scaleVector, cache, batch, head,
-                                      position, dim, UnitAttr());
-    scale = vector::ExtractOp::create(b, widen(given), 0);
-  } else {
-    Value amax;
-    for (int64_t i = 0; i < shares.width; ++i) {
-      Value magnitude =
-          math::AbsFOp::create(b, vector::ExtractOp::create(b, x, i));
-      amax = amax ? arith::MaxNumFOp::create(b, amax, magnitude).getResult()
-                  : magnitude;
-    }
-    int64_t lanes = std::min(shares.lanes,
-                             int64_t(llvm::PowerOf2Ceil(llvm::divideCeilSigned(
-                                 into.getGranularity(), shares.width))));
-    for (int64_t step = 1; step < lanes; step *= 2)
-      amax = arith::MaxNumFOp::create(
-          b, amax,
-          gpu::ShuffleOp::create(b, amax, step, shares.wave,
-                                 gpu::ShuffleMode::XOR)
-              .getShuffleResult());
-    double largest = largestOf(into.getElementType());
-    scale = arith::DivFOp::create(
-        b, amax,
-        arith::ConstantOp::create(
-            b, b.getF32FloatAttr(static_cast<float>(largest))));
-    // As it is stored, so that whoever reads the cache multiplies by the same.
-    if (!into.getScaleType().isF32()) {
-      scale = arith::TruncFOp::create(b, into.getScaleType(), scale);
-      scale = arith::ExtFOp::create(b, f32, scale);
-    }
-    Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0.0f));
-    scale =
-        select(arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale, zero),
-               one, scale);
-    Value stored = scale;
-    if (!into.getScaleType().isF32())
-      stored = arith::TruncFOp::create(b, into.getScaleType(), scale);
-    Value first =
-        arith::RemUIOp::create(b, dim, constant(into.getGranularity()));
-    first =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first, constant(0));
-    auto ifOp =
-        scf::IfOp::create(b, both(first, active), /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(ifOp.thenBlock());
-    StoreScaleOp::create(b, vector::BroadcastOp::create(b, scaleVector, stored),
-                         cache, batch, head, position, dim, UnitAttr());
-  }
-  return arith::DivFOp::create(b, one, scale);
+  Value given = LoadScaleOp::create(b, scaleVector, cache, batch, head,
+                                    position, dim, UnitAttr(), IntegerAttr());
+  Value scale = vector::ExtractOp::create(b, widen(given), 0);
+  return arith::DivFOp::create(
+      b, arith::ConstantOp::create(b, b.getF32FloatAttr(1.0f)), scale);
+}
+
+Value AppendEmitter::inverseOfMade(Value x, Value cache,
+                                   const MadeScale &made) {
+  double largest = largestOf(made.element);
+  Value scale = arith::DivFOp::create(
+      b, largestOfGroup(x, made.granularity),
+      arith::ConstantOp::create(
+          b, b.getF32FloatAttr(static_cast<float>(largest))));
+  auto [rounded, stored] = roundScale(scale, made.type);
+  Value at = made.begin ? sub(dim, constant(made.begin)) : dim;
+  Value first = arith::RemUIOp::create(b, at, constant(made.granularity));
+  first =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, first, constant(0));
+  auto ifOp =
+      scf::IfOp::create(b, both(first, made.active ? made.active : active),
+                        /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifOp.thenBlock());
+  StoreScaleOp::create(
+      b,
+      vector::BroadcastOp::create(b, VectorType::get({1}, made.type), stored),
+      cache, batch, head, position, dim, UnitAttr(), made.part);
+  b.setInsertionPointAfter(ifOp);
+  return arith::DivFOp::create(
+      b, arith::ConstantOp::create(b, b.getF32FloatAttr(1.0f)), rounded);
 }
 
 Value AppendEmitter::narrow(Value x, Type stored) {
@@ -252,32 +291,70 @@ Value AppendEmitter::narrow(Value x, Type stored) {
   return arith::TruncFOp::create(b, vector(stored), x);
 }
 
-void AppendEmitter::append(Value x, Value cache) {
-  auto into = cast<CacheLayout>(cache.getType());
-  Type stored = into.getElementType();
-  if (into.getScaleType()) {
-    x = widen(x);
-    Value inverse = inverseScale(x, cache);
-    x = arith::MulFOp::create(
-        b, x, vector::BroadcastOp::create(b, vector(b.getF32Type()), inverse));
-  }
-  if (cast<VectorType>(x.getType()).getElementType() != stored)
-    x = narrow(widen(x), stored);
-  auto ifOp = scf::IfOp::create(b, active, /*withElseRegion=*/false);
+void AppendEmitter::store(Value x, Value cache, Value condition,
+                          IntegerAttr bytes, IntegerAttr part) {
+  auto ifOp = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(ifOp.thenBlock());
   for (int64_t piece = 0; piece < shares.pieces; ++piece) {
-    Value part = x;
+    Value own = x;
     if (shares.pieces > 1)
-      part = vector::ShuffleOp::create(
+      own = vector::ShuffleOp::create(
           b, x, x,
           llvm::to_vector(
               llvm::seq(piece * shares.piece(), (piece + 1) * shares.piece())));
-    CacheStoreOp::create(b, part, cache, batch, head, position,
-                         pieceAt(dim, piece),
-                         alignment(stored, std::gcd(into.getCacheDepth(),
-                                                    into.getHeadDimOffset())),
-                         UnitAttr());
+    CacheStoreOp::create(b, own, cache, batch, head, position,
+                         pieceAt(dim, piece), bytes, UnitAttr(), part);
+  }
+}
+
+Value AppendEmitter::quantize(Value x, Value inverse) {
+  return arith::MulFOp::create(
+      b, x, vector::BroadcastOp::create(b, vector(b.getF32Type()), inverse));
+}
+
+void AppendEmitter::append(Value x, Value cache) {
+  auto into = cast<CacheLayout>(cache.getType());
+  if (RowAttr row = packedRowOf(into))
+    return appendPacked(x, cache, row);
+  Type stored = into.getElementType();
+  if (into.getScaleType()) {
+    x = widen(x);
+    x = quantize(x, inverseScale(x, cache));
+  }
+  if (cast<VectorType>(x.getType()).getElementType() != stored)
+    x = narrow(widen(x), stored);
+  store(x, cache, active,
+        alignment(stored,
+                  std::gcd(into.getCacheDepth(), into.getHeadDimOffset())),
+        IntegerAttr());
+}
+
+void AppendEmitter::appendPacked(Value x, Value cache, RowAttr row) {
+  int64_t begin = 0;
+  for (auto [number, part] : llvm::enumerate(row.getParts())) {
+    int64_t end = begin + part.getCount();
+    Value here = active;
+    if (begin)
+      here = both(here, isLess(constant(begin - 1), dim));
+    if (end < row.getElements())
+      here = both(here, isLess(dim, constant(end)));
+    IntegerAttr which = b.getI64IntegerAttr(int64_t(number));
+    Type stored = part.getElement();
+    Value own = x;
+    if (part.getScale()) {
+      own = widen(own);
+      own = quantize(
+          own, inverseOfMade(own, cache,
+                             {stored, part.getScale(), part.getGranularity(),
+                              begin, here, which}));
+    }
+    if (cast<VectorType>(own.getType()).getElementType() != stored)
+      own = narrow(widen(own), stored);
+    // Parts and rows begin at multiples of what eight elements take.
+    int64_t bytes = stored.getIntOrFloatBitWidth() / 8;
+    store(own, cache, here, alignment(stored, row.getBytes() / bytes), which);
+    begin = end;
   }
 }
 
@@ -309,6 +386,43 @@ void AppendEmitter::emit(function_ref<void()> findPlace) {
 /// The most elements of a lane.
 static constexpr int64_t kMostOfLane = 32;
 
+/// The parts of the rows of a cache, which may be null; none where rows are not
+/// packed.
+static ArrayRef<RowPartAttr> partsOf(CacheLayout into) {
+  RowAttr row = into ? packedRowOf(into) : RowAttr();
+  return row ? row.getParts() : ArrayRef<RowPartAttr>();
+}
+
+/// Whether scales are made of elements of several lanes.
+static bool exchangesMaxima(CacheLayout into) {
+  return makesScales(into) || llvm::any_of(partsOf(into), [](RowPartAttr part) {
+           return bool(part.getScale());
+         });
+}
+
+/// Errors at `op` unless the groups of the scales of packed rows are dealt to
+/// lanes of one wave, so many elements to each, whose numbers begin at a
+/// multiple of theirs.
+static LogicalResult verifyGroups(Operation *op, CacheLayout into,
+                                  int64_t width, const TargetInfo &target) {
+  int64_t begin = 0;
+  for (RowPartAttr part : partsOf(into)) {
+    int64_t first = std::exchange(begin, begin + part.getCount());
+    if (!part.getScale())
+      continue;
+    int64_t group = part.getGranularity(), lanes = group / width;
+    if (group % width || !llvm::isPowerOf2_64(lanes) || first % group ||
+        part.getCount() % group || lanes > target.waveSize)
+      return op->emitOpError()
+             << "makes scales for groups of " << group << " of the "
+             << part.getCount() << " elements from " << first
+             << " on; expected groups that divide a part, of " << width
+             << " times a power of two up to " << target.waveSize
+             << ", behind a multiple of them";
+  }
+  return success();
+}
+
 /// What a lane's elements lie within: a rotated half, or a pair of neighbours'
 /// part of a head, and the group of a scale.
 static int64_t unitOf(const AppendOperands &operands, CacheLayout vInto) {
@@ -317,9 +431,15 @@ static int64_t unitOf(const AppendOperands &operands, CacheLayout vInto) {
   if (operands.cos)
     unit = std::gcd(unit, operands.interleaved ? 2 * operands.pairs()
                                                : operands.pairs());
-  for (CacheLayout into : {kInto, vInto})
+  for (CacheLayout into : {kInto, vInto}) {
     if (makesScales(into) && into.getGranularity() < size)
       unit = std::gcd(unit, into.getGranularity());
+    for (RowPartAttr part : partsOf(into)) {
+      unit = std::gcd(unit, part.getCount());
+      if (part.getScale())
+        unit = std::gcd(unit, part.getGranularity());
+    }
+  }
   return unit;
 }
 
@@ -338,7 +458,8 @@ static FailureOr<AppendShares> dealApart(Operation *op,
   shares->valueWidth = ofValues->width;
   shares->lanes = std::max(shares->lanes, ofValues->lanes);
   // Lanes that exchange maxima lie within a wave.
-  if (makesScales(keys.keysLayout()) || makesScales(values.keysLayout()))
+  if (exchangesMaxima(keys.keysLayout()) ||
+      exchangesMaxima(values.keysLayout()))
     shares->lanes = llvm::PowerOf2Ceil(shares->lanes);
   return shares;
 }
@@ -373,13 +494,14 @@ FailureOr<AppendShares> kvbuf::dealHeads(Operation *op,
     if (2 * pairs == size && width > 1 &&
         llvm::all_of(
             ArrayRef<CacheLayout>{kInto, vInto}, [&](CacheLayout into) {
-              return !makesScales(into) || into.getGranularity() >= size;
+              return partsOf(into).empty() &&
+                     (!makesScales(into) || into.getGranularity() >= size);
             })) {
       shares.pieces = 2;
       shares.width = width;
     }
   }
-  bool exchanges = makesScales(kInto) || makesScales(vInto);
+  bool exchanges = exchangesMaxima(kInto) || exchangesMaxima(vInto);
   auto lanesOf = [&](int64_t width) {
     int64_t lanes = size / width;
     return exchanges ? int64_t(llvm::PowerOf2Ceil(lanes)) : lanes;
@@ -402,6 +524,9 @@ FailureOr<AppendShares> kvbuf::dealHeads(Operation *op,
              << size << "; expected groups that divide a head, of "
              << shares.width << " times a power of two, or whole heads";
   }
+  for (CacheLayout into : {kInto, vInto})
+    if (failed(verifyGroups(op, into, shares.width, target)))
+      return failure();
   if (most > target.waveSize)
     return op->emitOpError()
            << "makes scales for groups of " << most * shares.width

@@ -6,8 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TmaTile.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/CacheOps.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PackedElements.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -148,6 +150,46 @@ struct Expander : ImplicitLocOpBuilder {
     return vector::ShuffleOp::create(*this, scales, scales, which);
   }
 
+  RowAttr row() { return packedRowOf(layout); }
+  PackedElements packed(ArrayRef<Value> lead, Value head) {
+    return PackedElements(*this, row(), parts.data, lead, head);
+  }
+  /// The part of a packed row that an op names, and the place in it of an
+  /// element of the head.
+  std::pair<RowPartAttr, Value> partAt(int64_t number, Value headDim) {
+    int64_t begin = 0;
+    for (RowPartAttr part : row().getParts().take_front(number))
+      begin += part.getCount();
+    Value first = headDim;
+    if (begin)
+      first = createOrFold<arith::SubIOp>(headDim, constant(begin));
+    return {row().getParts()[number], first};
+  }
+  /// Elements of a packed row as `element`; they lie in one part, of those from
+  /// `number` on.
+  Value loadPacked(PackedElements &from, int64_t number, Value headDim,
+                   VectorType type, std::optional<int64_t> alignment) {
+    auto [part, first] = partAt(number, headDim);
+    auto load = [&, part = part, first = first] {
+      Value x = from.widened(part, first, type.getNumElements(), alignment);
+      return convert(x, type.getElementType());
+    };
+    int64_t last = row().getParts().size() - 1;
+    if (number == last)
+      return load();
+    Value isHere = arith::CmpIOp::create(*this, arith::CmpIPredicate::slt,
+                                         first, constant(part.getCount()));
+    auto ifOp = scf::IfOp::create(*this, TypeRange{type}, isHere,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(*this);
+    setInsertionPointToStart(ifOp.thenBlock());
+    scf::YieldOp::create(*this, load());
+    setInsertionPointToStart(ifOp.elseBlock());
+    scf::YieldOp::create(
+        *this, loadPacked(from, number + 1, headDim, type, alignment));
+    return ifOp.getResult(0);
+  }
+
   /// A view of a tile of `type`'s shape at these indices of a tensor whose
   /// rows are dimension `row`.
   Value view(Value tensor, ArrayRef<Value> at, unsigned row, MemRefType type) {
@@ -273,6 +315,11 @@ Value expand(Expander &b, CacheLoadOp op) {
   VectorType type = op.getResult().getType();
   int64_t width = type.getNumElements();
   return b.guarded(place.valid, type, [&] {
+    if (b.row()) {
+      PackedElements from = b.packed(place.lead, op.getHead());
+      return b.loadPacked(from, /*number=*/0, op.getHeadDim(), type,
+                          op.getAlignment());
+    }
     Value x = b.loadElements(place.lead, op.getHead(), op.getHeadDim(), width,
                              op.getAlignment());
     if (b.layout.getScaleType()) {
@@ -289,6 +336,11 @@ Value expand(Expander &b, LoadQuantizedOp op) {
   CachePlace place = b.place(op.getBatch(), op.getToken(), !op.getInBounds());
   VectorType type = op.getResult().getType();
   return b.guarded(place.valid, type, [&] {
+    if (b.row()) {
+      auto [part, first] = b.partAt(*op.getPart(), op.getHeadDim());
+      return b.packed(place.lead, op.getHead())
+          .load(part, first, type, op.getAlignment());
+    }
     return b.loadElements(place.lead, op.getHead(), op.getHeadDim(),
                           type.getNumElements(), op.getAlignment());
   });
@@ -297,10 +349,14 @@ Value expand(Expander &b, LoadQuantizedOp op) {
 Value expand(Expander &b, LoadScaleOp op) {
   // Scales of tensors and heads have no place that tokens decide about.
   CachePlace place;
-  if (b.scalesByToken())
+  if (b.scalesByToken() || b.row())
     place = b.place(op.getBatch(), op.getToken(), !op.getInBounds());
   VectorType type = op.getResult().getType();
   return b.guarded(place.valid, type, [&]() -> Value {
+    if (b.row()) {
+      auto [part, first] = b.partAt(*op.getPart(), op.getHeadDim());
+      return b.packed(place.lead, op.getHead()).loadScales(part, first, type);
+    }
     return vector::LoadOp::create(
         b, type, b.parts.scales,
         b.scaleAt(place.lead, op.getHead(), op.getHeadDim()));
@@ -320,6 +376,11 @@ void storeGuarded(Expander &b, Value valid, function_ref<void()> store) {
 void expandStore(Expander &b, CacheStoreOp op) {
   CachePlace place = b.place(op.getBatch(), op.getToken(), !op.getInBounds());
   storeGuarded(b, place.valid, [&] {
+    if (b.row()) {
+      auto [part, first] = b.partAt(*op.getPart(), op.getHeadDim());
+      return b.packed(place.lead, op.getHead())
+          .store(part, first, op.getValue(), op.getAlignment());
+    }
     SmallVector<Value> at(ArrayRef<Value>(place.lead));
     at.append({op.getHead(), b.column(op.getHeadDim())});
     vector::StoreOp::create(b, op.getValue(), b.parts.data, at,
@@ -330,9 +391,14 @@ void expandStore(Expander &b, CacheStoreOp op) {
 
 void expandStore(Expander &b, StoreScaleOp op) {
   CachePlace place;
-  if (b.scalesByToken())
+  if (b.scalesByToken() || b.row())
     place = b.place(op.getBatch(), op.getToken(), !op.getInBounds());
   storeGuarded(b, place.valid, [&] {
+    if (b.row()) {
+      auto [part, first] = b.partAt(*op.getPart(), op.getHeadDim());
+      return b.packed(place.lead, op.getHead())
+          .storeScales(part, first, op.getValue());
+    }
     vector::StoreOp::create(
         b, op.getValue(), b.parts.scales,
         b.scaleAt(place.lead, op.getHead(), op.getHeadDim()));

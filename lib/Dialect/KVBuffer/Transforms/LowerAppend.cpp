@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
@@ -247,7 +248,11 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
     auto cache = dyn_cast<CacheType>(op.getKCache().getType());
     auto layout = cast<CacheLayout>(op.getKCache().getType());
     NamedAttrList list;
-    list.append("op", b.getStringAttr("cache_append"));
+    // Of packed rows the tools know no reference.
+    bool packed = packedRowOf(op.getKCache().getType()) ||
+                  (op.getV() && packedRowOf(op.getVCache().getType()));
+    list.append("op", b.getStringAttr(packed ? "cache_append_of_packed_rows"
+                                             : "cache_append"));
     list.append("new", b.getStringAttr(op.getOffsets() ? "ragged" : "dense"));
     if (cache)
       list.append("cache",
@@ -272,6 +277,12 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
                                {"v", op.getVCache()}}) {
       if (!value)
         continue;
+      if (RowAttr row = packedRowOf(value.getType()); row && row.getTail()) {
+        list.append((name + "_tail_row").str(),
+                    b.getI64IntegerAttr(row.getBytes()));
+        list.append((name + "_tail_block").str(),
+                    b.getI64IntegerAttr(row.getTailStride()));
+      }
       auto into = cast<CacheLayout>(value.getType());
       list.append((name + "_cache_depth").str(),
                   b.getI64IntegerAttr(into.getCacheDepth()));

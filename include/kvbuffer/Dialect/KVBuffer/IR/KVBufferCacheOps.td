@@ -316,7 +316,8 @@ def KVBuffer_CacheLoadOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load", [
     of a quantized cache times their scales. A token that has no row reads as zero
     (see `kvbuffer.cache.store`). Where scales are by groups of elements, `head_dim`
     is a multiple of the vector's size, and one of that size and the granularity
-    divides the other. `alignment` is what the caller knows of the address, bytes.
+    divides the other. Of packed rows, too, whose parts have a multiple of the vector's
+    size. `alignment` is what the caller knows of the address, bytes.
 
     Example:
 
@@ -350,7 +351,8 @@ def KVBuffer_CacheStoreOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.store", [
     Where the token has no row, nothing is stored: at a negative position or past
     the room of its sequence, and in a block that the cache does not have, such as a
     table's entry that says "none". `in_bounds` says that there is one, and spares
-    the look.
+    the look. Of packed rows (`#kvbuffer.row`) `part` says in which of their parts the
+    elements lie, and their type is the part's.
 
     Example:
 
@@ -367,7 +369,8 @@ def KVBuffer_CacheStoreOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.store", [
       Arg<Index, "the token's position in its sequence">:$token,
       Arg<Index, "the first element of the head">:$head_dim,
       Arg<OptionalAttr<I64Attr>, "bytes that the address is known to be a multiple of">:$alignment,
-      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds,
+      Arg<OptionalAttr<I64Attr>, "which part of a packed row, from 0 on">:$part);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($value) `,` type($cache)
   }];
@@ -378,7 +381,8 @@ def KVBuffer_LoadQuantizedOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load_quanti
     MemoryEffects<[MemRead]>]> {
   let summary = "Loads elements of a token as they are stored";
   let description = [{
-    As `kvbuffer.cache.load`, without scales and conversions.
+    As `kvbuffer.cache.load`, without scales and conversions. Of packed rows `part` says
+    in which of their parts the elements lie.
 
     Example:
 
@@ -394,7 +398,8 @@ def KVBuffer_LoadQuantizedOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load_quanti
       Arg<Index, "the token's position in its sequence">:$token,
       Arg<Index, "the first element of the head">:$head_dim,
       Arg<OptionalAttr<I64Attr>, "bytes that the address is known to be a multiple of">:$alignment,
-      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds,
+      Arg<OptionalAttr<I64Attr>, "which part of a packed row, from 0 on">:$part);
   let results = (outs
       Res<VectorOfRankAndType<[1], [AnyFloat]>, "the elements as they are stored">:$result);
   let assemblyFormat = [{
@@ -408,7 +413,8 @@ def KVBuffer_LoadScaleOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load_scale", [
   let summary = "Loads scales of a token";
   let description = [{
     The scale of the element `head_dim`, and those of the groups after it. One a
-    tensor or head: the vector has one element. Zero where the token has no row.
+    tensor or head: the vector has one element. Zero where the token has no row. Of
+    packed rows `part` says of which of their parts.
 
     Example:
 
@@ -423,7 +429,8 @@ def KVBuffer_LoadScaleOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.load_scale", [
       Arg<Index, "the head of the cache">:$head,
       Arg<Index, "the token's position in its sequence">:$token,
       Arg<Index, "the first element of the head">:$head_dim,
-      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds,
+      Arg<OptionalAttr<I64Attr>, "which part of a packed row, from 0 on">:$part);
   let results = (outs
       Res<VectorOfRankAndType<[1], [AnyFloat]>, "scales of neighbouring groups">:$result);
   let assemblyFormat = [{
@@ -437,7 +444,8 @@ def KVBuffer_StoreScaleOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.store_scale", 
   let summary = "Stores scales of a token";
   let description = [{
     At the group of the element `head_dim`, and those after it; nothing where the
-    token has no row. Scales of a tensor or head are one for all tokens.
+    token has no row. Scales of a tensor or head are one for all tokens. Of packed rows
+    `part` says of which of their parts.
 
     Example:
 
@@ -453,7 +461,8 @@ def KVBuffer_StoreScaleOp : KVBuffer_OpOf<KVBuffer_Caches, "cache.store_scale", 
       Arg<Index, "the head of the cache">:$head,
       Arg<Index, "the token's position in its sequence">:$token,
       Arg<Index, "the first element of the head">:$head_dim,
-      Arg<UnitAttr, "the token is known to have a row">:$in_bounds);
+      Arg<UnitAttr, "the token is known to have a row">:$in_bounds,
+      Arg<OptionalAttr<I64Attr>, "which part of a packed row, from 0 on">:$part);
   let assemblyFormat = [{
     $value `,` $cache `[` $batch `,` $head `,` $token `,` $head_dim `]` attr-dict `:` type($value) `,` type($cache)
   }];

@@ -150,8 +150,32 @@ private:
   /// The entries of a table of angles, one for each of `count` elements.
   mlir::Value loadAngles(mlir::Value table, mlir::Value col, int64_t count);
   void append(mlir::Value x, mlir::Value cache);
+  /// Stores a vector of stored elements where `condition` holds; `bytes`: what
+  /// is known of its address; `part`: which of a packed row, or null.
+  void store(mlir::Value x, mlir::Value cache, mlir::Value condition,
+             mlir::IntegerAttr bytes, mlir::IntegerAttr part);
+  /// The lane's elements into the parts of a packed row that they belong to.
+  void appendPacked(mlir::Value x, mlir::Value cache, RowAttr row);
+  /// A scale that is made of a group's elements: what they are stored as, the
+  /// scale's type, and how many they are; of a packed row the first element of
+  /// its part, whether the lane has elements of that, and which part it is.
+  struct MadeScale {
+    mlir::Type element, type;
+    int64_t granularity, begin = 0;
+    mlir::Value active = {};
+    mlir::IntegerAttr part = {};
+  };
   /// One over the scale of the lane's elements; stores a scale that is made.
   mlir::Value inverseScale(mlir::Value x, mlir::Value cache);
+  mlir::Value inverseOfMade(mlir::Value x, mlir::Value cache,
+                            const MadeScale &made);
+  /// The largest magnitude of a group, of the elements of its lanes.
+  mlir::Value largestOfGroup(mlir::Value x, int64_t granularity);
+  /// A scale as it is stored: in f32, never 0, and as `stored`.
+  std::pair<mlir::Value, mlir::Value> roundScale(mlir::Value scale,
+                                                 mlir::Type stored);
+  /// Elements in f32 times a number.
+  mlir::Value quantize(mlir::Value x, mlir::Value inverse);
   /// The elements as the cache stores them.
   mlir::Value narrow(mlir::Value x, mlir::Type stored);
 };
