@@ -236,8 +236,8 @@ struct TensorSpec {
   bool cache = false;
   /// Of a cache whose packed rows have tails and are written: bytes of a row
   /// without, and of a block of rows, behind which their tails lie. Rows reach
-  /// over others to their own, so that elements of several have one address. 0: it
-  /// has none.
+  /// over others to their own, so that elements of several have one address. 0:
+  /// it has none.
   int64_t tailRow = 0, tailBlock = 0;
 };
 

@@ -37,10 +37,9 @@ llvm::SmallVector<unsigned> sizesOfTokens(mlir::Value argument);
 /// The bytes that an argument's address and strides have to be multiples of,
 /// where that is not what the kernel asks of all. Rows of new tokens and of
 /// angles: 16 at most, so that lanes load several elements at once. What lanes
-/// load by the element, as the captures of functions of scores, and what nothing
-/// reads: an element.
-/// What fragments of elements wider than those of which the kernel asks are
-/// stored into: `alignment`, which it asks of those.
+/// load by the element, as the captures of functions of scores, and what
+/// nothing reads: an element. What fragments of elements wider than those of
+/// which the kernel asks are stored into: `alignment`, which it asks of those.
 std::optional<int64_t> ownAlignment(mlir::Value argument, int64_t alignment);
 
 /// The largest alignment that a lane's access to an argument states, at most 16
