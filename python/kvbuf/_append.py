@@ -60,6 +60,43 @@ class AppendProblem:
                 parts, angles, self.interleaved, turns))
 
 
+@dataclasses.dataclass(frozen=True)
+class PackedAppendProblem:
+    """The same of one cache of pages whose rows are packed, of the `#kvbuffer.row`
+    ``row`` with so many ``elements``."""
+
+    row: str
+    elements: int
+    dtype: str
+    page_size: int
+    index: str
+
+    def source(self) -> str:
+        """The problem as a module in MLIR. Its tensors are k_new, k, k_table and
+        k_lengths."""
+        wide = "kvbuffer.index = i64" if self.index == "i64" else ""
+        cache = _module_text.cache_type("paged", "bf16", 1, self.elements,
+                                        self.page_size, row=f"<{self.row}>")
+        new = _module_text.rows_type("?x?", 1, self.elements, self.dtype)
+        return _module_text.function(
+            "append", [("n", new, ""), ("c", cache, wide)],
+            _module_text.append_op({"k": ("n", new, "c", cache)}))
+
+
+def append_packed(ops, row, data, new, table, lengths, device=None):
+    """Stores ``new`` (batch, tokens, 1, elements) after the tokens of each sequence
+    in a cache of packed rows: ``data`` and ``row`` are those of `packed_rows`."""
+    problem = PackedAppendProblem(row.text, row.elements, ops.dtype(new),
+                                  data.shape[1], ops.dtype(lengths))
+    name = ops.device_name(new)
+    kernel = _kernels.find(problem, _kernels.chip_on(name), None, name == "emulator")
+    tensors = {"k_new": ops.detach(new), "k": data, "k_table": ops.contiguous(table),
+               "k_lengths": ops.contiguous(lengths)}
+    ops.before_launch(tensors.values())
+    kernel(**tensors, device=device)
+    ops.after_launch(name)
+
+
 def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
            k_descale, v_descale, kv_dtype=None, device=None, turns=None):
     """Stores k and v (batch, tokens, heads, head size) after the tokens of each

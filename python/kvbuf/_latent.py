@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._append import append
+from ._append import append, append_packed
 from ._attention import (Request, attention, few_rows, require_index,
                          require_rank, require_shape, require_type, run,
                          same_index_type)
@@ -122,8 +122,9 @@ def concat_and_cache_mla(kv_c: Tensor, k_pe: Tensor, kv_cache: Tensor,
     size; -1 is nowhere.
 
     ``kv_cache_dtype`` "auto": the cache is of their type, with all columns.
-    "fp8_ds_mla": it has rows of 656 bytes, of 512 e4m3, four float32 scales that are
-    made, of 128 each, and 64 bfloat16. ``scale`` is not looked at."""
+    "fp8_ds_mla": it has packed rows, of 656, 584 or 528 bytes, as
+    `flash_mla_with_kvcache` has them: kv_c and k_pe have 512 and 64 columns, 448 and
+    64, or together 512. Scales are made. ``scale`` is not looked at."""
     if kv_cache_dtype not in ("auto", "fp8_ds_mla"):
         raise NotImplementedError(f"kv_cache_dtype is {kv_cache_dtype!r}; expected "
                                   '"auto" or "fp8_ds_mla"')
@@ -138,12 +139,11 @@ def concat_and_cache_mla(kv_c: Tensor, k_pe: Tensor, kv_cache: Tensor,
     require_type(ops, "slot_mapping", slot_mapping, "i32", "i64")
     require_type(ops, "kv_c", kv_c, "bf16" if packed else ops.dtype(kv_cache))
     require_type(ops, "k_pe", k_pe, ops.dtype(kv_c))
-    if packed and ((latent, rope) != (512, 64) or kv_cache.element_size() != 1):
-        raise ValueError(f"kv_c has {latent} columns, k_pe {rope}, and kv_cache type "
-                         f"{kv_cache.dtype}; expected 512, 64 and bytes")
-    require_shape("kv_cache", kv_cache,
-                  (*kv_cache.shape[:2], 656 if packed else latent + rope),
-                  "rows with both")
+    if packed:
+        _require_packed(latent, rope, kv_cache)
+    else:
+        require_shape("kv_cache", kv_cache, (*kv_cache.shape[:2], latent + rope),
+                      "rows with both")
     if not tokens or 0 in kv_cache.shape:
         return
     count = slot_mapping.shape[0]
@@ -152,20 +152,40 @@ def concat_and_cache_mla(kv_c: Tensor, k_pe: Tensor, kv_cache: Tensor,
                          "expected as many or more")
     ops.require_writable("kv_cache", kv_cache, "rows are written to it")
     cache = kv_cache[:, :, None]
+    blocks, rows = kv_cache.shape[:2]
+    device = None
+    if ops.device_name(kv_c) == "emulator":
+        _require_slots(slot_mapping, blocks * rows)
+        device = _unchecked()
+    table, place = (slot_mapping // rows)[:, None], slot_mapping % rows
+    if packed and kv_cache.shape[-1] != 656:
+        data, row = packed_rows(kv_c, cache)
+        both = torch.cat((kv_c[:count], k_pe[:count]), -1)[:, None, None]
+        return append_packed(ops, row, data, both, table, place, device)
     if packed:
         into = (cache[..., :512].view(torch.float8_e4m3fn),
                 cache[..., 528:].view(torch.bfloat16))
         scales = cache[..., 512:528].view(torch.float32)
     else:
         into, scales = (cache[..., :latent], cache[..., latent:]), None
-    blocks, rows = kv_cache.shape[:2]
-    device = None
-    if ops.device_name(kv_c) == "emulator":
-        _require_slots(slot_mapping, blocks * rows)
-        device = _unchecked()
     append(ops, kv_c, *into, kv_c[:count, None, None], k_pe[:count, None, None],
-           None, False, (slot_mapping // rows)[:, None], slot_mapping % rows, scales,
-           None, device=device)
+           None, False, table, place, scales, None, device=device)
+
+
+#: Columns of kv_c and k_pe by the bytes of a row.
+_COLUMNS = {656: (512, 64), 584: (448, 64), 528: None}
+
+
+def _require_packed(latent, rope, cache):
+    """That a cache is of packed rows of so many columns."""
+    size = cache.shape[-1]
+    known = size in _COLUMNS and ((latent, rope) == _COLUMNS[size]
+                                  or (size == 528 and latent + rope == 512))
+    if not known or cache.element_size() != 1:
+        raise ValueError(
+            f"kv_c has {latent} columns, k_pe {rope}, and kv_cache type {cache.dtype} "
+            f"and rows of {size}; expected 512, 64 and bytes, 656 a row, or 448, 64 and "
+            "584, or 512 together and 528")
 
 
 def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink,

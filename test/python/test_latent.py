@@ -384,10 +384,33 @@ class Latent(unittest.TestCase):
             concat_and_cache_mla(rows[:, :512], rows[:, 512:], plain, slots + 254)
         for cache, kind, words in (
                 (plain, "fp8", "expected \"auto\" or \"fp8_ds_mla\""),
-                (plain, "fp8_ds_mla", "expected 512, 64 and bytes"),
+                (plain, "fp8_ds_mla", "expected 512, 64 and bytes, 656 a row, or 448"),
                 (plain[..., :512], "auto", "rows with both")):
             with self.assertRaisesRegex((ValueError, NotImplementedError), words):
                 concat_and_cache_mla(rows[:, :512], rows[:, 512:], cache, slots, kind)
+
+    def test_appends_of_packed_rows(self):
+        """Scales that are powers of two, in the row and behind the page's rows: what
+        is written is read again."""
+        slots = torch.tensor([130, 5, -1, 64, 383])
+        kept = [0, 1, 3, 4]
+        for size, latent in (584, 448), (528, 448):
+            rows = torch.randn(5, 512, dtype=torch.bfloat16)
+            rows[1] *= 100
+            others = torch.randn(6, PAGE, 1, 512, dtype=torch.bfloat16)
+            others.flatten(0, 1)[slots[kept], 0] = rows[kept]
+            wanted, _ = packed(others, size)
+            cache = torch.zeros(6 * wanted.stride(0), dtype=torch.uint8).as_strided(
+                wanted.shape, wanted.stride())
+            concat_and_cache_mla(rows[:, :latent], rows[:, latent:], cache[:, :, 0],
+                                 slots, "fp8_ds_mla")
+            q = torch.randn(1, 1, HEADS, 512, dtype=torch.bfloat16)
+            lists = slots[kept].view(1, 1, 4).int()
+            got, expected = (flash_mla_with_kvcache(
+                q, x, None, None, 512, is_fp8_kvcache=True, indices=lists)[0]
+                for x in (cache, wanted))
+            torch.testing.assert_close(got, expected, rtol=0, atol=0)
+            self.assertTrue(got.abs().max() > 0.1)
 
     def test_refusals(self):
         q, rows, table, lengths = tensors()

@@ -3,6 +3,7 @@
 # RUN: %python %s sm_90a
 # RUN: %python %s gfx942
 # RUN: %python %s gfx950
+# RUN: %python %s gfx1250
 """Rows of parts of several types: new tokens into them, and their elements by lanes.
 
     packed-rows.py CHIP
@@ -34,9 +35,14 @@ PAGE, BLOCKS, PER_SEQ = 4, 7, 3
 ROWS = {
     656: ((512, "f8E4M3FN", 0, "f32", 128, 512), (64, "bf16", 528, "", 0, 0)),
     528: ((512, "f8E4M3FN", 0, "f8E8M0FNU", 32, 512),),
+    # 576 bytes lie together, and 8 behind all rows of a page.
+    584: ((448, "f8E4M3FN", 0, "f8E8M0FNU", 64, 576), (64, "bf16", 448, "", 0, 0)),
     # The type of the tensor's elements is not that of the first part's.
     176: ((32, "bf16", 0, "", 0, 0), (96, "f8E5M2", 64, "bf16", 16, 160)),
 }
+
+#: Of rows with tails: bytes of a row without, of its tail, and of a page.
+TAILS = {584: (576, 8, 2880)}
 
 
 def row_text(size):
@@ -45,7 +51,27 @@ def row_text(size):
         of = (f", scale = {scale}, granularity = {group}, scale_at = {scale_at}"
               if scale else "")
         parts.append(f"<count = {count}, element = {element}, at = {at}{of}>")
-    return f"<bytes = {size}, parts = [{', '.join(parts)}]>"
+    own, tail = size, ""
+    if size in TAILS:
+        own, bytes_, page = TAILS[size]
+        tail = f", tail = {bytes_}, rows = {PAGE}, stride = {page}"
+    return f"<bytes = {own}, parts = [{', '.join(parts)}]{tail}>"
+
+
+def tensor_of(size, memory, page=None):
+    """A cache's memory [pages, bytes of a page] as kernels take it."""
+    own, tail, _ = TAILS.get(size, (size, 0, 0))
+    return np.lib.stride_tricks.as_strided(
+        memory, (len(memory), PAGE, 1, own + (PAGE * tail)),
+        (page or memory.shape[1], own, own, 1))
+
+
+def rows_of(size, memory):
+    """[pages, page size, bytes of a row and its tail]."""
+    own, tail, _ = TAILS.get(size, (size, 0, 0))
+    rows = memory[:, :PAGE * own].reshape(len(memory), PAGE, own)
+    tails = memory[:, PAGE * own:PAGE * (own + tail)].reshape(len(memory), PAGE, tail)
+    return np.concatenate((rows, tails), 2)
 
 
 def cache_text(size):
@@ -102,7 +128,7 @@ def check_row(size, row, before, x):
         best = np.minimum(abs(above - exact), abs(below - exact))
         assert (abs(got - exact) <= best + 8 * 2.0 ** -24 * abs(exact)).all()
         expected[at:at + count] = row[at:at + count]
-        width = len(row[scale_at:]) and {"f32": 4, "bf16": 2, "f8E8M0FNU": 1}[scale]
+        width = {"f32": 4, "bf16": 2, "f8E8M0FNU": 1}[scale]
         bytes_ = slice(scale_at, scale_at + count // group * width)
         expected[bytes_] = row[bytes_]
     np.testing.assert_array_equal(row, expected)
@@ -118,24 +144,66 @@ def appended(size):
         "offsets(%o : memref<?xi32>)\n  return\n}\n", target=CHIP, machine_code=False)
     table = RNG.permutation(BLOCKS)[:2 * PER_SEQ].reshape(2, PER_SEQ).astype(np.int32)
     lengths, counts = np.int32([3, 0]), [5, 2]
-    data = RNG.integers(0, 120, (BLOCKS, PAGE, 1, size), np.uint8)
+    page = TAILS[size][2] if size in TAILS else PAGE * size
+    memory = RNG.integers(0, 120, (BLOCKS, page), np.uint8)
     # Magnitudes of groups differ, and one is all zeros.
     x = RNG.standard_normal((sum(counts), 1, elements))
     x *= np.exp(2 * RNG.standard_normal((sum(counts), 1, elements // 16))).repeat(16, 2)
     x[1, 0, -128:] = 0
     bits = to_bf16(x)
-    after = data.copy()
-    kernel(k_new=bits, k=after, k_table=table, k_lengths=lengths,
-           offsets=np.int32([0, *np.cumsum(counts)]))
+    data, given = rows_of(size, memory), dict(
+        k_new=bits, k_table=table, k_lengths=lengths,
+        offsets=np.int32([0, *np.cumsum(counts)]))
+    if size in TAILS:
+        try:
+            kernel(k=tensor_of(size, memory, TAILS[size][0] * PAGE), **given)
+            raise AssertionError("rows whose tails lie elsewhere")
+        except kvbuf.Error as error:
+            assert ("stride 2304 of dimension 0; expected a multiple of 2880, as rows "
+                    "have tails behind those of their block") in str(error), error
+    kernel(k=tensor_of(size, memory), **given)
+    after = rows_of(size, memory)
     touched, number = np.zeros((BLOCKS, PAGE), bool), 0
     for b, count in enumerate(counts):
         for i in range(count):
             place = (table[b, (lengths[b] + i) // PAGE], (lengths[b] + i) % PAGE)
-            check_row(size, after[place][0], data[place][0],
+            check_row(size, after[place], data[place],
                       from_bf16(bits[number, 0]).astype(np.float64))
             touched[place], number = True, number + 1
     np.testing.assert_array_equal(after[~touched], data[~touched])
-    return after, table, lengths + np.int32(counts)
+    return memory, table, lengths + np.int32(counts)
+
+
+def check_two_tensors():
+    """The parts of rows of 656 bytes as keys and values, of tensors of their own."""
+    types = {}
+    for name, part in zip("kv", ROWS[656]):
+        count, element, at, scale, group, scale_at = part
+        of = (f", scale = {scale}, granularity = {group}, scale_at = {scale_at}"
+              if scale else "")
+        types[name] = (
+            f"memref<?x1x{count}xbf16, strided<[?, ?, 1]>>",
+            f"!kvbuffer.cache<paged, bf16, heads = 1, head_size = {count}, page_size = "
+            f"{PAGE}, row = <bytes = 656, parts = [<count = {count}, element = {element},"
+            f" at = {at}{of}>]>>")
+    names = ", ".join(f"%{n}: {new}, %{n}c: {cache}" for n, (new, cache) in types.items())
+    text = " ".join(f"{n}(%{n} : {new}) to(%{n}c : {cache})"
+                    for n, (new, cache) in types.items())
+    kernel = kvbuf.compile(
+        f"func.func @append({names}, %o: memref<?xi32>) {{\n  kvbuffer.cache_append "
+        f"{text} offsets(%o : memref<?xi32>)\n  return\n}}\n", target=CHIP,
+        machine_code=False)
+    table, lengths = np.int32([[3, 1]]), np.int32([2])
+    data = RNG.integers(0, 120, (BLOCKS, PAGE, 1, 656), np.uint8)
+    after, x = data.copy(), to_bf16(RNG.standard_normal((3, 1, 576)))
+    kernel(k_new=x[..., :512].copy(), v_new=x[..., 512:].copy(), k=after, v=after,
+           k_table=table, v_table=table, k_lengths=lengths, v_lengths=lengths,
+           offsets=np.int32([0, 3]))
+    for i, place in enumerate(((3, 2, 0), (3, 3, 0), (1, 0, 0))):
+        check_row(656, after[place], data[place],
+                  from_bf16(x[i, 0]).astype(np.float64))
+        data[place] = after[place]
+    np.testing.assert_array_equal(after, data)
 
 
 READ = """
@@ -186,7 +254,8 @@ gpu.module @m {{
 """
 
 
-def check_loads(size, data, table, lengths):
+def check_loads(size, memory, table, lengths):
+    data = rows_of(size, memory)
     part = next(i for i, p in enumerate(ROWS[size]) if p[3])
     begin = sum(p[0] for p in ROWS[size][:part])
     count, element, at, scale, group, scale_at = ROWS[size][part]
@@ -203,13 +272,13 @@ def check_loads(size, data, table, lengths):
     n = len(where)
     values, raw = np.zeros((n, 8), np.float32), np.zeros((n, 8), np.uint8)
     scales = np.zeros((n, 1), {"i8": np.uint8, "bf16": np.uint16}.get(stored, np.float32))
-    kernel(c=data, c_table=table, c_lengths=lengths, where=where, values=values, raw=raw,
+    kernel(c=tensor_of(size, memory), c_table=table, c_lengths=lengths, where=where, values=values, raw=raw,
            scales=scales)
     for i, (b, t, d) in enumerate(where):
         if t < 0:
             assert not values[i].any() and not raw[i].any() and not scales[i].any()
             continue
-        row = data[table[b, t // PAGE], t % PAGE, 0]
+        row = data[table[b, t // PAGE], t % PAGE]
         first = 0
         for number, p in enumerate(ROWS[size]):
             if d < first + p[0]:
@@ -228,4 +297,5 @@ def check_loads(size, data, table, lengths):
 
 for size in ROWS:
     check_loads(size, *appended(size))
+check_two_tensors()
 print("right")
