@@ -107,9 +107,15 @@ def flash_mla_with_kvcache(
                          scale=softmax_scale, causal=causal, out=out,
                          return_lse=True)
     if attn_sink is not None:
-        share = torch.sigmoid(lse - attn_sink[:, None]).transpose(1, 2)
-        out = (out * share[..., None]).to(q.dtype)
+        out = _beside_sink(out, lse, attn_sink, q.dtype)
     return out, lse
+
+
+def _beside_sink(out, lse, sink, dtype):
+    """What keys leave a row of beside a sink; 0 where there are none, even if the
+    sink is nothing, too."""
+    share = torch.sigmoid(lse - sink[:, None]).masked_fill(lse == -torch.inf, 0)
+    return (out * share.transpose(1, 2)[..., None]).to(dtype)
 
 
 def concat_and_cache_mla(kv_c: Tensor, k_pe: Tensor, kv_cache: Tensor,
@@ -242,8 +248,7 @@ def _packed(ops, q, data, row, table, lengths, values, scale, causal, sink,
     emulated = listed and ops.device_name(q) == "emulator"
     out, lse = run(ops, request, q, device=_unchecked() if emulated else None)
     if sink is not None:
-        share = torch.sigmoid(lse - sink[:, None]).transpose(1, 2)
-        out = (out * share[..., None]).to(q.dtype)
+        out = _beside_sink(out, lse, sink, q.dtype)
     return out, lse
 
 
@@ -286,9 +291,9 @@ def _rows_named(ops, indices, counts, pages, size, step):
         pages_of = torch.div(indices, size, rounding_mode="floor")
         places_of = pages_of * step + (indices - pages_of * size)
         table = torch.where(there, places_of, -1).sort(-1, descending=True).values
-        return (table.reshape(batch * rows, -1),
+        return (table.flatten(0, 1),
                 there.sum(-1, dtype=indices.dtype).reshape(-1))
-    lists = ops.rows_contiguous(indices.reshape(batch * rows, -1))
+    lists = ops.rows_contiguous(indices.flatten(0, 1))
     own = (_whole(lists) if counts is None
            else counts.to(lists.dtype).repeat_interleave(rows))
     return without_gaps(ops, lists, own, pages, size, step)
@@ -317,7 +322,7 @@ def _listed(ops, q, k_cache, indices, counts, values, scale, sink, packed):
             pages_of = torch.div(indices, size, rounding_mode="floor")
             places_of = pages_of * step + (indices - pages_of * size)
             table = torch.where(there, places_of, -1)
-        table = table.reshape(batch * rows, -1)
+        table = table.flatten(0, 1)
         lengths = _whole(table)
         if counts is not None:
             lengths = counts.to(table.dtype).repeat_interleave(rows)

@@ -163,6 +163,25 @@ class Latent(unittest.TestCase):
         self.close(o, expected * share.transpose(1, 2)[..., None])
         torch.testing.assert_close(lse.double(), sums, atol=1e-4, rtol=1e-4)
 
+    def test_nothing_to_see(self):
+        # Sequences without a key beside no sink; no sequences, no rows, empty lists.
+        q, rows, table, lengths = tensors()
+        no_sink = torch.full((HEADS,), -torch.inf)
+        cache = packed(rows, 656)[0]
+        for given in rows, cache:
+            kind = {"is_fp8_kvcache": given is cache}
+            o, lse = flash_mla_with_kvcache(q, given, table, lengths * 0, 512,
+                                            attn_sink=no_sink, **kind)
+            self.assertFalse(o.any())
+            self.assertTrue((lse == -torch.inf).all())
+            for batch, tokens, most in (0, 1, 5), (2, 0, 5), (2, 1, 0):
+                o, lse = flash_mla_with_kvcache(
+                    q[:batch, :tokens], given, None, None, 512, attn_sink=no_sink,
+                    indices=torch.zeros(batch, tokens, most, dtype=torch.int32), **kind)
+                self.assertEqual((o.shape, lse.shape), ((batch, tokens, HEADS, 512),
+                                                        (batch, HEADS, tokens)))
+                self.assertFalse(o.any())
+
     def test_flash_attn_qv(self):
         q, rows, table, lengths = tensors()
         # Rows are values and then keys.
