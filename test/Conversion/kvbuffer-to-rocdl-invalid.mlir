@@ -209,6 +209,19 @@ module attributes {kvbuffer.target = "gfx1250"} {
 
 // -----
 
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @f(%l: f32, %pair: vector<2xbf16>, %at: index, %out: memref<4xf32>) kernel {
+      // expected-error @below {{'kvbuffer.pair_sum' op adds a pair of bf16, which gfx942 cannot do; expected arith.extf and arith.addf}}
+      %x = kvbuffer.pair_sum %l, %pair : vector<2xbf16>
+      memref.store %x, %out[%at] : memref<4xf32>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 #lds = #gpu.address_space<workgroup>
 module attributes {kvbuffer.target = "gfx950"} {
   gpu.module @m {

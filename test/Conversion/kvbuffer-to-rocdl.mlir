@@ -8,6 +8,22 @@
 
 module attributes {kvbuffer.target = "gfx950"} {
 gpu.module @m {
+  // Sums of pairs are products with ones.
+  // CHECK-LABEL: llvm.func @pairs(
+  // CHECK-SAME:    %[[L:.*]]: f32, %[[X:.*]]: vector<2xbf16>, %[[Y:.*]]: vector<2xf16>,
+  // CHECK-DAG:     %[[ONES:.*]] = llvm.mlir.constant(dense<1.000000e+00> : vector<2xbf16>)
+  // CHECK-DAG:     %[[HALVES:.*]] = llvm.mlir.constant(dense<1.000000e+00> : vector<2xf16>)
+  // CHECK-DAG:     %[[NO:.*]] = llvm.mlir.constant(false) : i1
+  // CHECK:         %[[L1:.*]] = llvm.call_intrinsic "llvm.amdgcn.fdot2.f32.bf16"(%[[X]], %[[ONES]], %[[L]], %[[NO]])
+  // CHECK:         llvm.call_intrinsic "llvm.amdgcn.fdot2"(%[[Y]], %[[HALVES]], %[[L1]], %[[NO]])
+  gpu.func @pairs(%l: f32, %x: vector<2xbf16>, %y: vector<2xf16>, %out: memref<1xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %l1 = kvbuffer.pair_sum %l, %x : vector<2xbf16>
+    %l2 = kvbuffer.pair_sum %l1, %y : vector<2xf16>
+    memref.store %l2, %out[%c0] : memref<1xf32>
+    gpu.return
+  }
+
   // CHECK-LABEL: llvm.func @mfma(
   // CHECK:         rocdl.mfma.f32.32x32x16.bf16 %{{.*}} : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
   // CHECK:         rocdl.mfma.f32.16x16x32.f16 %{{.*}} : (vector<8xf16>, vector<8xf16>, vector<4xf32>, i32, i32, i32) -> vector<4xf32>

@@ -152,6 +152,9 @@ public:
   virtual mlir::Value roundOperand(mlir::Value vector, mlir::VectorType type,
                                    bool isProbability) = 0;
   virtual mlir::Value ratio(mlir::Value x, mlir::Value y) = 0;
+  /// `sum`, an f32, and the elements of a vector of an operand's elements,
+  /// added up in f32.
+  virtual mlir::Value addElements(mlir::Value sum, mlir::Value vector) = 0;
   /// A value that is the same in all lanes of a warp, known to be so.
   virtual mlir::Value uniform(mlir::Value value) = 0;
   /// Whether two reciprocals cost more than one and three products, and the

@@ -182,6 +182,9 @@ struct TargetInfo {
   /// they do not, and for other formats anywhere, products of what is widened
   /// are of f16 where the other operand is in registers.
   bool widensToBF16 = false;
+  /// The 16-bit elements, by their names in MLIR, of which one instruction adds
+  /// a pair to an f32, each exactly.
+  llvm::SmallVector<llvm::StringRef> pairSums;
   /// Whether one instruction shifts both 16-bit halves of a word, or multiplies
   /// them as f16.
   bool packsHalves = false;

@@ -834,6 +834,14 @@ LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
              << (wide ? " by 8 bytes a lane; expected kvbuffer.turned_read"
                  : target.readsTransposed ? "; expected amdgpu.transpose_load"
                                           : "");
+    if (auto sum = dyn_cast<PairSumOp>(op)) {
+      std::string element =
+          elementName(sum.getPair().getType().getElementType());
+      if (!llvm::is_contained(target.pairSums, element))
+        return op->emitOpError()
+               << "adds a pair of " << element << ", which " << target.chip
+               << " cannot do; expected arith.extf and arith.addf";
+    }
     if (isa<BoxCopyOp>(op) && !target.has(CopyEngine::WaveBoxes))
       return op->emitOpError()
              << "asks an engine for boxes, which " << target.chip << " lacks";

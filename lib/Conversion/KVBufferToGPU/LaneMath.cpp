@@ -139,7 +139,8 @@ void kvbuf::lowerOp(LaneContext &lanes, MmaOp op) {
 
 LogicalResult kvbuf::toOperand(LaneContext &lanes, Operation *op,
                                FragmentType from, FragmentType type,
-                               ArrayRef<Value> acc, Values &words) {
+                               ArrayRef<Value> acc, Values &words,
+                               SmallVectorImpl<int64_t> *wordRows) {
   ImplicitLocOpBuilder &b = lanes.builder();
   const FragmentLayout &a = lanes.layoutOf(type), &c = lanes.layoutOf(from);
   // Each register of the operand must be a register of the same lane.
@@ -166,6 +167,10 @@ LogicalResult kvbuf::toOperand(LaneContext &lanes, Operation *op,
         }
         elements.push_back(
             lanes.element(acc[row / c.rows * accCols + col / c.cols], held));
+        // A word's elements are contracted together: of one row.
+        if (wordRows && reg % a.words == 0)
+          wordRows->push_back(row / c.rows * int64_t(c.rowParts().size()) +
+                              c.rowPart(held));
       }
       if (!sameLanes)
         break;
@@ -175,7 +180,8 @@ LogicalResult kvbuf::toOperand(LaneContext &lanes, Operation *op,
         words.push_back(lanes.roundOperand(
             vector::FromElementsOp::create(
                 b, wide, ArrayRef<Value>(elements).slice(w, a.words)),
-            narrow, /*isProbability=*/isa<OnlineSoftmaxOp, SoftmaxTailOp>(op)));
+            narrow, /*isProbability=*/
+            isa<OnlineSoftmaxOp, SoftmaxTailOp, SoftmaxSettleOp>(op)));
     }
   if (!sameLanes)
     return op->emitOpError() << "the accumulators of this matrix instruction "

@@ -14,10 +14,11 @@
 namespace kvbuf {
 
 /// Accumulator elements as words of operand a; errors if lanes would have to
-/// exchange data.
+/// exchange data. `rows`: which of the lane's rows each word is of.
 mlir::LogicalResult toOperand(LaneContext &lanes, mlir::Operation *op,
                               FragmentType from, FragmentType type,
-                              llvm::ArrayRef<mlir::Value> acc, Values &words);
+                              llvm::ArrayRef<mlir::Value> acc, Values &words,
+                              llvm::SmallVectorImpl<int64_t> *rows = nullptr);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneContext &lanes, FragmentFillOp op);

@@ -79,8 +79,8 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     // The softmax.
     attach<Warps::Rings, AnyNegativeOp>(context);
     attach<Warps::Any, OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
-           SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp,
-           SoftmaxSinkOp>(context);
+           SoftmaxTailOp, SoftmaxSettleOp, CarryExcessOp, SoftmaxFinishOp,
+           SoftmaxMergeOp, SoftmaxSinkOp>(context);
     // Work that blocks share.
     attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, NumberTilesOp,
            ArriveLastOp, AfterAllOp, ShareWorkOp, PartialStoreOp, PartialLoadOp,

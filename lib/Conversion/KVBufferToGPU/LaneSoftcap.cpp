@@ -184,6 +184,20 @@ static Value reciprocal(LaneContext &lower, Value x) {
   return arith::DivFOp::create(b, lower.f32(1), x, flags);
 }
 
+namespace {
+class SharesOfCaps : public LaneState {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(SharesOfCaps)
+  llvm::DenseMap<Value, CappedShares> known;
+};
+} // namespace
+
+const CappedShares *kvbuf::findShares(LaneContext &lower, Value scores) {
+  auto &known = lower.ofKernel<SharesOfCaps>().known;
+  auto it = known.find(scores);
+  return it == known.end() ? nullptr : &it->second;
+}
+
 /// The finite number of f32's range that is nearest.
 static double inRange(double x) {
   constexpr double most = std::numeric_limits<float>::max();
@@ -260,6 +274,8 @@ static Values capToShareOfCap(LaneContext &lower, SoftcapOp op,
                        [&](Value x, unsigned, int64_t) { return of(x); })
           .front();
     };
+    // Those of large caps are chosen among with others.
+    CappedShares shares{{}, -2 * cap, cap};
     Values capped;
     for (Value vector : scores) {
       Value x =
@@ -268,9 +284,12 @@ static Values capToShareOfCap(LaneContext &lower, SoftcapOp op,
       Value sum = addf(b, each(x, [&](Value y) { return exp2(b, y); }),
                        splat(vector, 1));
       Value inverse = each(sum, [&](Value y) { return reciprocal(lower, y); });
+      shares.x.push_back(inverse);
       capped.push_back(
           fma(b, inverse, splat(vector, -2 * cap), splat(vector, cap)));
     }
+    if (cap <= kLargestCap)
+      lower.ofKernel<SharesOfCaps>().known[op.getResult()] = shares;
     return capped;
   }
   Values elements;

@@ -53,6 +53,18 @@ private:
   llvm::DenseMap<mlir::Value, CapInSoftmax> left;
 };
 
+/// Capped scores as another number of each: x times `gain`, plus `outer`. A
+/// softmax that scales scores anyway takes that in.
+struct CappedShares {
+  /// As a fragment's.
+  Values x;
+  /// Below 0: the larger the score, the smaller is x.
+  double gain = -1, outer = 0;
+};
+
+/// What is known of capped scores; null of others.
+const CappedShares *findShares(LaneContext &lower, mlir::Value scores);
+
 /// Exponents of scores whose cap is left to a softmax, by branches of the warp:
 /// by the shortest polynomial that reaches as far as the lane's scores, else by
 /// exponentials and reciprocals. `max`: the rows' old maxima.

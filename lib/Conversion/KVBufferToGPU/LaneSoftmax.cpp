@@ -9,6 +9,7 @@
 #include "LaneSoftmax.h"
 #include "LaneArithmetic.h"
 #include "LaneMath.h"
+#include "LaneSoftcap.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -31,62 +32,143 @@ static Value chain(ArrayRef<Value> values,
   return result;
 }
 
-void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
+namespace {
+/// A lane's scores as a softmax takes them: x * gain + outer, where a cap has
+/// left such.
+struct LaneScores {
+  LaneScores(LaneContext &lanes, TypedValue<FragmentType> scores)
+      : b(lanes.builder()), lanes(lanes), type(scores.getType()),
+        shares(findShares(lanes, scores)),
+        vectors(shares ? shares->x : lanes.lanesOf(scores)) {}
+
+  /// The lane's largest score of each row.
+  Values largest() const {
+    Values own;
+    for (const Values &values : valuesByRow(lanes, type, vectors)) {
+      Value top = chain(values, [&](Value x, Value y) -> Value {
+        if (shares)
+          return arith::MinNumFOp::create(b, x, y);
+        return arith::MaxNumFOp::create(b, x, y);
+      });
+      own.push_back(shares ? fma(b, top, lanes.f32(shares->gain),
+                                 lanes.f32(shares->outer))
+                           : top);
+    }
+    return own;
+  }
+  /// What `vectors` are multiplied by for exponents, and the offset of these,
+  /// where scores have `scale` and `offset`.
+  Value factor(double scale) const {
+    return lanes.f32(shares ? shares->gain * scale : scale);
+  }
+  Value offset(double scale, Value offset) const {
+    return shares ? addf(b, offset, lanes.f32(shares->outer * scale)) : offset;
+  }
+
+  ImplicitLocOpBuilder &b;
+  LaneContext &lanes;
+  FragmentType type;
+  const CappedShares *shares;
+  Values vectors;
+};
+} // namespace
+
+/// Maxima of rows, raised to the lanes' largest scores if those are larger, and
+/// by what is to be multiplied what was relative to the old ones.
+static std::pair<Values, Values> raiseTo(LaneContext &lanes,
+                                         FragmentType scores, double scale,
+                                         ArrayRef<Value> max,
+                                         ArrayRef<Value> own) {
   ImplicitLocOpBuilder &b = lanes.builder();
-  double scale = op.getScale().convertToFloat() * std::numbers::log2e;
-  // A copy: new values move those that are kept.
-  Values max = lanes.lanesOf(op.getMax());
-  auto larger = [&](Value x, Value y) -> Value {
-    return arith::MaxNumFOp::create(b, x, y);
-  };
-  Value slack = lanes.f32(kSlack / scale);
-  if (op.getExact())
-    slack = arith::SelectOp::create(b, lanes.single(op.getExact()),
-                                    lanes.f32(0), slack);
+  Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
+  Values newMax, factors;
+  for (auto [before, value] : llvm::zip_equal(max, own)) {
+    Value raised = lanes.reduceLanes(lanes.layoutOf(scores),
+                                     arith::MaxNumFOp::create(b, before, value),
+                                     /*isMax=*/true);
+    // A row that has seen no key: -inf - -inf would be NaN.
+    Value none =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
+    Value finite = arith::SelectOp::create(b, none, lanes.f32(0), raised);
+    Value down = arith::SubFOp::create(b, before, finite);
+    newMax.push_back(raised);
+    factors.push_back(
+        exp2(b, arith::MulFOp::create(b, down, lanes.f32(scale))));
+  }
+  return {newMax, factors};
+}
+
+/// Maxima and factors where any lane of the warp has a score above its row's
+/// limit, which is `slack` above the maximum, and last whether one has.
+static Values raiseAbove(LaneContext &lanes, RaiseMaxOp op, double scale,
+                         ArrayRef<Value> max, Value slack) {
+  ImplicitLocOpBuilder &b = lanes.builder();
   // Each lane looks at its own scores; who raises asks the others of the row.
-  Values own;
+  Values own = LaneScores(lanes, op.getScores()).largest();
   Value needed;
-  for (auto [row, values] : llvm::enumerate(valuesByRow(
-           lanes, op.getScores().getType(), lanes.lanesOf(op.getScores())))) {
-    own.push_back(chain(values, larger));
+  for (auto [row, value] : llvm::enumerate(own)) {
     Value limit = arith::AddFOp::create(b, max[row], slack);
     Value above =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, own.back(), limit);
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, limit);
     needed = needed ? arith::OrIOp::create(b, needed, above) : above;
   }
   Value any = LaneAnyOp::create(b, needed);
   SmallVector<Type> types(2 * max.size(), b.getF32Type());
   auto raise = scf::IfOp::create(b, types, any, /*addThenBlock=*/true,
                                  /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToEnd(raise.thenBlock());
-    Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
-    Values newMax, factors;
-    for (auto [row, value] : llvm::enumerate(own)) {
-      Value raised = lanes.reduceLanes(lanes.layoutOf(op.getScores().getType()),
-                                       larger(max[row], value), /*isMax=*/true);
-      // A row that has seen no key: -inf - -inf would be NaN.
-      Value none =
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
-      Value finite = arith::SelectOp::create(b, none, lanes.f32(0), raised);
-      Value down = arith::SubFOp::create(b, max[row], finite);
-      newMax.push_back(raised);
-      factors.push_back(
-          exp2(b, arith::MulFOp::create(b, down, lanes.f32(scale))));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(raise.thenBlock());
+  auto [newMax, factors] =
+      raiseTo(lanes, op.getScores().getType(), scale, max, own);
+  llvm::append_range(newMax, factors);
+  scf::YieldOp::create(b, newMax);
+  b.setInsertionPointToEnd(raise.elseBlock());
+  Values same(max);
+  same.append(max.size(), lanes.f32(1));
+  scf::YieldOp::create(b, same);
+  Values results(raise->result_begin(), raise->result_end());
+  results.push_back(any);
+  return results;
+}
+
+void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  double scale = op.getScale().convertToFloat() * std::numbers::log2e;
+  // A copy: new values move those that are kept.
+  const Values max = lanes.lanesOf(op.getMax());
+  Values results;
+  if (op.getExactOnly()) {
+    Value lowest = lanes.f32(-std::numeric_limits<double>::infinity()), none;
+    for (Value row : max) {
+      Value empty =
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, row, lowest);
+      none = none ? arith::OrIOp::create(b, none, empty) : empty;
     }
-    llvm::append_range(newMax, factors);
-    scf::YieldOp::create(b, newMax);
-    b.setInsertionPointToEnd(raise.elseBlock());
+    Value looks = arith::OrIOp::create(b, LaneAnyOp::create(b, none),
+                                       lanes.single(op.getExact()));
+    SmallVector<Type> types(2 * max.size(), b.getF32Type());
+    types.push_back(b.getI1Type());
+    auto exact = scf::IfOp::create(b, types, looks, /*addThenBlock=*/true,
+                                   /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(exact.thenBlock());
+    scf::YieldOp::create(b, raiseAbove(lanes, op, scale, max, lanes.f32(0)));
+    b.setInsertionPointToEnd(exact.elseBlock());
     Values same(max);
     same.append(max.size(), lanes.f32(1));
+    same.push_back(arith::ConstantOp::create(b, b.getBoolAttr(false)));
     scf::YieldOp::create(b, same);
+    results.assign(exact->result_begin(), exact->result_end());
+  } else {
+    Value slack = lanes.f32(kSlack / scale);
+    if (op.getExact())
+      slack = arith::SelectOp::create(b, lanes.single(op.getExact()),
+                                      lanes.f32(0), slack);
+    results = raiseAbove(lanes, op, scale, max, slack);
   }
-  ValueRange results = raise.getResults();
-  auto take = [&](ValueRange part) { return Values(part.begin(), part.end()); };
-  lanes.setLanes(op.getNewMax(), take(results.take_front(max.size())));
-  lanes.setLanes(op.getFactor(), take(results.drop_front(max.size())));
-  lanes.setLanes(op.getRaised(), {any});
+  lanes.setLanes(op.getRaised(), {results.pop_back_val()});
+  lanes.setLanes(op.getNewMax(), ArrayRef(results).take_front(max.size()));
+  lanes.setLanes(op.getFactor(), ArrayRef(results).drop_front(max.size()));
 }
 
 void kvbuf::lowerOp(LaneContext &lanes, ApplyRaiseOp op) {
@@ -138,7 +220,8 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
   unsigned parts = atom.rowParts().size();
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
-  Values offset;
+  LaneScores scores(lanes, op.getScores());
+  Values offset, ofVectors;
   for (Value max : lanes.lanesOf(op.getMax())) {
     if (op.getMasked()) {
       Value none =
@@ -146,45 +229,72 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
       max = arith::SelectOp::create(b, none, lanes.f32(0), max);
     }
     offset.push_back(arith::MulFOp::create(b, max, lanes.f32(-scale)));
+    ofVectors.push_back(scores.offset(scale, offset.back()));
   }
   // What rounding adds to the lane's largest weight; its score was found for
   // the maximum already.
   Values excess;
-  for (auto [row, values] : llvm::enumerate(valuesByRow(
-           lanes, op.getScores().getType(), lanes.lanesOf(op.getScores())))) {
-    Value own = chain(values, [&](Value x, Value y) -> Value {
-      return arith::MaxNumFOp::create(b, x, y);
-    });
+  for (auto [row, own] : llvm::enumerate(scores.largest())) {
     Value weight =
         exp2(b, math::FmaOp::create(b, own, lanes.f32(scale), offset[row]));
     excess.push_back(roundingOf(lanes, weight, op.getOperand()));
   }
   lanes.setLanes(op.getExcess(), excess);
+  Value factor = scores.factor(scale);
   lanes.setLanes(
       op.getExponents(),
       lanes.mapElements(
-          lanes.lanesOf(op.getScores()),
-          [&](Value s, unsigned index, int64_t reg) -> Value {
+          scores.vectors, [&](Value s, unsigned index, int64_t reg) -> Value {
             int64_t row = index / cols * parts + atom.rowPart(reg);
-            Value x = math::FmaOp::create(b, s, lanes.f32(scale), offset[row]);
-            return isHead(index % cols * atom.cols, type.getCols()) ? exp2(b, x)
-                                                                    : x;
+            Value x = math::FmaOp::create(b, s, factor, ofVectors[row]);
+            return !op.getExponentsOnly() &&
+                           isHead(index % cols * atom.cols, type.getCols())
+                       ? exp2(b, x)
+                       : x;
           }));
+}
+
+/// The weights of which a head has left the second half as exponents.
+static Values finishWeights(LaneContext &lanes,
+                            TypedValue<FragmentType> exponents) {
+  FragmentType type = exponents.getType();
+  const FragmentLayout &atom = lanes.layoutOf(type);
+  int64_t cols = atom.atomCols(type);
+  return lanes.mapElements(
+      lanes.lanesOf(exponents), [&](Value x, unsigned index, int64_t) -> Value {
+        return isHead(index % cols * atom.cols, type.getCols())
+                   ? x
+                   : exp2(lanes.builder(), x);
+      });
+}
+
+/// Rounds weights to words of an operand, and adds these up by row, to `sums`.
+static LogicalResult addRounded(LaneContext &lanes, Operation *op,
+                                FragmentType from, FragmentType type,
+                                ArrayRef<Value> weights, Values &words,
+                                Values &sums) {
+  SmallVector<int64_t> rows;
+  if (failed(toOperand(lanes, op, from, type, weights, words, &rows)))
+    return failure();
+  for (auto [word, row] : llvm::zip_equal(words, rows))
+    sums[row] = lanes.addElements(sums[row], word);
+  return success();
 }
 
 LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxTailOp op) {
   ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getExponents().getType();
-  const FragmentLayout &atom = lanes.layoutOf(type);
-  int64_t cols = atom.atomCols(type);
-  Values p = lanes.mapElements(
-      lanes.lanesOf(op.getExponents()),
-      [&](Value x, unsigned index, int64_t) -> Value {
-        return isHead(index % cols * atom.cols, type.getCols()) ? x
-                                                                : exp2(b, x);
-      });
+  Values p = finishWeights(lanes, op.getExponents());
   // The sum stays this lane's part of it until the end.
   Values sum = lanes.lanesOf(op.getSum()), excess;
+  if (op.getRounded()) {
+    Values words;
+    if (failed(addRounded(lanes, op, type, op.getP().getType(), p, words, sum)))
+      return failure();
+    lanes.setLanes(op.getP(), words);
+    lanes.setLanes(op.getNewSum(), sum);
+    return success();
+  }
   if (op.getExcess())
     excess = lanes.lanesOf(op.getExcess());
   for (auto [row, values] : llvm::enumerate(valuesByRow(lanes, type, p))) {
@@ -203,6 +313,100 @@ LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxTailOp op) {
     lanes.setLanes(op.getP(), words);
   }
   lanes.setLanes(op.getNewSum(), sum);
+  return success();
+}
+
+/// Words, maxima, sums and accumulators of weights that are computed anew.
+static FailureOr<Values> settleAnew(LaneContext &lanes, SoftmaxSettleOp op,
+                                    ArrayRef<Value> max, ArrayRef<Value> sum,
+                                    ArrayRef<Value> acc) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  FragmentType type = op.getAll().getType(), accType = op.getAcc().getType();
+  double unit = 1 / (op.getScale().convertToFloat() * std::numbers::log2e);
+  const Values exponents = lanes.lanesOf(op.getAll());
+  Values newMax, sums, factors, offsets;
+  for (auto [row, values] :
+       llvm::enumerate(valuesByRow(lanes, type, exponents))) {
+    values.insert(values.begin(), lanes.f32(0));
+    Value own = chain(values, [&](Value x, Value y) -> Value {
+      return arith::MaxNumFOp::create(b, x, y);
+    });
+    Value top = lanes.reduceLanes(lanes.layoutOf(type), own, /*isMax=*/true);
+    offsets.push_back(arith::NegFOp::create(b, top));
+    factors.push_back(exp2(b, offsets.back()));
+    newMax.push_back(fma(b, top, lanes.f32(unit), max[row]));
+    sums.push_back(mulf(b, sum[row], factors.back()));
+  }
+  auto rowOf = [&](FragmentType of, unsigned index, int64_t reg) {
+    const FragmentLayout &atom = lanes.layoutOf(of);
+    return index / atom.atomCols(of) * atom.rowParts().size() +
+           atom.rowPart(reg);
+  };
+  Values p =
+      lanes.mapElements(exponents, [&](Value x, unsigned index, int64_t reg) {
+        return exp2(b, addf(b, x, offsets[rowOf(type, index, reg)]));
+      });
+  Values results;
+  if (failed(
+          addRounded(lanes, op, type, op.getP().getType(), p, results, sums)))
+    return failure();
+  llvm::append_range(results, newMax);
+  llvm::append_range(results, sums);
+  llvm::append_range(
+      results,
+      lanes.mapElements(acc, [&](Value x, unsigned index, int64_t reg) {
+        return mulf(b, x, factors[rowOf(accType, index, reg)]);
+      }));
+  return results;
+}
+
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxSettleOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  FragmentType type = op.getAll().getType(), to = op.getP().getType();
+  // Copies: new values move those that are kept.
+  const Values max = lanes.lanesOf(op.getMax()),
+               sum = lanes.lanesOf(op.getSum()),
+               acc = lanes.lanesOf(op.getAcc());
+  Values words, sums(sum.size(), lanes.f32(0));
+  if (failed(addRounded(lanes, op, type, to,
+                        finishWeights(lanes, op.getExponents()), words, sums)))
+    return failure();
+  // No weight is larger than the lane's sum of them.
+  Value needed;
+  for (Value own : sums) {
+    Value above = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, own,
+                                        lanes.f32(std::exp2(kSlack)));
+    needed = needed ? arith::OrIOp::create(b, needed, above) : above;
+  }
+  Values settled(words);
+  llvm::append_range(settled, max);
+  for (auto [before, own] : llvm::zip_equal(sum, sums))
+    settled.push_back(arith::AddFOp::create(b, before, own));
+  llvm::append_range(settled, acc);
+  auto anew = scf::IfOp::create(b, ValueRange(settled).getTypes(),
+                                LaneAnyOp::create(b, needed),
+                                /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(anew.elseBlock());
+    scf::YieldOp::create(b, settled);
+    b.setInsertionPointToEnd(anew.thenBlock());
+    FailureOr<Values> results = settleAnew(lanes, op, max, sum, acc);
+    if (failed(results))
+      return failure();
+    scf::YieldOp::create(b, *results);
+  }
+  Values results(anew->result_begin(), anew->result_end());
+  ArrayRef<Value> all = results;
+  auto take = [&](size_t count) {
+    ArrayRef<Value> part = all.take_front(count);
+    all = all.drop_front(count);
+    return part;
+  };
+  lanes.setLanes(op.getP(), take(words.size()));
+  lanes.setLanes(op.getNewMax(), take(max.size()));
+  lanes.setLanes(op.getNewSum(), take(sum.size()));
+  lanes.setLanes(op.getNewAcc(), take(acc.size()));
   return success();
 }
 

@@ -18,6 +18,7 @@ void lowerOp(LaneContext &lanes, RaiseMaxOp op);
 void lowerOp(LaneContext &lanes, ApplyRaiseOp op);
 void lowerOp(LaneContext &lanes, SoftmaxHeadOp op);
 mlir::LogicalResult lowerOp(LaneContext &lanes, SoftmaxTailOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, SoftmaxSettleOp op);
 void lowerOp(LaneContext &lanes, CarryExcessOp op);
 void lowerOp(LaneContext &lanes, MeetOp op);
 void lowerOp(LaneContext &lanes, StaggerOp op);

@@ -102,6 +102,9 @@ public:
                            bool isProbability) override {
     return machine.roundOperand(*this, vector, type, isProbability);
   }
+  mlir::Value addElements(mlir::Value sum, mlir::Value vector) override {
+    return machine.addElements(*this, sum, vector);
+  }
   mlir::Value ratio(mlir::Value x, mlir::Value y) override {
     return machine.emitRatio(*this, x, y);
   }

@@ -95,6 +95,16 @@ LogicalResult Fragments::emitTileFragment(Lanes &, TileFragmentOp op,
 
 void Copies::emitMeet(Lanes &lower) { gpu::BarrierOp::create(lower.b); }
 
+Value Numerics::addElements(Lanes &lower, Value sum, Value vector) {
+  ImplicitLocOpBuilder &b = lower.b;
+  int64_t n = cast<VectorType>(vector.getType()).getNumElements();
+  for (int64_t i = 0; i < n; ++i)
+    sum = arith::AddFOp::create(
+        b, sum,
+        arith::ExtFOp::create(b, b.getF32Type(), lower.element(vector, i)));
+  return sum;
+}
+
 Value Numerics::roundOperand(Lanes &lower, Value value, VectorType type, bool) {
   if (auto element = cast<FloatType>(type.getElementType());
       element.getWidth() == 8) {

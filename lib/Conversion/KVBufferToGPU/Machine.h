@@ -153,6 +153,10 @@ public:
   /// finite and not negative.
   virtual mlir::Value roundOperand(Lanes &lower, mlir::Value value,
                                    mlir::VectorType type, bool isProbability);
+  /// Adds the elements of a vector of an operand's elements to an f32, each in
+  /// f32.
+  virtual mlir::Value addElements(Lanes &lower, mlir::Value sum,
+                                  mlir::Value vector);
   /// Whether code that is to run beside products may branch.
   virtual bool branchesBesideProducts() const { return true; }
   /// Whether two reciprocals cost more than one and three products, and the

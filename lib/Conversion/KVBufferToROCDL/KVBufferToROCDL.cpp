@@ -402,6 +402,29 @@ struct LowerTurnedRead : ConvertOpToLLVMPattern<TurnedReadOp> {
   }
 };
 
+struct LowerPairSum : ConvertOpToLLVMPattern<PairSumOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(PairSumOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    VectorType type = op.getPair().getType();
+    FloatAttr one = rewriter.getFloatAttr(type.getElementType(), 1.0);
+    Value ones = LLVM::ConstantOp::create(
+        rewriter, loc, DenseElementsAttr::get(type, one.getValue()));
+    Value clamps =
+        LLVM::ConstantOp::create(rewriter, loc, rewriter.getBoolAttr(false));
+    StringRef name = type.getElementType().isBF16()
+                         ? "llvm.amdgcn.fdot2.f32.bf16"
+                         : "llvm.amdgcn.fdot2";
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, rewriter.getF32Type(), rewriter.getStringAttr(name),
+        ValueRange{adaptor.getPair(), ones, adaptor.getSum(), clamps});
+    return success();
+  }
+};
+
 /// Bytes of vectors in another order, where each word of the result has those
 /// of two words at most, to an instruction a word ("V_PERM_B32"): LLVM takes
 /// them apart into shifts.
@@ -710,8 +733,9 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
     return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
   });
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerByteShuffle,
-               LowerRangeCopy, LowerBoxCopy, LowerTurnedRead, LowerWaveBarrier,
-               LowerLaneAny, LowerLaneCount, LowerLaneArrive>(converter);
+               LowerRangeCopy, LowerBoxCopy, LowerTurnedRead, LowerPairSum,
+               LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
+      converter);
   addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));

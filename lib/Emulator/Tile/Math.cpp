@@ -162,28 +162,38 @@ RaisedMax tile::raiseMax(const Matrix &scores, const Matrix &max, float scale,
   return raised;
 }
 
-Matrix tile::softmaxHead(const Matrix &scores, const Matrix &max, float scale) {
+Matrix tile::softmaxHead(const Matrix &scores, const Matrix &max, float scale,
+                         bool exponentsOnly) {
   Matrix x(scores.rows, scores.cols);
   float base2 = scale * std::numbers::log2e_v<float>;
   for (int64_t r = 0; r < scores.rows; ++r) {
     float m = max.at(r, 0), origin = m == -kInfinity ? 0 : m * base2;
     for (int64_t c = 0; c < scores.cols; ++c) {
       float exponent = std::fma(scores.at(r, c), base2, -origin);
-      x.at(r, c) = 2 * c < scores.cols ? std::exp2(exponent) : exponent;
+      x.at(r, c) = 2 * c < scores.cols && !exponentsOnly ? std::exp2(exponent)
+                                                         : exponent;
     }
   }
   return x;
 }
 
-SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum) {
+SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum,
+                              mlir::Type rounded) {
   SoftmaxTail tail{exponents, sum};
   for (int64_t r = 0; r < exponents.rows; ++r)
     for (int64_t c = 0; c < exponents.cols; ++c) {
       float &p = tail.p.at(r, c);
       if (2 * c >= exponents.cols)
         p = std::exp2(p);
-      tail.sum.at(r, 0) += p;
+      if (!rounded)
+        tail.sum.at(r, 0) += p;
     }
+  if (!rounded)
+    return tail;
+  tail.p = map(tail.p, rounded, [](float x) { return x; });
+  for (int64_t r = 0; r < exponents.rows; ++r)
+    for (int64_t c = 0; c < exponents.cols; ++c)
+      tail.sum.at(r, 0) += tail.p.at(r, c);
   return tail;
 }
 

@@ -61,13 +61,16 @@ RaisedMax raiseMax(const Matrix &scores, const Matrix &max, float scale,
 
 /// `kvbuffer.softmax_head`: weights in the left half of the columns, exponents
 /// in the right one.
-Matrix softmaxHead(const Matrix &scores, const Matrix &max, float scale);
+Matrix softmaxHead(const Matrix &scores, const Matrix &max, float scale,
+                   bool exponentsOnly);
 
-/// The results of `kvbuffer.softmax_tail`; `p` is not yet rounded.
+/// The results of `kvbuffer.softmax_tail`. `sum` is of weights as `rounded`
+/// rounds them; of null, as they are.
 struct SoftmaxTail {
   Matrix p, sum;
 };
-SoftmaxTail softmaxTail(const Matrix &exponents, const Matrix &sum);
+SoftmaxTail softmaxTail(const Matrix &exponents, const Matrix &sum,
+                        mlir::Type rounded);
 
 /// The results of `kvbuffer.softmax_finish`; `weights`: their
 /// element type, if `max` is their maximum; else null.

@@ -38,6 +38,7 @@ mlir::LogicalResult execute(TileContext &context, RaiseMaxOp op);
 mlir::LogicalResult execute(TileContext &context, ApplyRaiseOp op);
 mlir::LogicalResult execute(TileContext &context, SoftmaxHeadOp op);
 mlir::LogicalResult execute(TileContext &context, SoftmaxTailOp op);
+mlir::LogicalResult execute(TileContext &context, SoftmaxSettleOp op);
 mlir::LogicalResult execute(TileContext &context, CarryExcessOp op);
 mlir::LogicalResult execute(TileContext &context, SoftmaxFinishOp op);
 mlir::LogicalResult execute(TileContext &context, SoftmaxMergeOp op);

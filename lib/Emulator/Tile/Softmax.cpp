@@ -10,6 +10,7 @@
 #include "OwnOps.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Weights.h"
 #include <cmath>
+#include <numbers>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -53,10 +54,16 @@ LogicalResult tile::execute(TileContext &context, OnlineSoftmaxOp op) {
 }
 
 LogicalResult tile::execute(TileContext &context, RaiseMaxOp op) {
+  bool exact = op.getExact() && context.integerOf(op.getExact());
+  const Matrix &max = context.matrixOf(op.getMax());
   RaisedMax raised =
-      raiseMax(context.matrixOf(op.getScores()), context.matrixOf(op.getMax()),
-               op.getScale().convertToFloat(),
-               op.getExact() && context.integerOf(op.getExact()));
+      op.getExactOnly() && !exact &&
+              !llvm::is_contained(max.data,
+                                  -std::numeric_limits<float>::infinity())
+          ? RaisedMax{max, Matrix(max.rows, max.cols, 1), false}
+          : raiseMax(context.matrixOf(op.getScores()), max,
+                     op.getScale().convertToFloat(),
+                     exact || op.getExactOnly());
   context.setMatrix(op.getNewMax(), std::move(raised.max));
   context.setMatrix(op.getFactor(), std::move(raised.factor));
   context.setInteger(op.getRaised(), int64_t(raised.any));
@@ -86,7 +93,8 @@ LogicalResult tile::execute(TileContext &context, SoftmaxHeadOp op) {
       if (max.at(r, 0) == -std::numeric_limits<float>::infinity())
         return context.errorAt(op)
                << "has no 'masked', but the maximum of row " << r << " is -inf";
-  Matrix x = softmaxHead(scores, max, op.getScale().convertToFloat());
+  Matrix x = softmaxHead(scores, max, op.getScale().convertToFloat(),
+                         op.getExponentsOnly());
   Matrix largest = max;
   for (int64_t r = 0; r < max.rows; ++r) {
     largest.at(r, 0) = 0;
@@ -104,14 +112,49 @@ LogicalResult tile::execute(TileContext &context, SoftmaxHeadOp op) {
 }
 
 LogicalResult tile::execute(TileContext &context, SoftmaxTailOp op) {
-  SoftmaxTail tail = softmaxTail(context.matrixOf(op.getExponents()),
-                                 context.matrixOf(op.getSum()));
   Type element = op.getP().getType().getElementType();
+  SoftmaxTail tail = softmaxTail(context.matrixOf(op.getExponents()),
+                                 context.matrixOf(op.getSum()),
+                                 op.getRounded() ? element : Type());
   context.setMatrix(op.getP(), map(tail.p, element, [](float x) { return x; }));
   if (op.getExcess())
     for (int64_t r = 0; r < tail.sum.rows; ++r)
       tail.sum.at(r, 0) += context.matrixOf(op.getExcess()).at(r, 0);
   context.setMatrix(op.getNewSum(), std::move(tail.sum));
+  return success();
+}
+
+LogicalResult tile::execute(TileContext &context, SoftmaxSettleOp op) {
+  Type element = op.getP().getType().getElementType();
+  Matrix max = context.matrixOf(op.getMax()),
+         sum = context.matrixOf(op.getSum()),
+         acc = context.matrixOf(op.getAcc()), none(sum.rows, sum.cols),
+         x = context.matrixOf(op.getAll());
+  float base2 = op.getScale().convertToFloat() * std::numbers::log2e_v<float>;
+  SoftmaxTail tail =
+      softmaxTail(context.matrixOf(op.getExponents()), none, element);
+  // Weights of up to 2^8.
+  bool anew = llvm::any_of(tail.sum.data, [](float s) { return s > 256; });
+  for (int64_t r = 0; anew && r < sum.rows; ++r) {
+    float top = 0;
+    for (int64_t c = 0; c < x.cols; ++c)
+      top = std::max(top, x.at(r, c));
+    for (int64_t c = 0; c < x.cols; ++c)
+      x.at(r, c) =
+          2 * c < x.cols ? std::exp2(x.at(r, c) - top) : x.at(r, c) - top;
+    max.at(r, 0) += top / base2;
+    sum.at(r, 0) *= std::exp2(-top);
+    for (int64_t c = 0; c < acc.cols; ++c)
+      acc.at(r, c) *= std::exp2(-top);
+  }
+  if (anew)
+    tail = softmaxTail(x, none, element);
+  for (int64_t r = 0; r < sum.rows; ++r)
+    sum.at(r, 0) += tail.sum.at(r, 0);
+  context.setMatrix(op.getP(), std::move(tail.p));
+  context.setMatrix(op.getNewMax(), std::move(max));
+  context.setMatrix(op.getNewSum(), std::move(sum));
+  context.setMatrix(op.getNewAcc(), std::move(acc));
   return success();
 }
 

@@ -51,8 +51,8 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            SoftmaxSinkOp>(context);
     attach<ContextModel, TileFragmentOp, MmaOp, FragmentFitOp, OnlineSoftmaxOp,
            AnyNegativeOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
-           SoftmaxTailOp, CarryExcessOp, SoftmaxFinishOp, SoftmaxMergeOp>(
-        context);
+           SoftmaxTailOp, SoftmaxSettleOp, CarryExcessOp, SoftmaxFinishOp,
+           SoftmaxMergeOp>(context);
     attach<ContextModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp,
            WorkItemOp, ItemRowsOp, PartialStoreOp, PartialLoadOp,

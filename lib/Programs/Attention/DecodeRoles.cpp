@@ -245,15 +245,18 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
       b, arith::CmpIPredicate::sle, number,
       arith::ConstantIntOp::create(b, /*value=*/1, /*width=*/32));
   auto raise = RaiseMaxOp::create(b, rowType, rowType, b.getI1Type(), scores,
-                                  max, early, softmaxScale);
+                                  max, early, softmaxScale,
+                                  /*exact_only=*/UnitAttr());
   auto head = SoftmaxHeadOp::create(b, scores.getType(), rowType, scores,
                                     raise.getNewMax(), softmaxScale,
                                     TypeAttr::get(type.getElementType()),
-                                    /*masked=*/b.getUnitAttr());
+                                    /*masked=*/b.getUnitAttr(),
+                                    /*exponents_only=*/UnitAttr());
   Value before = CarryExcessOp::create(b, rowType, sum, raise.getFactor(),
                                        fill(rowType, 0.0f));
   auto tail = SoftmaxTailOp::create(b, type, rowType, head.getExponents(),
-                                    before, /*excess=*/Value());
+                                    before, /*excess=*/Value(),
+                                    /*rounded=*/UnitAttr());
   return {tail.getP(), raise.getNewMax(), tail.getNewSum(), raise.getFactor()};
 }
 

@@ -96,6 +96,11 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
             : decltype(target.float8Formats){"f8E4M3FNUZ", "f8E5M2FNUZ"};
   target.widensToBF16 = true;
   target.packsHalves = true;
+  // V_DOT2_F32_F16 and V_DOT2_F32_BF16 with ones. Both chips take f16 below the
+  // normal ones as they are (llvm-project PR 205101, tried on hardware).
+  target.pairSums.push_back("f16");
+  if (cdna4)
+    target.pairSums.push_back("bf16");
   target.float8Instructions = {{MatrixUnit::Mfma, 32, 32, 16, 8, 1},
                                {MatrixUnit::Mfma, 16, 16, 32, 8, 1}};
   // CDNA4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": twice as fast.

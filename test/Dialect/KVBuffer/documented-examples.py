@@ -58,6 +58,7 @@ def own_types(op):
         "box_copy": {"k": "memref<bf16>", "base": "index", "stride": "index", "rows": "i32",
                      "asked": "i1", "at": "index",
                      "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "pair_sum": {"l": "f32", "pair": vector},
         "turned_read": {"at": "index", "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
         "append_tokens": {"first": "index", "end": "index",
                           "k": "!kvbuffer.cache<paged, bf16, heads = 8, "
@@ -113,6 +114,7 @@ def own_types(op):
         "apply_raise": {"raised": "i1", "f": rows, "a": acc, "l": rows},
         "softmax_head": {"s": scores, "m": rows},
         "softmax_tail": {"x": scores, "e": rows, "l": rows},
+        "softmax_settle": {"x": scores, "all": scores, "m": rows, "l": rows, "a": scores},
         "carry_excess": {"c": rows, "f": rows, "e": rows},
         "make_cache": {"data": "memref<?x64x8x128xbf16>",
                        "table": "memref<?x?xi32>", "lengths": "memref<?xi32>"},

@@ -179,3 +179,93 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// A chip that adds pairs of rounded weights up needs no excess. Where a row of the output
+// is as long as one of scores, the sums tell where a maximum is too low, and only the
+// first tiles are looked at for one. Beside products of longer rows nothing is gained,
+// unless scores are capped. A log-sum-exp is of weights as they are.
+// CHECK-LABEL: gpu.func @long
+// CHECK: kvbuffer.softmax_tail %{{[^ ]*}}, %{{[^ ]*}} excess(%{{[^ ]*}}) :
+// CHECK-LABEL: gpu.func @settled
+// CHECK: scf.for %{{.*}} iter_args(%[[A0:.*]] = %{{.*}}, %[[M0:.*]] = %{{.*}}, %[[L0:.*]] = %{{.*}}) ->
+// CHECK: %[[M:.*]], %[[F:.*]], %[[ANY:.*]] = kvbuffer.raise_max %[[S:.*]], %[[M0]] exact(%{{.*}}) {exact_only, scale
+// CHECK: %[[X:.*]], %{{.*}} = kvbuffer.softmax_head %[[S]], %[[M]] {masked, operand = bf16, scale = 1.250000e-01 : f32}
+// CHECK: %[[ALL:.*]], %{{.*}} = kvbuffer.softmax_head %[[S]], %[[M]] {exponents_only, masked, operand = bf16, scale = 1.250000e-01 : f32}
+// CHECK: %[[A:.*]], %[[L:.*]] = kvbuffer.apply_raise %[[ANY]], %[[F]], %[[A0]], %[[L0]]
+// CHECK: %[[P:.*]], %[[M1:.*]], %[[L1:.*]], %[[A1:.*]] = kvbuffer.softmax_settle %[[X]], %[[ALL]], %[[M]], %[[L]], %[[A]] {scale
+// CHECK: %[[A2:.*]] = kvbuffer.mma %[[P]], %{{.*}}, %[[A1]]
+// CHECK: scf.yield %[[A2]], %[[M1]], %[[L1]] :
+// CHECK-LABEL: gpu.func @with_lse
+// CHECK: kvbuffer.raise_max
+// CHECK-NOT: exact_only
+// CHECK: kvbuffer.softmax_tail %{{[^ ]*}}, %{{[^ ]*}} :
+// CHECK-LABEL: gpu.func @capped
+// CHECK-NOT: exact_only
+// CHECK: kvbuffer.softmax_tail %{{[^ ]*}}, %{{[^ ]*}} {rounded} :
+!s = !kvbuffer.fragment<128x64xf32, acc>
+!row = !kvbuffer.fragment<128x1xf32, row>
+!o = !kvbuffer.fragment<128x64xf32, acc>
+!long = !kvbuffer.fragment<128x128xf32, acc>
+!p = !kvbuffer.fragment<128x64xbf16, a>
+!v = !kvbuffer.fragment<64x64xbf16, b>
+!vlong = !kvbuffer.fragment<64x128xbf16, b>
+#lazy = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, lazy_rescale = true>
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  gpu.func @long(%s: !s, %v: !vlong, %a: !long, %m: !row, %l: !row, %n: index) -> !long
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!long, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m0, %l0 {scale = 0.125 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !long, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !vlong, !long
+      scf.yield %a2, %m1, %l1 : !long, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 0.125 : f32} : !long, !row
+    gpu.return %o : !long
+  }
+  gpu.func @settled(%s: !s, %v: !v, %a: !o, %m: !row, %l: !row, %n: index) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m0, %l0 {scale = 0.125 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 0.125 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @with_lse(%s: !s, %v: !v, %a: !o, %m: !row, %l: !row, %n: index) -> (!o, !row)
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m0, %l0 {scale = 0.125 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 0.125 : f32} : !o, !row
+    gpu.return %o, %lse : !o, !row
+  }
+  gpu.func @capped(%s: !s, %v: !vlong, %a: !long, %m: !row, %l: !row, %n: index) -> !long
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 20.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!long, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !long, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !vlong, !long
+      scf.yield %a2, %m1, %l1 : !long, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !long, !row
+    gpu.return %o : !long
+  }
+}
+}

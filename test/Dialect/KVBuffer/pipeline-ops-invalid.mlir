@@ -55,3 +55,43 @@ func.func @sign_of_scores(%s: !kvbuffer.fragment<64x32xf32, acc>) {
   %some = kvbuffer.any_negative %s : !kvbuffer.fragment<64x32xf32, acc>
   return
 }
+
+// -----
+
+func.func @exact_only(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<128x1xf32, row>) {
+  // expected-error@+1 {{'kvbuffer.raise_max' op has 'exact_only'; expected 'exact', which says where maxima are raised at all}}
+  %0, %1, %2 = kvbuffer.raise_max %s, %m {scale = 1.0 : f32, exact_only} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+  return
+}
+
+// -----
+
+func.func @rounded(%x: !kvbuffer.fragment<128x64xf32, acc>, %l: !kvbuffer.fragment<128x1xf32, row>) {
+  // expected-error@+1 {{'kvbuffer.softmax_tail' op has 'rounded', by which the sum is of rounded weights; expected no excess}}
+  %0, %1 = kvbuffer.softmax_tail %x, %l excess(%l) {rounded} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x64xbf16, a>
+  return
+}
+
+// -----
+
+func.func @settled(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<128x1xf32, row>, %a: !kvbuffer.fragment<64x32xf32, acc>) {
+  // expected-error@+1 {{'kvbuffer.softmax_settle' op expected accumulators of as many rows as the exponents have, got '!kvbuffer.fragment<64x32xf32, acc>'}}
+  %0, %1, %2, %3 = kvbuffer.softmax_settle %s, %s, %m, %m, %a {scale = 1.0 : f32} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>, !kvbuffer.fragment<64x32xf32, acc> -> !kvbuffer.fragment<128x64xbf16, a>
+  return
+}
+
+// -----
+
+func.func @settled_weights(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<128x1xf32, row>) {
+  // expected-error@+1 {{'kvbuffer.softmax_settle' op expected exponents in accumulators and weights in their shape in role a, got}}
+  %0, %1, %2, %3 = kvbuffer.softmax_settle %s, %s, %m, %m, %s {scale = 1.0 : f32} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>, !kvbuffer.fragment<128x64xf32, acc> -> !kvbuffer.fragment<128x32xbf16, a>
+  return
+}
+
+// -----
+
+func.func @settled_scale(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<128x1xf32, row>) {
+  // expected-error@+1 {{'kvbuffer.softmax_settle' op expected a finite scale above 0: the maximum is taken before the scores are scaled}}
+  %0, %1, %2, %3 = kvbuffer.softmax_settle %s, %s, %m, %m, %s {scale = -1.0 : f32} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>, !kvbuffer.fragment<128x64xf32, acc> -> !kvbuffer.fragment<128x64xbf16, a>
+  return
+}

@@ -230,6 +230,25 @@ Value AMDMachine::roundOperand(Lanes &lower, Value value, VectorType type,
   return arith::BitcastOp::create(b, type, packed);
 }
 
+Value AMDMachine::addElements(Lanes &lower, Value sum, Value vector) {
+  auto type = cast<VectorType>(vector.getType());
+  Type element = type.getElementType();
+  if (type.getNumElements() % 2 ||
+      !llvm::is_contained(lower.target.pairSums, elementName(element)))
+    return Machine::addElements(lower, sum, vector);
+  ImplicitLocOpBuilder &b = lower.b;
+  auto pair = VectorType::get({2}, element);
+  for (int64_t i = 0; i < type.getNumElements(); i += 2) {
+    Value two = type == pair
+                    ? vector
+                    : vector::ShuffleOp::create(b, vector, vector,
+                                                ArrayRef<int64_t>{i, i + 1})
+                          .getResult();
+    sum = PairSumOp::create(b, sum, two);
+  }
+  return sum;
+}
+
 Value AMDMachine::ldsBytes(Lanes &lower) {
   return lower.shared(lower.b.getI8Type());
 }

@@ -135,6 +135,8 @@ public:
                                        Values &words) override;
   mlir::Value roundOperand(Lanes &lower, mlir::Value value,
                            mlir::VectorType type, bool isProbability) override;
+  mlir::Value addElements(Lanes &lower, mlir::Value sum,
+                          mlir::Value vector) override;
   /// LLVM's scheduler places vector instructions beside MFMAs of their own
   /// block.
   bool branchesBesideProducts() const override { return false; }

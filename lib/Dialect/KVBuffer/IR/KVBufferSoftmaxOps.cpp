@@ -26,6 +26,9 @@ static LogicalResult verifyScores(Operation *op, FragmentType scores,
 }
 
 LogicalResult RaiseMaxOp::verify() {
+  if (getExactOnly() && !getExact())
+    return emitOpError() << "has 'exact_only'; expected 'exact', which says "
+                            "where maxima are raised at all";
   return verifyScores(*this, getScores().getType(), getMax().getType(),
                       getScale());
 }
@@ -42,12 +45,34 @@ LogicalResult CarryExcessOp::verify() {
   return success();
 }
 
-LogicalResult SoftmaxTailOp::verify() {
-  FragmentType p = getP().getType(), x = getExponents().getType();
+/// Checks weights against the exponents that they come of.
+static LogicalResult verifyWeights(Operation *op, FragmentType x,
+                                   FragmentType p) {
   if (x.getRole() != Role::Acc || p.getRole() != Role::A ||
       p.getRows() != x.getRows() || p.getCols() != x.getCols())
-    return emitOpError() << "expected exponents in accumulators and weights in "
-                            "their shape in role a, got "
-                         << x << " and " << p;
+    return op->emitOpError()
+           << "expected exponents in accumulators and weights in "
+              "their shape in role a, got "
+           << x << " and " << p;
   return success();
+}
+
+LogicalResult SoftmaxTailOp::verify() {
+  if (getRounded() && getExcess())
+    return emitOpError() << "has 'rounded', by which the sum is of rounded "
+                            "weights; expected no excess";
+  return verifyWeights(*this, getExponents().getType(), getP().getType());
+}
+
+LogicalResult SoftmaxSettleOp::verify() {
+  FragmentType acc = getAcc().getType();
+  if (failed(verifyScores(*this, getAll().getType(), getMax().getType(),
+                          getScale())))
+    return failure();
+  if (acc.getRole() != Role::Acc ||
+      acc.getRows() != getAll().getType().getRows())
+    return emitOpError() << "expected accumulators of as many rows as the "
+                            "exponents have, got "
+                         << acc;
+  return verifyWeights(*this, getExponents().getType(), getP().getType());
 }

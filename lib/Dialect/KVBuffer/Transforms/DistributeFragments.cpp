@@ -225,6 +225,18 @@ LogicalResult Distribution::collect() {
       note(load, /*isJoined=*/false);
     if (auto join = dyn_cast<PartialJoinOp>(op))
       note(join, /*isJoined=*/true);
+    // Scores and what is accumulated may be of two products.
+    if (auto settle = dyn_cast<SoftmaxSettleOp>(op)) {
+      find(settle.getP());
+      tie(settle.getExponents(), settle.getAll());
+      tie(settle.getAcc(), settle.getNewAcc());
+      for (Value row : {Value(settle.getSum()), Value(settle.getNewMax()),
+                        Value(settle.getNewSum())})
+        tie(settle.getMax(), row);
+      rows.push_back({settle.getMax(), settle.getAll()});
+      rows.push_back({settle.getMax(), settle.getAcc()});
+      return;
+    }
     // Ops of any dialect may be arithmetic on fragments.
     if (op->hasTrait<OpTrait::IsTerminator>())
       return;
@@ -333,7 +345,8 @@ LogicalResult Distribution::joinWarps() {
       return WalkResult::advance();
     }
     // Parts of a softmax by which a warp decides for itself.
-    if (!isa<RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp>(op) ||
+    if (!isa<RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp, SoftmaxTailOp,
+             SoftmaxSettleOp>(op) ||
         llvm::none_of(op->getOperands(), [&](Value value) {
           return isFragment(value) && roleOf(value) == Role::Acc &&
                  areShared(value);

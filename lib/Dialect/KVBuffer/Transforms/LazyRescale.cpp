@@ -7,7 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "LostRequest.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
@@ -90,6 +94,30 @@ static Value findEarly(OpBuilder &b, OnlineSoftmaxOp op) {
                                last);
 }
 
+/// Whether the chip adds pairs of a softmax's weights up as they are rounded.
+static bool addsPairs(OnlineSoftmaxOp op) {
+  std::optional<TargetInfo> target = targetOf(op);
+  return target &&
+         llvm::is_contained(target->pairSums,
+                            elementName(op.getP().getType().getElementType()));
+}
+
+/// Whether a soft cap makes a softmax's scores, but for those that are hidden.
+static bool isCapped(OnlineSoftmaxOp op) {
+  return llvm::any_of(fragmentSources(op.getScores()), [](Value source) {
+    auto mask = source.getDefiningOp<MaskOp>();
+    return (mask ? Value(mask.getScores()) : source)
+               .getDefiningOp<SoftcapOp>() != nullptr;
+  });
+}
+
+/// Whether a row of the output is no longer than one of scores: products then
+/// leave no cycles for a softmax, but registers.
+static bool hasShortRows(OnlineSoftmaxOp op, RescaleOp rescale) {
+  return rescale.getAcc().getType().getCols() <=
+         op.getScores().getType().getCols();
+}
+
 namespace {
 struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
   using Base::Base;
@@ -136,27 +164,55 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     IRRewriter b(op);
     Location loc = op.getLoc();
     Type row = op.getMax().getType();
+    // A log-sum-exp is of the weights as they are, not as the operand rounds
+    // them: only where none is asked for may the sum be of those, or be
+    // corrected in place. Pairs are added up where products leave no cycles for
+    // the softmax: nothing of that runs beside products.
+    Value early = findEarly(b, op);
+    bool isShort = hasShortRows(op, rescale);
+    bool rounded = !readers->lse && addsPairs(op) && (isShort || isCapped(op));
+    UnitAttr settles, unit = b.getUnitAttr();
+    if (rounded && early && isShort)
+      settles = unit;
     auto raise =
         RaiseMaxOp::create(b, loc, row, row, b.getI1Type(), op.getScores(),
-                           op.getMax(), findEarly(b, op), op.getScaleAttr());
+                           op.getMax(), early, op.getScaleAttr(), settles);
     auto head = SoftmaxHeadOp::create(
         b, loc, op.getScores().getType(), row, op.getScores(),
         raise.getNewMax(), op.getScaleAttr(),
-        TypeAttr::get(op.getP().getType().getElementType()),
-        op.getMaskedAttr());
+        TypeAttr::get(op.getP().getType().getElementType()), op.getMaskedAttr(),
+        /*exponents_only=*/UnitAttr());
     auto apply = ApplyRaiseOp::create(b, loc, rescale.getAcc().getType(), row,
                                       raise.getRaised(), raise.getFactor(),
                                       rescale.getAcc(), op.getSum());
-    // A log-sum-exp is of the weights as they are, not as the operand rounds
-    // them: only where none is asked for may the sum be corrected in place.
-    auto tail = SoftmaxTailOp::create(
-        b, loc, op.getP().getType(), row, head.getExponents(),
-        apply.getNewSum(), readers->lse ? Value() : head.getExcess());
-    rescale.replaceAllUsesWith(apply.getNewAcc());
+    Value p, max = raise.getNewMax(), sum, acc = apply.getNewAcc();
+    if (settles) {
+      b.setInsertionPointAfter(head);
+      auto all = cast<SoftmaxHeadOp>(b.clone(*head));
+      all.setExponentsOnly(true);
+      b.setInsertionPoint(op);
+      auto settle = SoftmaxSettleOp::create(
+          b, loc, op.getP().getType(), row, row, acc.getType(),
+          head.getExponents(), all.getExponents(), max, apply.getNewSum(), acc,
+          op.getScaleAttr());
+      p = settle.getP();
+      max = settle.getNewMax();
+      sum = settle.getNewSum();
+      acc = settle.getNewAcc();
+    } else {
+      auto tail = SoftmaxTailOp::create(
+          b, loc, op.getP().getType(), row, head.getExponents(),
+          apply.getNewSum(),
+          readers->lse || rounded ? Value() : Value(head.getExcess()),
+          rounded ? unit : UnitAttr());
+      p = tail.getP();
+      sum = tail.getNewSum();
+    }
+    rescale.replaceAllUsesWith(acc);
     rescale.erase();
-    op.getP().replaceAllUsesWith(tail.getP());
-    op.getNewMax().replaceAllUsesWith(raise.getNewMax());
-    op.getNewSum().replaceAllUsesWith(tail.getNewSum());
+    op.getP().replaceAllUsesWith(p);
+    op.getNewMax().replaceAllUsesWith(max);
+    op.getNewSum().replaceAllUsesWith(sum);
     op.erase();
     if (readers->lse)
       carryExcess(b, *readers, apply, head.getExcess());

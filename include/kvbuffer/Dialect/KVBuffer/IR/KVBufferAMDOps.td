@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // The thread stage of AMD's chips: ranges of DRAM, copies by waves as wholes, which
-// count what is in flight, and reads of LDS that turn what they read. LLVM 22's
-// amdgpu dialect has the copy too, but neither the range's length nor the immediate
+// count what is in flight, reads of LDS that turn what they read, and sums of pairs.
+// LLVM 22's amdgpu dialect has the copy too, but neither the range's length nor the immediate
 // offset can be said there.
 //
 //===----------------------------------------------------------------------===//
@@ -147,6 +147,27 @@ def KVBuffer_TurnedReadOp : KVBuffer_OpOf<KVBuffer_AMD, "turned_read", [MemoryEf
   let assemblyFormat = [{
     $lds `[` $at `]` attr-dict `:` type($lds) `->` type($column)
   }];
+}
+
+def KVBuffer_PairSumOp : KVBuffer_OpOf<KVBuffer_AMD, "pair_sum", [
+    Pure, AllTypesMatch<["sum", "result"]>]> {
+  let summary = "Adds two elements of 16 bits to an f32";
+  let description = [{
+    sum + pair[0] + pair[1], in f32 and in this order: a product with ones
+    (`v_dot2_f32_bf16`, `v_dot2_f32_f16`). Of a sum below the normal numbers of f32
+    the chip makes 0; elements below those of f16 are as they are.
+
+    Example:
+
+    ```mlir
+    %l1 = kvbuffer.pair_sum %l, %pair : vector<2xbf16>
+    ```
+  }];
+  let arguments = (ins
+      Arg<F32, "what there is already">:$sum,
+      Arg<VectorOfLengthAndType<[2], [BF16, F16]>, "what is added">:$pair);
+  let results = (outs Res<F32, "all three">:$result);
+  let assemblyFormat = "$sum `,` $pair attr-dict `:` type($pair)";
 }
 
 def KVBuffer_WaveBarrierOp : KVBuffer_OpOf<KVBuffer_AMD, "wave_barrier", [

@@ -233,7 +233,10 @@ def KVBuffer_RaiseMaxOp : KVBuffer_OpOf<KVBuffer_Softmax, "raise_max", [
     a group is the machine's choice, a warp's as a rule, so that a row's result
     depends, in its last bits, on its neighbours. Where `exact` holds, any rowmax
     s > m raises: the maximum of few scores says little of those that follow, and
-    a largest weight of 1 needs no rounding.
+    a largest weight of 1 needs no rounding. `exact_only` leaves all other tiles as
+    they are, without a look at their scores, but for those of a group with a row
+    that has no key yet (m = -inf): `kvbuffer.softmax_settle` notices what m is too
+    low for.
 
     Most tiles raise nothing, and then cost a comparison instead of a
     multiplication of every accumulator.
@@ -249,7 +252,8 @@ def KVBuffer_RaiseMaxOp : KVBuffer_OpOf<KVBuffer_Softmax, "raise_max", [
       Arg<KVBuffer_FragmentType, "accumulators: a row a query, a column a key">:$scores,
       Arg<KVBuffer_FragmentType, "each row's largest score so far">:$max,
       Arg<Optional<I1>, "whether any larger score raises">:$exact,
-      Arg<F32Attr, "what scores are multiplied by">:$scale);
+      Arg<F32Attr, "what scores are multiplied by">:$scale,
+      Arg<UnitAttr, "else nothing raises but a row's first key">:$exact_only);
   let results = (outs
       Res<KVBuffer_FragmentType, "the maxima that weights are relative to">:$newMax,
       Res<KVBuffer_FragmentType, "what accumulated rows are multiplied by">:$factor,
@@ -298,7 +302,8 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_head", [
     x = scale * (s - m) in base 2, and exp2(x) already for the first half of each
     lane's columns: as much as runs beside one of the two products. Which columns
     these are is between this op and `kvbuffer.softmax_tail`. A row whose maximum
-    is -inf has no key yet; without `masked` there is none.
+    is -inf has no key yet; without `masked` there is none. `exponents_only` leaves
+    all of x as it is, for `kvbuffer.softmax_settle`.
 
     A maximum that is behind the scores makes the largest weight some number that
     the operand's type, `operand`, has to round, where it would be 1. `excess` is
@@ -319,7 +324,8 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_head", [
       Arg<KVBuffer_FragmentType, "what weights are relative to">:$max,
       Arg<F32Attr, "what scores are multiplied by">:$scale,
       Arg<TypeAttrOf<AnyTypeOf<[BF16, F16]>>, "the type that weights are rounded to">:$operand,
-      Arg<UnitAttr, "a row may have no key yet">:$masked);
+      Arg<UnitAttr, "a row may have no key yet">:$masked,
+      Arg<UnitAttr, "no weights yet">:$exponents_only);
   let results = (outs
       Res<KVBuffer_FragmentType, "exponents, and weights of the first half of columns">:$exponents,
       Res<KVBuffer_FragmentType, "what rounding adds to the largest weights">:$excess);
@@ -337,7 +343,9 @@ def KVBuffer_SoftmaxTailOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_tail", [
   let description = [{
     p = exp2(x) for what `kvbuffer.softmax_head` has left as exponents; l' = l +
     rowsum p, plus `excess` where it is given. P has the type of the operand that
-    it becomes.
+    it becomes. `rounded` says that l' is the sum of the weights as that operand
+    rounds them, which is what O is to be divided by; there is no `excess` then. It
+    is for chips that add pairs of such elements up (`TargetInfo::pairSums`).
 
     Example:
 
@@ -350,13 +358,59 @@ def KVBuffer_SoftmaxTailOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_tail", [
   let arguments = (ins
       Arg<KVBuffer_FragmentType, "what `kvbuffer.softmax_head` has left">:$exponents,
       Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum,
-      Arg<Optional<KVBuffer_FragmentType>, "joins the sum">:$excess);
+      Arg<Optional<KVBuffer_FragmentType>, "joins the sum">:$excess,
+      Arg<UnitAttr, "the sum is of weights as they are rounded">:$rounded);
   let results = (outs
       Res<KVBuffer_FragmentType, "weights, in the type of the operand that they become">:$p,
       Res<KVBuffer_FragmentType, "each row's sum, these weights included">:$newSum);
   let assemblyFormat = [{
     $exponents `,` $sum (`excess` `(` $excess^ `)`)? attr-dict
     `:` type($exponents) `,` type($sum) `->` type($p)
+  }];
+  let hasVerifier = 1;
+}
+
+def KVBuffer_SoftmaxSettleOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_settle", [
+    Pure, AllTypesMatch<["exponents", "all"]>,
+    AllTypesMatch<["max", "sum", "newMax", "newSum"]>,
+    AllTypesMatch<["acc", "newAcc"]>]> {
+  let summary = "The weights and their sums, where maxima may be far too low";
+  let description = [{
+    What `kvbuffer.softmax_tail` with `rounded` does, of maxima m that nobody has
+    compared with the scores. The sum of the weights tells: as long as the tile's
+    comes to 256 at most, no weight is larger, m' = m and acc' = acc. Where it comes
+    to more in a row of a group, in all rows of that group the weights are computed
+    anew of all exponents x (`exponents_only`), relative to their largest: t = max(0,
+    rowmax x), p = exp2(x - t), m' = m + t in the scores' unit, and l and acc are
+    multiplied by exp2(-t) first. Which rows are a group, and which of a row's
+    columns are added up for that, is the machine's choice, as in
+    `kvbuffer.raise_max`.
+
+    So most tiles need no maximum, for exponents that stay in registers for longer.
+
+    Example:
+
+    ```mlir
+    %p, %m1, %l1, %a1 = kvbuffer.softmax_settle %x, %all, %m, %l, %a {scale = 0.125 : f32}
+      : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>, !kvbuffer.fragment<128x64xf32, acc>
+        -> !kvbuffer.fragment<128x64xbf16, a>
+    ```
+  }];
+  let arguments = (ins
+      Arg<KVBuffer_FragmentType, "what `kvbuffer.softmax_head` has left">:$exponents,
+      Arg<KVBuffer_FragmentType, "the same with `exponents_only`">:$all,
+      Arg<KVBuffer_FragmentType, "the maxima that they are relative to">:$max,
+      Arg<KVBuffer_FragmentType, "each row's sum of weights so far">:$sum,
+      Arg<KVBuffer_FragmentType, "the weighted sum of values so far">:$acc,
+      Arg<F32Attr, "what scores are multiplied by">:$scale);
+  let results = (outs
+      Res<KVBuffer_FragmentType, "weights, in the type of the operand that they become">:$p,
+      Res<KVBuffer_FragmentType, "the maxima that they are relative to">:$newMax,
+      Res<KVBuffer_FragmentType, "each row's sum, these weights included">:$newSum,
+      Res<KVBuffer_FragmentType, "the weighted sum so far, under those maxima">:$newAcc);
+  let assemblyFormat = [{
+    $exponents `,` $all `,` $max `,` $sum `,` $acc attr-dict
+    `:` type($exponents) `,` type($max) `,` type($acc) `->` type($p)
   }];
   let hasVerifier = 1;
 }

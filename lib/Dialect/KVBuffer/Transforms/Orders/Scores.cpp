@@ -17,6 +17,8 @@ struct ScoresHanded {
   SmallVector<Value> values;
   /// The carried value that they may depend on; null if there is none.
   Value carried;
+  /// What depends on it; nothing where that comes of what runs ahead, too.
+  SmallVector<Operation *, 2> late;
 };
 
 struct ScoresOrder {
@@ -37,16 +39,24 @@ struct ScoresOrder {
       if (auto branch = scores.getDefiningOp<scf::IfOp>())
         if (auto yield = branch.elseYield())
           scores = yield.getOperand(cast<OpResult>(scores).getResultNumber());
-      return ScoresHanded{{scores}, Value()};
+      return ScoresHanded{{scores}, Value(), {}};
     }
     // All of a head is computed ahead.
-    if (auto head = dyn_cast<SoftmaxHeadOp>(op))
-      if (auto raise = head.getMax().getDefiningOp<RaiseMaxOp>())
-        return ScoresHanded{
-            {raise.getNewMax(), raise.getFactor(), raise.getRaised(),
-             head.getExponents(), head.getExcess()},
-            isa<BlockArgument>(raise.getMax()) ? raise.getMax() : Value()};
-    return std::nullopt;
+    auto head = dyn_cast<SoftmaxHeadOp>(op);
+    auto raise =
+        head ? head.getMax().getDefiningOp<RaiseMaxOp>() : RaiseMaxOp();
+    if (!raise)
+      return std::nullopt;
+    ScoresHanded handed{
+        {raise.getNewMax(), raise.getFactor(), raise.getRaised(),
+         head.getExponents(), head.getExcess()},
+        isa<BlockArgument>(raise.getMax()) ? raise.getMax() : Value(),
+        {}};
+    // The end of this tile's softmax may raise the maxima that the next head
+    // takes.
+    if (raise.getExactOnly())
+      handed.late = {raise, head};
+    return handed;
   }
 
   static void find(const OrderedKernel &kernel, FoundLoops &found) {
@@ -63,6 +73,7 @@ struct ScoresOrder {
     Block *body = loop.getBody();
     OpSlice slice;
     SmallVector<Value> values, carried;
+    SmallVector<Operation *> late;
     for (Operation &op : *body) {
       std::optional<ScoresHanded> handed = handedTo(&op);
       if (!handed)
@@ -72,6 +83,7 @@ struct ScoresOrder {
         if (!collectSlice(value, loop, slice, handed->carried))
           return Placed::No;
       llvm::append_range(values, handed->values);
+      llvm::append_range(late, handed->late);
       if (handed->carried)
         carried.push_back(handed->carried);
     }
@@ -96,8 +108,13 @@ struct ScoresOrder {
     if (loadsIntoOneSlot(slice))
       return Placed::No;
 
-    placement.placeIf([&](Operation *op) { return slice.contains(op); }, 1);
+    placement.placeIf(
+        [&](Operation *op) {
+          return slice.contains(op) && !llvm::is_contained(late, op);
+        },
+        1);
     placement.placeRest(rewriter, slice, values);
+    placement.place(late, 1);
     placement.how = Pipeline::PeeledNow;
     placement.gain = "the scores of the next tile overlap the softmax of this "
                      "one";

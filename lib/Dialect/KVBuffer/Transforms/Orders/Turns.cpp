@@ -49,7 +49,8 @@ struct AttentionLoop {
   RaiseMaxOp raise;
   SoftmaxHeadOp head;
   ApplyRaiseOp apply;
-  SoftmaxTailOp tail;
+  /// `kvbuffer.softmax_tail` or `kvbuffer.softmax_settle`.
+  Operation *tail = nullptr;
 };
 
 } // namespace
@@ -86,8 +87,8 @@ static std::optional<AttentionLoop> findParts(scf::ForOp loop, StringRef &why) {
     why = "an operand does not come through LDS in its own iteration";
     if (!path)
       return std::nullopt;
-    bool takesWeights =
-        product.getA().getDefiningOp<SoftmaxTailOp>() != nullptr;
+    bool takesWeights = isa_and_nonnull<SoftmaxTailOp, SoftmaxSettleOp>(
+        product.getA().getDefiningOp());
     TilePath &place = takesWeights ? found.output : found.scores;
     if (!place.product)
       place = *path;
@@ -109,11 +110,11 @@ static std::optional<AttentionLoop> findParts(scf::ForOp loop, StringRef &why) {
     if (auto apply = dyn_cast<ApplyRaiseOp>(op))
       found.apply = apply;
   }
-  found.tail = found.output.product.getA().getDefiningOp<SoftmaxTailOp>();
+  found.tail = found.output.product.getA().getDefiningOp();
   if (!found.raise || !found.head || !found.apply || !found.tail)
     return std::nullopt;
   why = "its scores are not of the next iteration";
-  if (!isa<BlockArgument>(found.tail.getExponents()))
+  if (!isa<BlockArgument>(found.tail->getOperand(0)))
     return std::nullopt;
   why = "a buffer has fewer than two slots";
   for (TilePath *path : {&found.scores, &found.output})
@@ -285,7 +286,15 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   // C.
   placement.place(outputFragments);
   move(found.scores, scoresSlice, 2);
-  // D. What the maximum needs, a mask, say, stands before it.
+  // D. What the maximum needs, a mask, say, stands before it. Where few tiles
+  // are looked at for one, no product has to stand beside that.
+  if (found.raise.getExactOnly())
+    for (Operation &op : body->without_terminator()) {
+      if (&op != firstProduct && &op != lastProduct && &op != behindD)
+        placement.place(&op);
+      if (&op == found.raise)
+        break;
+    }
   placement.place(firstProduct);
   for (Operation &op : body->without_terminator()) {
     if (&op != lastProduct && &op != behindD)
