@@ -154,6 +154,19 @@ module attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+#lds = #gpu.address_space<workgroup>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @f(%k: memref<64xbf16>, %m: memref<64xbf16, #lds>, %at: index) kernel {
+      // expected-error @below {{'kvbuffer.lane_copy' op copies 16 bytes a lane into LDS; gfx942 can copy 1, 2 or 4}}
+      kvbuffer.lane_copy %k[%at] to %m[%at] {bytes = 16 : i64} : memref<64xbf16>, memref<64xbf16, #lds>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 // Copies into LDS that the chip cannot do, and transposed reads of it.
 #lds = #gpu.address_space<workgroup>
 module attributes {kvbuffer.target = "gfx942"} {

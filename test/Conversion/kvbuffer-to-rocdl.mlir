@@ -162,6 +162,8 @@ gpu.module @m {
   // CHECK:         %[[LESS:.*]] = llvm.sub %[[AT]], %[[SKIP]]
   // CHECK:         %[[TO:.*]] = llvm.getelementptr %[[LDS]][%[[LESS]]] : (!llvm.ptr<3>, i64) -> !llvm.ptr<3>, i8
   // CHECK:         rocdl.raw.ptr.buffer.load.lds %[[RANGE]], %[[TO]], %[[BYTES]], %[[LANE]], %[[ZERO]], %[[IMM]], %[[ZERO]] {alias_scopes = [#[[$COPIES]]]}
+  // Each lane's own address.
+  // CHECK:         rocdl.global.load.lds %[[BASE]], %{{.*}}, 16, 64, 0 {alias_scopes = [#[[$COPIES]]]}
   // CHECK:         rocdl.raw.ptr.buffer.load %[[RANGE]], %[[LANE]], %[[ZERO]], %[[ZERO]] : vector<4xi32>
   // vmcnt(5) lgkmcnt(0), and a barrier that drains nothing.
   // CHECK:         rocdl.s.waitcnt 117
@@ -179,6 +181,7 @@ gpu.module @m {
     %lds = gpu.dynamic_shared_memory : memref<?xi8, #lds>
     %range = kvbuffer.dram_range %k[%offset] bytes(%n) : memref<bf16, #global>
     kvbuffer.range_copy %range[%lane] to %lds[%at] {bytes = 16 : i64, skip = 64 : i64} : memref<?xi8, #lds>
+    kvbuffer.lane_copy %k[%offset] to %lds[%at] {bytes = 16 : i64, skip = 64 : i64} : memref<bf16, #global>, memref<?xi8, #lds>
     %x = kvbuffer.range_load %range[%lane] : vector<8xbf16>
     amdgpu.memory_counter_wait load(5) ds(0)
     kvbuffer.wave_barrier

@@ -814,6 +814,8 @@ LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
       return checkLaneMma(mma, target);
     if (auto copy = dyn_cast<RangeCopyOp>(op))
       return checkLdsCopy(op, copy.getBytes(), target);
+    if (auto copy = dyn_cast<LaneCopyOp>(op))
+      return checkLdsCopy(op, copy.getBytes(), target);
     if (auto copy = dyn_cast<amdgpu::GatherToLDSOp>(op)) {
       Type type = copy.getTransferType();
       int64_t elements = 1;

@@ -82,7 +82,8 @@ static void tagMemory(LLVM::LLVMFuncOp func) {
            kLds;
   };
   func.walk([&](Operation *op) {
-    if (isa<ROCDL::RawPtrBufferLoadLdsOp, ROCDL::TensorLoadToLDSOp>(op)) {
+    if (isa<ROCDL::RawPtrBufferLoadLdsOp, ROCDL::GlobalLoadLDSOp,
+            ROCDL::TensorLoadToLDSOp>(op)) {
       cast<LLVM::AliasAnalysisOpInterface>(op).setAliasScopes(copies);
       return;
     }

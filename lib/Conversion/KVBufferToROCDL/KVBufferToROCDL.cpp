@@ -275,8 +275,22 @@ struct LowerRangeLoad : ConvertOpToLLVMPattern<RangeLoadOp> {
   }
 };
 
-/// `kvbuffer.range_copy` to a buffer load into LDS. The instruction adds its
-/// immediate offset to the LDS address too: it is taken out of the pointer.
+/// Where copies write that skip so many bytes: the instruction adds its
+/// immediate offset to the LDS address too, so that it is taken out of it. Null
+/// where it has no such immediate.
+static Value ldsPlace(ConversionPatternRewriter &rewriter, Location loc,
+                      Value lds, Value at, int64_t skip) {
+  if (skip < 0 || skip > 4095)
+    return Value();
+  Value base = MemRefDescriptor(lds).alignedPtr(rewriter, loc);
+  if (skip)
+    at = LLVM::SubOp::create(rewriter, loc, at,
+                             constant(rewriter, loc, at.getType(), skip));
+  return LLVM::GEPOp::create(rewriter, loc, base.getType(),
+                             rewriter.getI8Type(), base, ValueRange{at});
+}
+
+/// `kvbuffer.range_copy` to a buffer load into LDS.
 struct LowerRangeCopy : ConvertOpToLLVMPattern<RangeCopyOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -284,22 +298,44 @@ struct LowerRangeCopy : ConvertOpToLLVMPattern<RangeCopyOp> {
   matchAndRewrite(RangeCopyOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
-    MemRefDescriptor lds(adaptor.getLds());
-    Value base = lds.alignedPtr(rewriter, loc);
     int64_t skip = op.getSkip();
-    if (skip < 0 || skip > 4095)
+    Value to = ldsPlace(rewriter, loc, adaptor.getLds(), adaptor.getAt(), skip);
+    if (!to)
       return rewriter.notifyMatchFailure(op, "no immediate of 12 bits");
-    Value at = adaptor.getAt();
-    if (skip)
-      at = LLVM::SubOp::create(rewriter, loc, at,
-                               constant(rewriter, loc, at.getType(), skip));
-    Value to = LLVM::GEPOp::create(rewriter, loc, base.getType(),
-                                   rewriter.getI8Type(), base, ValueRange{at});
     ROCDL::RawPtrBufferLoadLdsOp::create(
         rewriter, loc, TypeRange{},
         ValueRange{adaptor.getRange(), to, i32(rewriter, loc, op.getBytes()),
                    adaptor.getOffset(), i32(rewriter, loc, 0),
                    i32(rewriter, loc, skip), i32(rewriter, loc, 0)});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// `kvbuffer.lane_copy` to a load of memory into LDS.
+struct LowerLaneCopy : ConvertOpToLLVMPattern<LaneCopyOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneCopyOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    int64_t skip = op.getSkip();
+    Value to = ldsPlace(rewriter, loc, adaptor.getLds(), adaptor.getAt(), skip);
+    if (!to)
+      return rewriter.notifyMatchFailure(op, "no immediate of 12 bits");
+    auto type = cast<MemRefType>(op.getData().getType());
+    Value data = MemRefDescriptor(adaptor.getData())
+                     .bufferPtr(rewriter, loc, *getTypeConverter(), type);
+    Value from = LLVM::GEPOp::create(
+        rewriter, loc, data.getType(),
+        getTypeConverter()->convertType(type.getElementType()), data,
+        ValueRange{adaptor.getOffset()});
+    ROCDL::GlobalLoadLDSOp::create(rewriter, loc, TypeRange{}, from, to,
+                                   rewriter.getI32IntegerAttr(op.getBytes()),
+                                   rewriter.getI32IntegerAttr(skip),
+                                   rewriter.getI32IntegerAttr(0), ArrayAttr(),
+                                   ArrayAttr(), ArrayAttr());
     rewriter.eraseOp(op);
     return success();
   }
@@ -733,9 +769,9 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
     return LLVM::LLVMPointerType::get(type.getContext(), kBuffer);
   });
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerByteShuffle,
-               LowerRangeCopy, LowerBoxCopy, LowerTurnedRead, LowerPairSum,
-               LowerWaveBarrier, LowerLaneAny, LowerLaneCount, LowerLaneArrive>(
-      converter);
+               LowerRangeCopy, LowerLaneCopy, LowerBoxCopy, LowerTurnedRead,
+               LowerPairSum, LowerWaveBarrier, LowerLaneAny, LowerLaneCount,
+               LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));

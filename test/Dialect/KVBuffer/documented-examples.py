@@ -55,6 +55,8 @@ def own_types(op):
         "range_load": {"range": "!kvbuffer.range", "offset": "i32"},
         "range_copy": {"range": "!kvbuffer.range", "offset": "i32", "at": "index",
                        "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
+        "lane_copy": {"k": "memref<bf16>", "offset": "index", "at": "index",
+                      "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},
         "box_copy": {"k": "memref<bf16>", "base": "index", "stride": "index", "rows": "i32",
                      "asked": "i1", "at": "index",
                      "lds": "memref<?xi8, #gpu.address_space<workgroup>>"},

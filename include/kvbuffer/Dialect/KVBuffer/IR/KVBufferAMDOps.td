@@ -89,6 +89,34 @@ def KVBuffer_RangeCopyOp : KVBuffer_OpOf<KVBuffer_AMD, "range_copy", [
   }];
 }
 
+def KVBuffer_LaneCopyOp : KVBuffer_OpOf<KVBuffer_AMD, "lane_copy", [
+    MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
+  let summary = "Copies a vector a lane from memory into LDS";
+  let description = [{
+    Asynchronous. Lane l copies the `bytes` bytes that lie `skip` bytes behind
+    element `offset` of `data`, its own `offset`, to byte `at` + l * `bytes` of
+    `lds`; `at` is the same in all lanes. One instruction of the wave, as a
+    `kvbuffer.range_copy`, but that each lane reads from wherever it likes.
+
+    Example:
+
+    ```mlir
+    kvbuffer.lane_copy %k[%offset] to %lds[%at] {bytes = 16 : i64, skip = 64 : i64}
+      : memref<bf16>, memref<?xi8, #gpu.address_space<workgroup>>
+    ```
+  }];
+  let arguments = (ins
+      Arg<AnyMemRef, "the memory">:$data,
+      Arg<Index, "the lane's element in it">:$offset,
+      Arg<AnyMemRef, "the memory of the block">:$lds,
+      Arg<Index, "the byte of lane 0 in it; the same in all lanes">:$at,
+      Arg<I64Attr, "of the vector of a lane">:$bytes,
+      Arg<DefaultValuedAttr<I64Attr, "0">, "bytes added to every address">:$skip);
+  let assemblyFormat = [{
+    $data `[` $offset `]` `to` $lds `[` $at `]` attr-dict `:` type($data) `,` type($lds)
+  }];
+}
+
 def KVBuffer_BoxCopyOp : KVBuffer_OpOf<KVBuffer_AMD, "box_copy", [
     MemoryEffects<[MemRead, MemWrite<KVBuffer_Lds>, MemWrite<KVBuffer_Async>]>]> {
   let summary = "Asks an engine to copy rows of a tensor into LDS";
