@@ -195,21 +195,27 @@ Swizzle TargetInfo::swizzle(const MatrixInstruction &mma, int64_t rowBytes,
 
 bool TargetInfo::lanesLookUp(int64_t rows, int64_t page, int64_t warps) const {
   // Of several warps each would look up all rows; where copies are a wave's own
-  // instructions, each needs many of them.
-  return looksUpByLane && page && rows <= waveSize && rows > fewPages * page &&
+  // instructions, each needs many of them, but where it has rows of one page.
+  constexpr int64_t rowsOfWave = 16;
+  int64_t few = warps > 1 && page % rowsOfWave ? 1 : fewPages;
+  return looksUpByLane && page && rows <= waveSize && rows > few * page &&
          (warps == 1 || has(CopyEngine::Waves));
 }
 
 bool TargetInfo::canCopyDirectly(int64_t rows, int64_t rowBytes,
-                                 int64_t pageSize) const {
+                                 int64_t pageSize, int64_t warps) const {
   if (!has(CopyEngine::Waves))
     return true;
   if (has(CopyEngine::WaveBoxes))
     return !pageSize;
-  // One instruction fills whole rows of one block, from one page.
+  // One instruction fills whole rows of one block, from one page, or from where
+  // its lanes say.
+  constexpr unsigned widestLoad = 16;
   int64_t bytes = waveSize * asyncCopyBytes.back();
+  bool byLane = warps > 1 && asyncCopyBytes.back() == widestLoad &&
+                lanesLookUp(rows, pageSize, warps);
   return rows * rowBytes % bytes == 0 && bytes >= rowBytes &&
-         pageSize * rowBytes % bytes == 0;
+         (byLane || pageSize * rowBytes % bytes == 0);
 }
 
 std::optional<TargetInfo> kvbuf::lookupTarget(llvm::StringRef chip) {

@@ -139,23 +139,27 @@ gpu.module @m {
   // CHECK-COUNT-4: kvbuffer.range_load %[[V]]
   // CHECK-NOT:     kvbuffer.range_load
   // CHECK:         amdgpu.memory_counter_wait load(4) ds(0)
-  // Of many pages each lane looks up that of one row, or zero where it is not
-  // there; the others ask it, copies once for their four rows. The wait counts V's
-  // loads, too.
+  // Of many pages each lane looks up that of one row, by a range of the table, past
+  // whose end it is zero, and makes the row's place of it. The others ask for both
+  // words of that, copies once for their four rows; V's lanes for each of theirs, of
+  // which those that are not there lie where zeros do. The wait counts V's loads, too.
   // MANY-LABEL:  gpu.func @staged(
   // MANY-NOT:      scf.if
-  // MANY:          %[[ENTRY:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : index
-  // MANY:          memref.load %{{.*}}[%[[ENTRY]]]
-  // MANY-NEXT:     arith.index_castui
-  // MANY-NEXT:     %[[KPAGES:.*]] = arith.index_cast
-  // MANY-COUNT-4:  gpu.subgroup_broadcast %[[KPAGES]], {{ *}}specific_lane
+  // MANY:          %[[TABLE:.*]] = kvbuffer.dram_range
+  // MANY:          kvbuffer.range_load %[[TABLE]]{{.*}} : vector<1xi32>
+  // MANY-COUNT-8:  gpu.subgroup_broadcast {{.*}}specific_lane
   // MANY-NOT:      gpu.subgroup_broadcast
-  // MANY:          memref.load
-  // MANY-NEXT:     arith.index_castui
-  // MANY-NEXT:     %[[VPAGES:.*]] = arith.index_cast
-  // MANY:          gpu.shuffle {{ *}}idx %[[VPAGES]]
-  // MANY-NOT:      gpu.shuffle
-  // MANY-COUNT-4:  vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
+  // MANY:          kvbuffer.range_load {{.*}} : vector<1xi32>
+  // MANY:          memref.get_global @kvbuf_zeros_128
+  // MANY:          arith.select %{{.*}}, %{{.*}}, %c0{{.*}} : index
+  // MANY-COUNT-2:  gpu.shuffle {{ *}}idx
+  // MANY:          vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
+  // MANY-COUNT-2:  gpu.shuffle {{ *}}idx
+  // MANY:          vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
+  // MANY-COUNT-2:  gpu.shuffle {{ *}}idx
+  // MANY:          vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
+  // MANY-COUNT-2:  gpu.shuffle {{ *}}idx
+  // MANY:          vector.load {{.*}} #gpu.address_space<global>>, vector<4xbf16>
   // MANY-NOT:      scf.if
   // MANY:          amdgpu.memory_counter_wait load(4) ds(0)
   gpu.func @staged(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}, %v: !k {kvbuffer.name = "v"}) kernel attributes {

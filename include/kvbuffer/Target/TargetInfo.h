@@ -337,8 +337,11 @@ struct TargetInfo {
                   int64_t elementBytes, bool transposed, bool direct) const;
   /// Whether tiles of `rows` rows, as LDS blocks with rows of `rowBytes` bytes,
   /// can be copied into LDS without registers; `pageSize`: rows that lie
-  /// together in DRAM if they are fewer than the tile's, else 0.
-  bool canCopyDirectly(int64_t rows, int64_t rowBytes, int64_t pageSize) const;
+  /// together in DRAM if they are fewer than the tile's, else 0. Lanes of
+  /// several `warps` copy rows of any pages whose places they have looked up,
+  /// where a copy of theirs is as wide as a load.
+  bool canCopyDirectly(int64_t rows, int64_t rowBytes, int64_t pageSize,
+                       int64_t warps = 1) const;
 };
 
 /// The chip of that name; nothing if it is not known.

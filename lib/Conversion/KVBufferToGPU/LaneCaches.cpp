@@ -14,6 +14,7 @@
 #include "Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -135,10 +136,58 @@ static const IndexArg &tableOf(LaneContext &lower, CacheTileOp op) {
   return lower.tensorOf(op.getCache()).indices[*op.getLayout().getRows().table];
 }
 
+/// The numbers of the pages that a tile's rows lie in, by lanes, as a range of
+/// the table: zero where there is no row. Every lane looks up, so that waits
+/// can count, and none needs bounds or a choice of addresses of its own.
+static Value pagesByRange(LaneContext &lower, CacheTileOp op,
+                          const TileView &tile, Value tableBase) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  int64_t page = op.getTile().getType().getPageSize();
+  auto [firstPage, inFirst] = pageOf(lower, tile.firstKey, page);
+  // Pages are counted from the tile's first one, in 32 bits: they are few.
+  bool aligned = isMultipleOf(op.getStart(), page);
+  auto numberOf = [&](Value row) -> Value {
+    if (!aligned)
+      row = arith::AddIOp::create(b, lower.toI32(inFirst), row);
+    return arith::DivUIOp::create(b, row, lower.i32(page));
+  };
+  Value zero = lower.i32(0), one = lower.i32(1), base = firstPage;
+  Value own = numberOf(lower.laneInWarp());
+  Value count = arith::AddIOp::create(
+      b, numberOf(arith::SubIOp::create(b, tile.hi, one)), one);
+  // A row before those that are there may be its page's first, whose number
+  // others ask for.
+  if (!matchPattern(tile.lo, m_Zero())) {
+    Value from = numberOf(tile.lo);
+    own = arith::SubIOp::create(b, own, from);
+    count = arith::SubIOp::create(b, count, from);
+    base = add(b, base, lower.toIndex(from));
+  }
+  Value some =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, tile.lo);
+  if (op.getPred())
+    some = arith::AndIOp::create(b, some, lower.single(op.getPred()));
+  // Of entries of 64 bits the lower half: block numbers fit 32.
+  Value table = tableOf(lower, op).data;
+  int64_t bytes =
+      cast<MemRefType>(table.getType()).getElementTypeBitWidth() / 8;
+  auto inBytes = [&](Value entries) -> Value {
+    return arith::MulIOp::create(b, entries, lower.i32(bytes));
+  };
+  Value range = DramRangeOp::create(
+      b, table, add(b, tableBase, base),
+      arith::SelectOp::create(b, some, inBytes(count), zero));
+  Value loaded = RangeLoadOp::create(b, VectorType::get({1}, b.getI32Type()),
+                                     range, inBytes(own));
+  return vector::ExtractOp::create(b, loaded, 0);
+}
+
 /// The numbers of the pages that a tile's rows lie in, by lanes
 /// (`TileView::pages`).
 static Value pagesOfRows(LaneContext &lower, CacheTileOp op,
                          const TileView &tile, Value tableBase) {
+  if (lower.chip().has(CopyEngine::Waves))
+    return pagesByRange(lower, op, tile, tableBase);
   ImplicitLocOpBuilder &b = lower.builder();
   int64_t page = op.getTile().getType().getPageSize();
   auto numberOf = [&](Value row) {
@@ -158,11 +207,6 @@ static Value pagesOfRows(LaneContext &lower, CacheTileOp op,
     exists = arith::AndIOp::create(b, exists, lower.single(op.getPred()));
   Value table = tableOf(lower, op).data;
   Value entry = add(b, tableBase, number);
-  // Where waits count loads, every lane makes this one.
-  if (lower.chip().has(CopyEngine::Waves)) {
-    entry = arith::SelectOp::create(b, exists, entry, zerosAt(lower, table));
-    return lower.toI32(lookup(lower, table, entry));
-  }
   return loadIf(lower, exists, b.getI32Type(),
                 [&] { return lower.toI32(lookup(lower, table, entry)); });
 }

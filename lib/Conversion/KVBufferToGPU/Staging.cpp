@@ -92,29 +92,29 @@ Value kvbuf::rowsAligned(LaneContext &lower, const TileView &tile,
                                lower.index(0));
 }
 
-Value kvbuf::zerosAt(LaneContext &lower, Value data) {
-  static constexpr StringLiteral kName = "kvbuf_zeros";
-  // The widest vector that a lane loads.
-  static constexpr int64_t kZeroBytes = 16;
+Value kvbuf::zerosAt(LaneContext &lower, Value data, int64_t zeros) {
+  std::string name = "kvbuf_zeros";
+  if (zeros != kZeroBytes)
+    name += "_" + std::to_string(zeros);
   ImplicitLocOpBuilder &b = lower.builder();
   auto dataType = cast<MemRefType>(data.getType());
   auto type =
-      MemRefType::get({kZeroBytes}, b.getI8Type(), MemRefLayoutAttrInterface(),
+      MemRefType::get({zeros}, b.getI8Type(), MemRefLayoutAttrInterface(),
                       dataType.getMemorySpace());
   Operation *module =
       SymbolTable::getNearestSymbolTable(b.getInsertionBlock()->getParentOp());
-  if (!SymbolTable::lookupSymbolIn(module, kName)) {
+  if (!SymbolTable::lookupSymbolIn(module, b.getStringAttr(name))) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&module->getRegion(0).front());
-    auto bytes = RankedTensorType::get({kZeroBytes}, b.getI8Type());
+    auto bytes = RankedTensorType::get({zeros}, b.getI8Type());
     memref::GlobalOp::create(
-        b, kName, b.getStringAttr("private"), type,
+        b, name, b.getStringAttr("private"), type,
         DenseElementsAttr::get(bytes, b.getI8IntegerAttr(0)),
         /*constant=*/true, b.getI64IntegerAttr(kZeroBytes));
   }
-  Value zeros = memref::GetGlobalOp::create(b, type, kName);
+  Value there = memref::GetGlobalOp::create(b, type, name);
   Value distance = arith::SubIOp::create(
-      b, memref::ExtractAlignedPointerAsIndexOp::create(b, zeros).getResult(),
+      b, memref::ExtractAlignedPointerAsIndexOp::create(b, there).getResult(),
       memref::ExtractAlignedPointerAsIndexOp::create(b, data).getResult());
   int64_t bytes = dataType.getElementType().getIntOrFloatBitWidth() / 8;
   return arith::ShRSIOp::create(b, distance, lower.index(llvm::Log2_64(bytes)));

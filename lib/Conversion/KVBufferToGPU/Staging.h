@@ -29,9 +29,13 @@ mlir::Value loadCut(LaneContext &lower, const TileView &tile,
 mlir::Value loadIf(LaneContext &lower, mlir::Value condition, mlir::Type type,
                    llvm::function_ref<mlir::Value()> there);
 
-/// The index, counted from `data` in its elements, at which 16 bytes of zeros
-/// lie: a constant of the module, for lanes that must load and have nothing to.
-mlir::Value zerosAt(LaneContext &lower, mlir::Value data);
+/// The bytes of the widest vector that a lane loads.
+constexpr int64_t kZeroBytes = 16;
+/// The index, counted from `data` in its elements, at which so many bytes of
+/// zeros lie: a constant of the module, for lanes that must load and have
+/// nothing to.
+mlir::Value zerosAt(LaneContext &lower, mlir::Value data,
+                    int64_t zeros = kZeroBytes);
 
 /// Whether the rows of a tile of 16-bit elements begin at multiples of `bytes`;
 /// i1, the same for all threads.

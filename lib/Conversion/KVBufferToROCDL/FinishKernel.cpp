@@ -131,6 +131,53 @@ static void weighBranches(LLVM::LLVMFuncOp func) {
   });
 }
 
+/// Whether a cast makes words of 32 bits of bytes, or bytes of words.
+static bool castsBetween(LLVM::BitcastOp cast, unsigned from, unsigned to) {
+  auto source = dyn_cast<VectorType>(cast.getArg().getType()),
+       result = dyn_cast<VectorType>(cast.getType());
+  return source && result && source.getElementType().isInteger(from) &&
+         result.getElementType().isInteger(to);
+}
+
+/// Keeps bytes that a loop carries as words in words. LLVM would carry bytes,
+/// if it saw that the words were some, or become some, and takes these apart at
+/// the iteration's end, for which it waits for all loads. It looks through no
+/// assembly.
+static void keepWords(LLVM::LLVMFuncOp func) {
+  SmallVector<LLVM::BitcastOp> loaded, carried;
+  func.walk([&](LLVM::BitcastOp cast) {
+    auto load = cast.getArg().getDefiningOp<LLVM::LoadOp>();
+    if (castsBetween(cast, 8, 32) && load && load->hasOneUse())
+      loaded.push_back(cast);
+    if (castsBetween(cast, 32, 8) && isa<BlockArgument>(cast.getArg()))
+      carried.push_back(cast);
+  });
+  for (LLVM::BitcastOp cast : loaded) {
+    auto load = cast.getArg().getDefiningOp<LLVM::LoadOp>();
+    load.getRes().setType(cast.getType());
+    cast.getRes().replaceAllUsesWith(load.getRes());
+    cast.erase();
+  }
+  for (LLVM::BitcastOp cast : carried) {
+    OpBuilder b(cast);
+    Location loc = cast.getLoc();
+    Value words = cast.getArg();
+    // A register, or several.
+    int64_t bits =
+        32 * mlir::cast<VectorType>(words.getType()).getNumElements();
+    Type type = bits > 64 ? words.getType() : b.getIntegerType(bits);
+    if (type != words.getType())
+      words = LLVM::BitcastOp::create(b, loc, type, words);
+    auto statement = LLVM::InlineAsmOp::create(
+        b, loc, type, words, /*asm_string=*/"", /*constraints=*/"=v,0",
+        /*has_side_effects=*/false, /*is_align_stack=*/false,
+        LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(cast->getContext(), LLVM::AsmDialect::AD_ATT),
+        /*operand_attrs=*/ArrayAttr());
+    cast.setOperand(statement.getRes());
+  }
+}
+
 /// The bytes of the LDS of a kernel's module.
 static int64_t ldsBytesOf(LLVM::LLVMFuncOp func) {
   auto lds = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
@@ -145,6 +192,7 @@ void kvbuf::finishKernel(LLVM::LLVMFuncOp func, const TargetInfo &target) {
   Builder b(context);
   tagMemory(func);
   weighBranches(func);
+  keepWords(func);
   SmallVector<Attribute> attributes{b.getStringAttr("nounwind")};
   // Two waves a SIMD share its registers, so that one computes while the other
   // waits: 256 for each lane, which is all that an instruction can name. Fewer

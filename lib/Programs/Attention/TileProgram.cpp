@@ -87,7 +87,8 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                                elementName(op.getElementType())),
         rowBytes, elementBytes, /*transposed=*/true,
         policy == Policy::DoubleBuffered &&
-            (packed || target.canCopyDirectly(rows, rowBytes, smallPage)));
+            (packed || target.canCopyDirectly(rows, rowBytes, smallPage,
+                                              schedule.getWarps())));
     if (suits.movesVectors())
       swizzle = swizzleList(suits);
   }

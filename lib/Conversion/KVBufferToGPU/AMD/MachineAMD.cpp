@@ -75,7 +75,9 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
       // A wave's rows come from one page, or group.
       if (int64_t page = op.getTile().getType().getPageSize(),
           rows = plans.front().rows;
-          page % rows != 0)
+          page % rows != 0 &&
+          !(schedule.getWarps() > 1 &&
+            PagesOfTile(lower.target, op, schedule.getWarps()).byLane))
         return op.emitOpError()
                << "copies " << rows
                << " rows at a time, of a tile that has no more than " << page

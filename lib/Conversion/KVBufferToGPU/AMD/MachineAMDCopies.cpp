@@ -147,6 +147,8 @@ struct UnitCopies {
   /// Offsets and ranges are shared by the instructions whose rows are the same.
   struct Rows {
     Value range, offset, col;
+    /// Where the lane's row is, where each has its own page.
+    Value line;
   };
   llvm::SmallDenseMap<int64_t, Rows> known;
   llvm::SmallDenseMap<int64_t, std::pair<Value, Value>> ranges;
@@ -166,6 +168,11 @@ struct UnitCopies {
   Rows &rowsAt(int64_t byte);
   /// Goes on in the waves that have a unit at a step.
   void enter(int64_t step);
+  /// Whether an instruction's lanes copy rows of several pages, each from where
+  /// the lane of its number knows that it is.
+  bool byLane() const { return source.askLanes() && !source.keeps(plan.rows); }
+  /// Copies an instruction's vectors, of bytes `skip` of rows on, to byte `at`.
+  void copyByLane(Value lds, Value at, const Rows &rows, int64_t skip);
   /// Copies the unit of a step.
   void copy(Value lds, int64_t step);
 };
@@ -246,6 +253,14 @@ UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
       arith::XOrIOp::create(b, groupRow, lower.i32(places.row(begin)));
   Value row = laneRow, shift = from.shift;
   rows.range = from.range;
+  rows.col = arith::XOrIOp::create(b, laneCol, lower.i32(places.col(byte)));
+  if (blockCol)
+    rows.col = arith::AddIOp::create(b, rows.col, blockCol);
+  if (byLane()) {
+    row = arith::XOrIOp::create(b, row, first);
+    rows.line = source.lineOrZeros(lower.toIndex(row));
+    return rows;
+  }
   if (source.paged()) {
     // A swizzle may put a group's rows in another order by the group's
     // number.
@@ -266,9 +281,6 @@ UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
   } else {
     row = arith::XOrIOp::create(b, row, first);
   }
-  rows.col = arith::XOrIOp::create(b, laneCol, lower.i32(places.col(byte)));
-  if (blockCol)
-    rows.col = arith::AddIOp::create(b, rows.col, blockCol);
   rows.offset = arith::AddIOp::create(
       b, arith::MulIOp::create(b, row, source.stride), rows.col);
   if (shift)
@@ -290,6 +302,22 @@ void UnitCopies::enter(int64_t step) {
   lines.clear();
 }
 
+void UnitCopies::copyByLane(Value lds, Value at, const Rows &rows,
+                            int64_t skip) {
+  Value line = rows.line;
+  int64_t limit = source.columnBytes();
+  if (limit < params.getSmemCols() * layout.elementBytes) {
+    Value inside =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, rows.col,
+                              lower.i32(std::max<int64_t>(0, limit - skip)));
+    line = arith::SelectOp::create(b, inside, line, lower.index(0));
+  }
+  Value col = arith::ShRUIOp::create(
+      b, rows.col, lower.i32(llvm::Log2_64(layout.elementBytes)));
+  LaneCopyOp::create(b, source.zerosFrom(col), line, lds, lower.toIndex(at),
+                     plan.width, skip);
+}
+
 void UnitCopies::copy(Value lds, int64_t step) {
   // Steps walk through the blocks' row groups first.
   int64_t stepsPerBlock = plan.rowGroups / wavesPerBlock;
@@ -301,10 +329,14 @@ void UnitCopies::copy(Value lds, int64_t step) {
     int64_t byte = (stepGroup << groupShift) + i * plan.bytes;
     Rows &rows = rowsAt(byte);
     int64_t skip = stepBlock * rowBytes;
-    Value offset = source.insideColumns(rows.offset, rows.col, skip,
-                                        (stepBlock + blocksPerStep) * rowBytes);
     Value at = arith::AddIOp::create(
         b, to, lower.i32(stepBlock * layout.blockBytes() + byte));
+    if (rows.line) {
+      copyByLane(lds, at, rows, skip);
+      continue;
+    }
+    Value offset = source.insideColumns(rows.offset, rows.col, skip,
+                                        (stepBlock + blocksPerStep) * rowBytes);
     RangeCopyOp::create(b, rows.range, offset, lds, lower.toIndex(at),
                         plan.width, skip);
   }

@@ -332,6 +332,8 @@ struct AMDMachine::StagedLoads {
   Value fromRange(const Piece &piece, Value row);
   /// One of which some columns may not be there.
   Value fromCutRow(const Piece &piece, Value row);
+  /// One of a row that the lane of its number knows.
+  Value fromLane(const Piece &piece, Value row);
   /// One of a row that is looked up; vector `key` of its piece.
   Value fromRow(const Piece &piece, int64_t key, Value row);
 };
@@ -352,11 +354,12 @@ void AMDMachine::StagedLoads::begin() {
       range = source.range(lower.i32(0), params.getBN(), shift);
     ofWave = plan.rowsOfWave(params, lower.target.waveSize);
   }
+  source.zeroTimes = llvm::divideCeil(plan.steps * plan.threads, plan.pieces);
   byWave = !range && ofWave && source.keeps(ofWave);
   counted = range || source.knowsPages();
   if (!counted)
     return;
-  if (!range && !byWave)
+  if (!range && !byWave && !source.askLanes())
     zeros = zerosAt(lower, tile.data);
   // Waits count on these loads being younger than the copies before them: the
   // backend must not turn them round.
@@ -407,8 +410,19 @@ Value AMDMachine::StagedLoads::fromCutRow(const Piece &piece, Value row) {
                              width * bytes));
 }
 
+Value AMDMachine::StagedLoads::fromLane(const Piece &piece, Value row) {
+  Value from = source.lineOrZeros(lower.toIndex(row));
+  if (exists)
+    from = arith::SelectOp::create(b, exists, from, lower.index(0));
+  return inRegisters(vector::LoadOp::create(
+      b, loadedType, source.zerosFrom(piece.col), ValueRange{from},
+      /*nontemporal=*/false, llvm::Align(width * bytes)));
+}
+
 Value AMDMachine::StagedLoads::fromRow(const Piece &piece, int64_t key,
                                        Value row) {
+  if (source.askLanes())
+    return fromLane(piece, row);
   // Beside a window, what is not there has a row that no tile has: a lane's
   // bound stays in a vector register. Without one there are registers for
   // masks.

@@ -91,6 +91,21 @@ public:
   /// `together`: the row is the same in all lanes.
   mlir::Value lineOf(mlir::Value row, bool together = false);
 
+  /// Whether lanes have looked up the pages of the rows of their numbers, and
+  /// ask each other where these begin.
+  bool askLanes() const { return tile.map == RowMap::Lanes; }
+  /// The element offset of such a row (an index) from where zeros lie; 0 if it
+  /// is not valid. Each lane makes that of the row of its number, once for all
+  /// who ask.
+  mlir::Value lineOrZeros(mlir::Value row);
+  /// Bytes of a row's columns that the buffer takes.
+  int64_t columnBytes() const { return columns * elementBytes; }
+  /// How many times a row's columns those are of which lanes ask for zeros:
+  /// more where some have none of the tile's.
+  int64_t zeroTimes = 1;
+  /// Memory from a column (i32) of these zeros on.
+  mlir::Value zerosFrom(mlir::Value col);
+
   /// The same of a lane's row (i32). Where it is not there none is looked up,
   /// and the offset means nothing.
   mlir::Value lineOfLane(mlir::Value row);
@@ -138,6 +153,14 @@ private:
   /// and then waits for that.
   mlir::Value timesStride(mlir::Value number, mlir::Value stride);
 
+  /// Finds the element offset from `tile.base` of the row of each lane's
+  /// number.
+  void findOwnLine();
+  mlir::Value ownInPage();
+  mlir::Value zeros();
+  /// The number `line` (an index) of the lane of a row's number (an index).
+  mlir::Value ofLane(mlir::Value line, mlir::Value row, bool together);
+
   /// How many of some rows are valid, the first of them where rows before it
   /// may exist, and whether any is to be loaded.
   struct Extent {
@@ -161,6 +184,9 @@ private:
   /// of it.
   mlir::Value firstPage;
   Values pageLines;
+  /// The element offset of the row of a lane's number, what is asked of it, and
+  /// where zeros lie.
+  mlir::Value ownLine, ownOrZeros, zeroLine;
 };
 
 } // namespace kvbuf

@@ -291,7 +291,7 @@ private:
 /// it is read in two ways that the chip has no one layout for.
 static FailureOr<KVBufferAttr> layOut(const Uses &uses,
                                       const MatrixInstruction &mma,
-                                      const TargetInfo &target) {
+                                      const TargetInfo &target, int64_t warps) {
   KVBufferAttr params = uses.params;
   AllocOp alloc = uses.alloc;
   auto leaves = [&](KVBufferAttr::Open what) {
@@ -319,7 +319,8 @@ static FailureOr<KVBufferAttr> layOut(const Uses &uses,
   Policy policy = params.getPolicy();
   if (leaves(KVBufferAttr::kOpenPolicy) &&
       (turns || params.getOrder() == Dimension::Cols ||
-       !target.canCopyDirectly(params.getBN(), rowBytes, uses.smallPage)))
+       !target.canCopyDirectly(params.getBN(), rowBytes, uses.smallPage,
+                               warps)))
     policy = Policy::RegisterStaged;
   // Where lanes bring bytes, which no transposed read takes, they turn them.
   bool turnsBytes = uses.byRows && !uses.byCols && bytes == 1 &&
@@ -459,7 +460,7 @@ struct CompleteProgramPass
       FailureOr<KVBufferAttr> chosen = layOut(
           uses,
           *target.instructionFor(schedule.shapeOf(product), products.element()),
-          target);
+          target, schedule.warps);
       if (failed(chosen))
         return failure();
       buffers.emplace_back(std::move(uses), *chosen);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Proposals.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace kvbuf;
 
@@ -61,6 +62,12 @@ struct WaveSchedule {
     return ofScores() + (mma.n * valueDepth + mma.n * (depth + choice.BN) / 2) /
                             target.waveSize;
   }
+  /// Whether each lane has as much as any of a tile's columns.
+  bool dealsEvenly(int64_t columns) const {
+    int64_t of16Bytes = choice.BN * columns / 8,
+            lanes = kMostWaves * target.waveSize;
+    return of16Bytes % lanes == 0 && llvm::isPowerOf2_64(of16Bytes);
+  }
   bool haveTurns() const;
   bool chooseTurns();
   void choosePaths();
@@ -101,7 +108,8 @@ int64_t WaveSchedule::columnsOfRow(const MatrixInstruction &of) const {
   int64_t page = smallPage();
   bool longer = target.banks == 64 && of.m == 16 && wholeRows &&
                 request.cacheBytes == 2 &&
-                (target.canCopyDirectly(choice.BN, 2 * 64, page) ||
+                (target.canCopyDirectly(choice.BN, 2 * 64, page,
+                                        request.splitKeys ? 1 : kMostWaves) ||
                  (request.splitKeys && !padded));
   // Of bytes, where rows of pages are copied directly then, and else not.
   bool narrow = request.splitKeys || !request.multipliesBytes();
@@ -144,11 +152,8 @@ void WaveSchedule::chooseTile() {
   tilesFit = lds() <= target.ldsBytes;
   if (!tilesFit)
     return padHeads(/*BK=*/64);
-  // Caches of narrower elements than Q's are widened on their way into LDS, but
-  // over pages that lanes look up ahead: LLVM has what is widened awaited with
-  // all loads there.
-  widens = request.cacheBytes == 1 && !request.multipliesBytes() &&
-           !target.lanesLookUp(choice.BN, smallPage(), kMostWaves);
+  // Caches of narrower elements than Q's are widened on their way into LDS.
+  widens = request.cacheBytes == 1 && !request.multipliesBytes();
   choice.BK = columnsOfRow(mma);
 }
 
@@ -176,21 +181,24 @@ void WaveSchedule::chooseWaves() {
 /// several pages, what goes through registers has an address for each row of
 /// pages that are no multiple of a wave's, and scalars for those of pages that
 /// are copied by narrow instructions; with a window turns of wide heads were
-/// measured to spill, too (192 columns, with log-sum-exps).
+/// measured to spill, too (192 columns, with log-sum-exps). Where each lane has
+/// looked up a page, narrow copies have addresses of their own (192 columns
+/// spilled 8 registers), and a tile's pieces have one for each lane: those that
+/// some lanes have not are awaited with all loads.
 bool WaveSchedule::haveTurns() const {
   int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t page = smallPage();
   bool byWave = page % kRowsOfWave == 0 && (widens || target.readsTransposed);
   bool rowsApart = (request.window && widest > 128) || (page && !byWave);
-  bool staged = !target.readsTransposed || widens ||
-                !target.canCopyDirectly(choice.BN, 2 * choice.BK, page);
+  bool staged =
+      !target.readsTransposed || widens ||
+      !target.canCopyDirectly(choice.BN, 2 * choice.BK, page, choice.warps);
+  bool byLane = target.lanesLookUp(choice.BN, page, choice.warps);
+  bool uneven = byLane && !(dealsEvenly(depth) && dealsEvenly(valueDepth));
   bool more = rowsApart || request.hides;
-  int64_t addresses = kAddressRegisters * (more && staged ? 2 : 1);
-  // Who waits for a look-up waits for all loads before it, so that it comes an
-  // iteration before the loads that need it, which turns do not.
-  return tilesFit && choice.warps == kMostWaves &&
+  int64_t addresses = kAddressRegisters * ((more && staged) || uneven ? 2 : 1);
+  return tilesFit && choice.warps == kMostWaves && !(uneven && staged) &&
          (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
-         !target.lanesLookUp(choice.BN, page, choice.warps) &&
          ofScores() + kept() + fragments + addresses <= target.registersPerLane;
 }
 
@@ -202,11 +210,12 @@ bool WaveSchedule::chooseTurns() {
   // (Where V's rows of several pages go through registers, LLVM has them loaded
   // much later, and awaited with all.)
   int64_t half = choice.BN / 2;
-  bool together =
-      request.pageSize % half == 0 ||
-      (request.pageSize && request.pageSize % kRowsOfWave == 0) ||
-      (target.readsTransposed &&
-       target.canCopyDirectly(half, 2 * choice.BK, request.pageSize));
+  bool together = request.pageSize % half == 0 ||
+                  (request.pageSize && request.pageSize % kRowsOfWave == 0) ||
+                  target.lanesLookUp(half, request.pageSize, choice.warps) ||
+                  (target.readsTransposed &&
+                   target.canCopyDirectly(half, 2 * choice.BK, request.pageSize,
+                                          choice.warps));
   if (!together || !tilesFit || half < 32 ||
       (request.cacheBytes != 2 && (!widens || request.tokenScales)))
     return false;
@@ -227,6 +236,11 @@ void WaveSchedule::choosePaths() {
   choice.BM = choice.warps * mma.n;
   if (!target.readsTransposed)
     choice.vPath = Path::Registers;
+  // Where lanes of several rows each have a place of their own for V's, they
+  // have it for K's: narrow copies would need one for each.
+  if (choice.fullKV && choice.vPath == Path::Registers &&
+      target.lanesLookUp(choice.BN, smallPage(), choice.warps))
+    choice.kPath = Path::Registers;
   widens &= choice.fullKV;
   if (widens)
     choice.kPath = choice.vPath = Path::Registers;
@@ -241,6 +255,8 @@ void WaveSchedule::takeTurns(bool turns) {
     choice.fullKV = true;
     choice.stages = 2;
     choice.lookAhead = lanesLookUp;
+    if (lanesLookUp)
+      choice.kPath = Path::Registers;
     return;
   }
   // With a register-staged V, turns leave no registers for both a log-sum-exp
@@ -249,7 +265,10 @@ void WaveSchedule::takeTurns(bool turns) {
     turns = false;
   // Two waves a SIMD that take turns fill the matrix unit.
   choice.overlap = choice.pingPong = turns;
-  choice.lookAhead = lanesLookUp && choice.fullKV;
+  choice.lookAhead = lanesLookUp && choice.fullKV && !turns;
+  // (Of copies by lanes where nothing else runs ahead LLVM awaits all.)
+  if (choice.lookAhead)
+    choice.kPath = choice.vPath = Path::Registers;
   choice.lazyRescale = tilesFit && choice.warps == kMostWaves;
 }
 

@@ -152,19 +152,6 @@ findTails(scf::ForOp loop, ArrayRef<DramLoadOp> loads) {
   return tails;
 }
 
-/// Whether an op looks up where a tile lies, for all its rows at once; of a
-/// tile over smaller pages, by lanes, where `warps` warps copy it.
-static bool isLookUp(Operation *op, const std::optional<TargetInfo> &target,
-                     int64_t warps) {
-  auto tile = dyn_cast<CacheTileOp>(op);
-  if (!tile || !tile.getLayout().getRun())
-    return false;
-  TileType type = tile.getTile().getType();
-  return !type.getPageSize() ||
-         (target && tile.getLayout().getRows().table &&
-          target->lanesLookUp(type.getRows(), type.getPageSize(), warps));
-}
-
 namespace {
 /// A loop whose loads are made to run ahead.
 struct LoadsLoop {

@@ -124,6 +124,17 @@ bool kvbuf::loadsNumber(Operation *op) {
          });
 }
 
+bool kvbuf::isLookUp(Operation *op, const std::optional<TargetInfo> &target,
+                     int64_t warps) {
+  auto tile = dyn_cast<CacheTileOp>(op);
+  if (!tile || !tile.getLayout().getRun())
+    return false;
+  TileType type = tile.getTile().getType();
+  return !type.getPageSize() ||
+         (target && tile.getLayout().getRows().table &&
+          target->lanesLookUp(type.getRows(), type.getPageSize(), warps));
+}
+
 Operation *kvbuf::findBound(const OpSlice &slice) {
   auto isBound = [](Operation *op) {
     return !isMemoryEffectFree(op) && !isa<DramLoadOp, CacheTileOp>(op) &&

@@ -151,6 +151,11 @@ void setSpan(mlir::Operation *op, StageSpan span);
 /// Whether `op` loads one number of an argument that its kernel only reads.
 bool loadsNumber(mlir::Operation *op);
 
+/// Whether an op looks up where a tile lies, for all its rows at once; of a
+/// tile over smaller pages, by lanes, where `warps` warps copy it.
+bool isLookUp(mlir::Operation *op, const std::optional<TargetInfo> &target,
+              int64_t warps);
+
 /// The first op of those that loads of a loop's body need which cannot run
 /// ahead of its iteration; null if all can. Index arithmetic, loads and
 /// look-ups of tiles can, and so can a load of one number (`memref.load`) of an

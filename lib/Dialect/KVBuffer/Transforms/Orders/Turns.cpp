@@ -253,9 +253,22 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
            Policy::RegisterStaged;
   };
   bool stagesFirst = staged(found.scores) && staged(found.output);
+  auto looksUp = [&](ArrayRef<Operation *> slice) {
+    return llvm::any_of(slice, [&](Operation *op) {
+      auto tile = dyn_cast<CacheTileOp>(op);
+      return tile && tile.getTile().getType().getPageSize() &&
+             isLookUp(op, kernel.target, kernel.schedule.getWarps());
+    });
+  };
   auto move = [&](TilePath &path, ArrayRef<Operation *> slice, int64_t ahead) {
     if (stagesFirst)
       placement.place(path.stage, ahead - 1);
+    // Who waits for what lanes have looked up waits for all loads before it: an
+    // iteration earlier, and before that one's load.
+    if (looksUp(slice))
+      for (Operation *op : slice)
+        if (op != path.load)
+          placement.place(op, ahead + 1);
     placement.place(slice, ahead);
     placement.place(path.stage, ahead - 1);
   };
@@ -308,8 +321,11 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   // One tile ahead of the loop's last is the tile after the loop, which is
   // there in any case: the output's operand is loaded in every iteration, and
   // that of the tile after the loop with them.
+  // What is looked up one tile earlier ends with it.
+  bool early = looksUp(outputSlice);
   for (Operation *op : outputSlice)
-    setSpan(op, StageSpan::All);
+    setSpan(op, early && isa<CacheTileOp>(op) ? StageSpan::OneMore
+                                              : StageSpan::All);
   // The first loads of the pipeline go to the slot of the first scores.
   rewriter.setInsertionPoint(loop);
   MeetOp::create(rewriter, loc);
