@@ -36,6 +36,17 @@ static void rescaleAtOnce(ScheduleParameters &choice) {
   choice.lazyRescale = false;
 }
 
+/// Whether O has no more bits than a weight as it is multiplied, so that its
+/// own rounding hides what a lazy softmax costs: that rounds the largest weight
+/// of a row, too, which is 1 in another one.
+static bool hidesLazyRounding(AttentionOp op) {
+  auto bitsOf = [](Type type) {
+    return APFloat::semanticsPrecision(
+        cast<FloatType>(type).getFloatSemantics());
+  };
+  return bitsOf(op.getOutElementType()) <= bitsOf(weightsOf(op));
+}
+
 /// What the problem does not go with.
 static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // Where all warps are alike, functions of scores, which may be of any size,
@@ -44,6 +55,8 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   bool hidesAlone = op.getScore().empty() && choice.pingPong;
   if (!choice.producers &&
       (op.getBlockMaskAttr() || (op.hasOwnScores() && !hidesAlone)))
+    rescaleAtOnce(choice);
+  if (choice.lazyRescale && !hidesLazyRounding(op))
     rescaleAtOnce(choice);
   // Blocks of a cluster read the same keys.
   if (op.getBlockMaskAttr() || boundsKeys(op))
