@@ -261,6 +261,16 @@ class Latent(unittest.TestCase):
             self.close(o, expected)
             torch.testing.assert_close(lse.double(), sums, atol=3e-3, rtol=1e-3)
 
+    def test_blocks_of_one_row(self):
+        # Whose tails lie behind them, and whose blocks have room for more.
+        q, rows, _, lengths = tensors(width=512)
+        rows = rows.view(-1, 1, 1, 512)[:131]
+        table = torch.stack([torch.randperm(131) for _ in range(2)]).int()
+        cache, values = packed(rows, 584)
+        o, _ = flash_mla_with_kvcache(q, cache, table, lengths, 512,
+                                      is_fp8_kvcache=True)
+        self.close(o, reference(q, values, table, lengths, 512)[0])
+
     def test_packed_lists(self):
         for size, width in (656, 576), (584, 512):
             q, rows, _, _ = tensors(tokens=2, width=width)

@@ -347,15 +347,17 @@ void AttentionProblem::checkStrides(const TensorArg &arg) const {
   size_t rows = arg.shape.size() - 3;
   for (size_t d = 0; d <= rows; ++d) {
     int64_t stride = arg.strides[d];
-    bool isRow = d == rows || pageSize == 1;
-    if (arg.shape[d] > 1 &&
-        (isRow ? stride != packed->bytes : stride % packed->stride != 0))
-      throw Error("tensor '" + arg.name + "': stride " +
-                  std::to_string(stride) + " of dimension " +
-                  std::to_string(d) + "; expected " +
-                  (isRow ? std::to_string(packed->bytes)
-                         : "a multiple of " + std::to_string(packed->stride)) +
-                  ", as rows have tails behind those of their block");
+    // Of pages of one token each is any row of a block, or its first one.
+    bool isRow = d == rows || pageSize == 1, isBlock = d != rows;
+    if (arg.shape[d] > 1 && !(isRow && stride == packed->bytes) &&
+        !(isBlock && stride % packed->stride == 0))
+      throw Error(
+          "tensor '" + arg.name + "': stride " + std::to_string(stride) +
+          " of dimension " + std::to_string(d) + "; expected " +
+          (isRow ? std::to_string(packed->bytes) : "") +
+          (isRow && isBlock ? " or " : "") +
+          (isBlock ? "a multiple of " + std::to_string(packed->stride) : "") +
+          ", as rows have tails behind those of their block");
   }
 }
 
