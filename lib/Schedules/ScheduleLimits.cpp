@@ -383,8 +383,8 @@ int64_t ScheduleLimits::splitKeysBytes(const TileOperands &operands) const {
 }
 
 int64_t ScheduleLimits::rowValueBytes() const {
-  // Rows of values lie as those of scores do. What no instruction multiplies is
-  // refused for that.
+  // Rows of values lie as those of scores do. (A schedule without an
+  // instruction of the chip is refused for that.)
   const MatrixInstruction *mma = instruction(ProductKind::Scores);
   if (!mma)
     return 0;

@@ -25,10 +25,6 @@
 // RUN: not kvbuf-opt %t/append.mlir --kvbuf-to-tile=chip=sm_80 2>&1 | FileCheck %s --check-prefix=APPEND
 // APPEND: append.mlir:6:3: error: 'kvbuffer.cache_append' op cannot be a part of the attention after it: its values are a part of its keys, of which no kernel stores tokens that it reads; expected a kernel of its own for the append, before
 
-// RUN: sed 's/576xbf16/576xf8E4M3FN/; s/paged, bf16\(.*\)>/paged, f8E4M3FN\1, scale = f32, granularity = tensor>/' %t/latent.mlir > %t/bytes.mlir
-// RUN: not kvbuf-opt %t/bytes.mlir --kvbuf-to-tile=chip=sm_90a 2>&1 | FileCheck %s --check-prefix=BYTES
-// BYTES: bytes.mlir:5:3: error: 'kvbuffer.attention' op multiplies f8E4M3FN, and warp_cols = {{[248]}}, whose warps hand each other weights of 16 bits; expected warp_cols = 1
-
 // Packed rows are widened by all lanes of a block, or by a team's warps.
 // RUN: sed 's/page_size = 64/&, row = <bytes = 576, parts = [<count = 576, element = f8E4M3FN, at = 0>]>/' %t/latent.mlir > %t/packed.mlir
 // RUN: not kvbuf-opt %t/packed.mlir --kvbuf-to-tile="chip=sm_80 schedule=k_path=registers" 2>&1 | FileCheck %s --check-prefix=PACKED

@@ -38,7 +38,8 @@ static constexpr int64_t kFewestHeads = 33;
 static bool chooseLatentRoles(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {
-  if (!target.warpsPerMatrixGroup() || !request.movingTeam)
+  if (!target.warpsPerMatrixGroup() || !request.movingTeam ||
+      request.multipliesBytes())
     return false;
   // A tile has the heads of a part, of one query row.
   int64_t parts = 1;
@@ -74,11 +75,15 @@ static bool chooseLatentRoles(const TargetInfo &target,
 
 ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
                                       const ScheduleRequest &request) {
-  // Of two instructions the one of fewer rows.
-  const MatrixInstruction &mma =
-      *llvm::min_element(target.matrixInstructions,
-                         [](const MatrixInstruction &x,
-                            const MatrixInstruction &y) { return x.m < y.m; });
+  llvm::StringRef element = "bf16";
+  if (request.multipliesBytes() && !target.float8Formats.empty())
+    element = target.float8Formats.front();
+  llvm::ArrayRef known = target.matrixInstructionsFor(element);
+  // Of several instructions the one of fewest rows.
+  const MatrixInstruction &mma = *llvm::min_element(
+      known, [](const MatrixInstruction &x, const MatrixInstruction &y) {
+        return x.m < y.m;
+      });
   ScheduleChoice choice;
   choice.mma = mma.shape();
   choice.swapAB = !target.feedsItself(mma, /*swapped=*/false);
@@ -88,8 +93,9 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   if (chooseLatentRoles(target, request, roles))
     return roles;
   int64_t rows = choice.swapAB ? mma.n : mma.m;
-  TileOperands operands{request.headSize,    request.valueHeadSize, 2,
-                        request.cacheBytes,  request.cacheBytes,    true,
+  TileOperands operands{request.headSize,    request.valueHeadSize,
+                        request.queryBytes,  request.cacheBytes,
+                        request.cacheBytes,  true,
                         request.queries < 0, request.window};
   // LDS rows of 128 bytes where the head sizes, and the columns of values that
   // a warp has, allow it.
@@ -106,13 +112,14 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
     return fits(choice.BK);
   };
   auto fits = [&] {
-    return !ScheduleLimits(Schedule::of(choice), target)
+    return !ScheduleLimits(Schedule::of(choice), target, element)
                 .whyNotFor(operands, /*spills=*/false);
   };
   // As many rows as there are; where there is no room, fewer. One slot has
   // nothing on its way while it is read: only if two do not fit beside any
   // rows. Warps that share columns each have whole products of a tile's keys;
-  // they share none only where values have no columns that suit.
+  // they share none only where values have no columns that suit, or weights are
+  // of 8 bits, which they do not hand each other.
   int64_t most =
       std::min<int64_t>(kMostRows, llvm::alignTo(request.foldedRows, rows));
   auto choose = [&](int64_t stages, bool sharesCols) {
@@ -143,7 +150,8 @@ ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
   };
   for (bool sharesCols : {true, false})
     for (int64_t stages : {2, 1})
-      if (choose(stages, sharesCols))
+      if (!(sharesCols && request.multipliesBytes()) &&
+          choose(stages, sharesCols))
         return choice;
   // Who checks says what does not fit.
   return choice;
