@@ -171,17 +171,17 @@ func.func @pages16(%q: !qo128, %k: !pages16, %v: !pages16, %o: !qo128) {
 // A lazy softmax rounds the largest weight, which an output of more bits would show.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=FINER
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=gfx950 schedule=lazy_rescale=true" | FileCheck %s --check-prefix=KEPT
-// FINER-DAG: #[[EAGER:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, work = one_tile<xcds = 8>>
-// FINER-DAG: #[[LAZY:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
+// FINER-DAG: #[[ONCE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, work = one_tile<xcds = 8>>
+// FINER-DAG: #[[LATER:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
 // FINER: @f32
-// FINER:   {schedule = #[[EAGER]]}
+// FINER:   {schedule = #[[ONCE]]}
 // FINER: @f16
-// FINER:   {schedule = #[[EAGER]]}
+// FINER:   {schedule = #[[ONCE]]}
 // FINER: @f16_of_f16
-// FINER:   {schedule = #[[LAZY]]}
-// KEPT: #[[LAZY:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, work = one_tile<xcds = 8>>
+// FINER:   {schedule = #[[LATER]]}
+// KEPT: #[[LATER:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, work = one_tile<xcds = 8>>
 // KEPT: @f32
-// KEPT:   {schedule = #[[LAZY]]}
+// KEPT:   {schedule = #[[LATER]]}
 !f32 = memref<?x?x2x128xf32>
 !f16 = memref<?x?x2x128xf16>
 !kv128 = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
