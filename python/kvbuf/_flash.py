@@ -239,16 +239,14 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
             append = k, v, angles, interleaved
         elif 0 not in shape_of(k) + shape_of(v):
             table = _table(ops, block_table, cache_batch_idx, batch, index, q)
-            same = ops.dtype(table) == index
             if angles and interleaved and k.shape[-1] % 2:
                 # Lanes hold pairs, which such heads are no whole number of.
                 k = _rotated(ops, k, lengths[:, None] + ops.arange(
                     count, q, index)[None], angles, interleaved)
                 angles = None
             append_tokens(ops, q, k_cache, v_cache, k, v, angles, interleaved,
-                          table if same else narrow(ops, table),
-                          lengths if same else narrow(ops, lengths),
-                          k_descale, v_descale)
+                          table, typed_as(ops, lengths, table), k_descale,
+                          v_descale)
         if not append:
             lengths = lengths + count
 
@@ -265,11 +263,9 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
         lengths = ops.maximum(lengths - cache_leftpad, 0)
         k_cache, v_cache = (x.reshape(blocks * most, 1, *shape_of(x)[2:])
                             for x in (k_cache, v_cache))
-    if ops.dtype(table) != ops.dtype(lengths):
-        lengths, table = narrow(ops, lengths), narrow(ops, table)
-    if ragged and ops.dtype(cu_seqlens_q) != ops.dtype(lengths):
-        cu_seqlens_q = (narrow(ops, cu_seqlens_q) if ops.dtype(lengths) == "i32"
-                        else ops.cast(cu_seqlens_q, "i64"))
+    lengths = typed_as(ops, lengths, table)
+    if ragged:
+        cu_seqlens_q = typed_as(ops, cu_seqlens_q, table)
     request = build(ops, q, k_cache, v_cache, q_offsets=cu_seqlens_q,
                     longest=bound("max_seqlen_q", max_seqlen_q, q) if ragged
                     else None, table=table,
@@ -295,6 +291,13 @@ def require_room(cached, k, k_cache, block_table):
                     f"for {room} {of}")
 
 
+def typed_as(ops, x, table):
+    """Numbers in the type of a table, which may be large and stays as it is."""
+    if ops.dtype(x) == ops.dtype(table):
+        return x
+    return narrow(ops, x) if ops.dtype(table) == "i32" else ops.cast(x, "i64")
+
+
 def narrow(ops, x):
     """Numbers as int32, those that it has not as the nearest: of their lower bits
     nobody could tell that they are wrong."""
@@ -317,7 +320,8 @@ def require_counts(ops, name, x, most):
 def _table(ops, block_table, cache_batch_idx, batch, index, like):
     """Where each sequence is in a cache."""
     if block_table is not None:
-        return block_table
+        known = ops.dtype(block_table) in ("i32", "i64")
+        return block_table if known else narrow(ops, block_table)
     return (ops.arange(batch, like, index) if cache_batch_idx is None
             else cache_batch_idx)
 

@@ -724,6 +724,22 @@ class Own(Case):
                     self.close(kvbuf.attention(q, keys, values), exact(apart), "bf16")
         self.assertEqual([x.problem.kv_heads for x in seen], [4, 1, 4])
 
+    def test_tables_keep_their_type(self):
+        """Of a table and lengths of two types the lengths become the table's."""
+        seen, k = [], make("bf16", 5, 4, 2, 64)
+        q, v = make("bf16", 2, 1, 4, 64), make("bf16", 5, 4, 2, 64)
+        lengths = np.array([7, 3])
+        for kind, other in (np.int64, np.int32), (np.int32, np.int64):
+            table = np.array([[3, 1], [0, 4]], kind)
+            with unittest.mock.patch.object(_attention, "on_run", seen.append):
+                o = flash_attn_with_kvcache(q, k, v, block_table=table,
+                                            cache_seqlens=lengths.astype(other))
+            self.assertIs(seen[-1].tensors["k_table"], table)
+            self.assertEqual(seen[-1].tensors["k_lengths"].dtype, kind)
+            for b, n in enumerate(lengths):
+                held = [exact(x[table[b]].reshape(-1, 2, 64)[:n]) for x in (k, v)]
+                self.close(o[b], attention(exact(q[b]), *held)[0], "bf16")
+
     def test_head_size_of_values(self):
         """V's own head size is the kernel's: nothing is copied."""
         seen = []
