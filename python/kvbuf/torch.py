@@ -475,6 +475,12 @@ def flash_attn_with_kvcache(
     if type(window_size) is not tuple:
         window_size = _attention.check_window("window_size", window_size)
     table = cache_batch_idx if block_table is None else block_table
+    if (type(cache_seqlens) is int and k is None and type(q) is type(k_cache) is _Tensor
+            and _are_plain(q, k_cache) and k_cache.dim() == 4
+            and (block_table is None or block_table.dim() == 2)):
+        _flash.require_room(cache_seqlens, k, k_cache, block_table)
+        cache_seqlens = _alike(cache_seqlens, len(q) if cu_seqlens_q is None
+                               else len(cu_seqlens_q) - 1, q.device)
     if (type(q) is type(k_cache) is type(v_cache) is type(table)
             is type(cache_seqlens) is _Tensor and k is None and v is None
             and rotary_cos is None and cache_leftpad is None
@@ -578,6 +584,26 @@ def flash_attn_with_kvcache(
 
 #: The first numbers, by their type and device.
 _FIRST: dict = {}
+
+
+#: Lengths that are all one number, by it, their count and device: a few, as the
+#: layers of a step have the same.
+_ALIKE: dict = {}
+_MOST_ALIKE = 64
+
+
+def _alike(length, count, device):
+    """Lengths of so many sequences that are as long."""
+    key = length, count, device
+    lengths = _ALIKE.get(key)
+    if lengths is None:
+        if len(_ALIKE) >= _MOST_ALIKE:
+            _ALIKE.clear()
+        lengths = torch.full((count,), length, dtype=torch.int32, device=device)
+        # What a graph makes is there when it runs.
+        if not (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
+            _ALIKE[key] = lengths
+    return lengths
 
 
 def _is_within(lengths, cache):

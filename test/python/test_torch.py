@@ -213,6 +213,8 @@ class Functions(Case):
             (lambda q, k, v, used: kt.flash_attn_with_kvcache(
                 q, k, v, cache_seqlens=used), q, *pages.flatten(1, 2).view(
                     2, 4, 32, 2, 64), counts),
+            (lambda q, k, v, table: kt.flash_attn_with_kvcache(
+                q, k, v, cache_seqlens=33, block_table=table), q, *pages, table),
             (lambda q, k, v, used, table, at: kt.flash_attn_with_kvcache(
                 q, k, v, cache_seqlens=used, block_table=table, cu_seqlens_q=at,
                 max_seqlen_q=9), rows[0], *pages, counts, table, ends),
@@ -239,6 +241,9 @@ class Functions(Case):
                 (q.detach().requires_grad_(), NotImplementedError, "backward")):
             with self.assertRaisesRegex(error, why):
                 kt.flash_attn_func(q, k, v, out=wrong)
+        for _ in range(2):
+            with self.assertRaisesRegex(kvbuf.Error, "^cache_seqlens is 65; expected 64 "):
+                kt.flash_attn_with_kvcache(q, *pages, cache_seqlens=65, block_table=table)
         both = normal(2, 9, 4, 64)
         kt.flash_attn_func(both, both, both, out=out)
         with self.assertRaisesRegex(kvbuf.Error, "shares memory"):
