@@ -152,6 +152,11 @@ private:
   }
   /// When clusters gain.
   Attribute clustersGain();
+  int64_t widestHead();
+  /// When blocks of several warps with keys of their own fill the device.
+  Attribute blocksFill();
+  /// Up to how many query rows have blocks of several warps; 0: none.
+  int64_t fewestRows();
   void addSums();
   void addFewRows();
   void addSmallBlocks();
@@ -220,6 +225,19 @@ void AttentionVariants::addFewRows() {
     }
     suits = launchIfRows(context, most, /*more=*/false);
   };
+  // As where types know the rows.
+  if (int64_t fewest = fewestRows(); fewest > 0) {
+    bool always = !problem.getK().getType().getRows().endWithData();
+    addSplit("_of_fewest_rows",
+             "split_keys=true,swap_a_b=true,warps=" +
+                 Twine(Tuning(target).fewestRowsWarps) +
+                 ",BM=" + Twine(Tuning(target).fewestFoldedRows),
+             0, fewest);
+    if (!always) {
+      suits = b.expr("min", {suits, blocksFill()});
+      result.list.back().when += ", where sequences are few";
+    }
+  }
   // Half of a large tile is faster where it is enough.
   int64_t half = few->tile / 2;
   int64_t fewer = half / (problem.getHeads() / problem.getKVHeads());
@@ -232,15 +250,40 @@ void AttentionVariants::addFewRows() {
   }
 }
 
+int64_t AttentionVariants::widestHead() {
+  return std::max(problem.getHeadSize(), problem.getValueHeadSize());
+}
+
+Attribute AttentionVariants::blocksFill() {
+  return launchIfBlocksFill(b.getContext(), problem.getKVHeads(),
+                            /*wide=*/widestHead() >
+                                Tuning(target).narrowHeadSize);
+}
+
+int64_t AttentionVariants::fewestRows() {
+  // A row's bits would follow from the number of sequences; and slots of wide
+  // heads may have no room.
+  CacheType cache = problem.getK().getType();
+  const Tuning tuning(target);
+  if (problem.isRagged() || problem.isQuantized() ||
+      problem.getBatchInvariant() || widestHead() > tuning.narrowHeadSize)
+    return 0;
+  // Where blocks have equal shares of all sequences their warps have heads side
+  // by side.
+  if (!cache.getRows().endWithData() &&
+      (cache.getRun() < tuning.sideBySidePage ||
+       problem.getKVHeads() % tuning.fewestRowsWarps))
+    return 0;
+  return std::min(few->most, tuning.fewestFoldedRows /
+                                 (problem.getHeads() / problem.getKVHeads()));
+}
+
 void AttentionVariants::addSmallBlocks() {
   KernelAlternative &small =
       add("_of_small_blocks",
           "which runs where blocks of several warps would leave "
           "multiprocessors idle");
-  small.launchIf = launchIfBlocksFill(
-      b.getContext(), problem.getKVHeads(),
-      /*wide=*/std::max(problem.getHeadSize(), problem.getValueHeadSize()) >
-          Tuning(target).narrowHeadSize);
+  small.launchIf = blocksFill();
 }
 
 void AttentionVariants::addFewSequences() {

@@ -54,6 +54,11 @@ struct Tuning {
   /// The same where a block's warps share tiles of keys, each with some of the
   /// rows; 0: they do not by default.
   int64_t sharedSplitRows = 0;
+  /// Query rows of all heads that share a head of the cache, that are columns
+  /// of a product by blocks of so many warps, each with keys or a head of its
+  /// own: what launches of so few rows take where types leave the rows open; 0:
+  /// none. Heads lie side by side in pages of so many tokens and more.
+  int64_t fewestFoldedRows = 0, fewestRowsWarps = 4, sideBySidePage = 16;
 
   // Clusters.
 
