@@ -500,7 +500,7 @@ def record(machine, rows, found):
 
 
 def join(runs):
-    """One run of several cards', as a file of docs/measured."""
+    """One run of several cards'."""
     by_name = [{row[0]: row for row in run["rows"]} for run in runs]
     rows = []
     for name, row in by_name[0].items():
@@ -509,9 +509,19 @@ def join(runs):
         rows.append([name, row[1], row[3], *(cells[2] for cells in own),
                      verdicts[0] if len(set(verdicts)) == 1 else "; ".join(verdicts)])
     cards = [f"card {n}" for n in range(1, len(runs) + 1)]
-    return {"runs": [runs[0] | {
+    return runs[0] | {
         "id": "cards", "columns": ["row", "of", "required", *cards, "verdict"],
-        "rows": rows, "values": {card: run["values"] for card, run in zip(cards, runs)}}]}
+        "rows": rows, "values": {card: run["values"] for card, run in zip(cards, runs)}}
+
+
+def file_of(run):
+    """The text of a file of docs/measured with one run, a row a line."""
+    def said(x):
+        return json.dumps(x, ensure_ascii=False)
+    fields = [f' {said(name)}: {said(x)}' for name, x in run.items() if name != "rows"]
+    rows = ",\n".join(f"  {said(row)}" for row in run["rows"])
+    return ('{"runs": [{\n' + ",\n".join(fields)
+            + f',\n "rows": [\n{rows}\n ]}}]}}\n')
 
 
 def warm_package(folder, rows, jobs):
@@ -559,9 +569,8 @@ def main(arguments=None, make_lab=Lab):
     options = parse(arguments)
     rows = wanted(options.rows)
     if options.join:
-        text = json.dumps(join([json.loads(path.read_text(encoding="utf-8"))
-                                for path in options.join]), indent=1,
-                          ensure_ascii=False) + "\n"
+        text = file_of(join([json.loads(path.read_text(encoding="utf-8"))
+                             for path in options.join]))
         if options.json:
             options.json.write_text(text, encoding="utf-8")
         else:
