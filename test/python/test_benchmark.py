@@ -366,7 +366,7 @@ class Required(unittest.TestCase):
         (WORK / "docs/measured").mkdir(parents=True, exist_ok=True)
         (WORK / "docs/measured/speeds.json").write_text(
             json.dumps({"runs": [json.loads(file.read_text())]}))
-        page = WORK / "docs/page.md"
+        page = (WORK / "docs" / "page").with_suffix(".md")
         page.write_text("<!-- measured: speeds/required -->\n<!-- /measured -->\n")
         done = subprocess.run(
             [sys.executable, f"{SOURCE}/tools/measured-tables.py", f"--root={WORK}"],
