@@ -90,6 +90,7 @@ ROWS = {
                                {"head_size": k, "v_head_size": v}).items()},
     "bf16, f16; fp32 accumulation": {
         "f16": MANY | {"dtype": "f16"}, "no log-sum-exp": MANY | {"lse": False},
+        "no log-sum-exp, head size 64": MANY | {"lse": False, "head_size": 64},
         "f16, few rows": FEW | {"dtype": "f16", "lse": True}},
     "O of f32, bf16 or f16": both("O of f32", {"o_dtype": "f32"}),
     "Q, K and V of e4m3 or e5m2": {
