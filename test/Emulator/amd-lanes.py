@@ -2,6 +2,7 @@
 # RUN: %python %s %S %bin/kvbuf-emu-test %t.mlir --options='{"portable":true}'
 """Exchange between the lanes of an AMD wave, and its packed arithmetic, against
 the CDNA3 ISA's definitions (permlane swaps: CDNA4's)."""
+import math
 import struct
 import sys
 
@@ -151,6 +152,54 @@ check("""
     %no = llvm.mlir.constant(false) : i1
     %r = llvm.call_intrinsic "llvm.amdgcn.fdot2.f32.bf16"(%a, %b, %c, %no) : (vector<2xbf16>, vector<2xbf16>, f32, i1) -> f32""",
       ["%r"], [[lane + 5.5 for lane in range(64)]], type="f32")
+
+
+# Every kind of number. Those below f32's normal ones are 0, where c or the sum is one;
+# f16 below its own are as they are.
+INF, NAN, SMALL = float("inf"), float("nan"), 2.0 ** -130
+PAIRS = [(a, b, c) for a in (1.5, -0.0, INF, -INF, NAN, 2.0 ** -24) for b in (-3.0, 0.0, INF)
+         for c in (0.25, -INF, SMALL)] + [(-0.0, -0.0, -0.0), (0.0, 0.0, -SMALL), (0.0, 0.0, 2.0 ** -126)]
+
+
+def single(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def flushed(x):
+    return math.copysign(0.0, x) if abs(x) < 2.0 ** -126 else x
+
+
+def added(a, b, c):
+    return flushed(single(single(flushed(c) + a) + b))
+
+
+def bits_of(x):
+    return "nan" if x != x else struct.unpack("<i", struct.pack("<f", x))[0]
+
+
+def word(numbers, format):
+    """The bits of two numbers that the format has."""
+    return sum((struct.unpack("<I", struct.pack("<f", x))[0] >> 16 if format == "bf16" else
+                struct.unpack("<H", struct.pack("<e", x))[0]) << 16 * i for i, x in enumerate(numbers))
+
+
+for format, name in (("bf16", "fdot2.f32.bf16"), ("f16", "fdot2")):
+    lanes = [PAIRS[lane % len(PAIRS)] for lane in range(64)]
+    words = [word(lane[:2], format) for lane in lanes]
+    starts = [struct.unpack("<i", struct.pack("<f", c))[0] for _, _, c in lanes]
+    buffers = [[w - (1 << 32) if w >> 31 else w for w in words], starts]
+    text = "".join(load_words(p, 1) for p in range(2))
+    got = wave.run(text + f"""
+    %a = llvm.bitcast %w0_0 : i32 to vector<2x{format}>
+    %one = llvm.mlir.constant(dense<1.0> : vector<2x{format}>) : vector<2x{format}>
+    %c = llvm.bitcast %w1_0 : i32 to f32
+    %no = llvm.mlir.constant(false) : i1
+    %s = llvm.call_intrinsic "llvm.amdgcn.{name}"(%a, %one, %c, %no) : (vector<2x{format}>, vector<2x{format}>, f32, i1) -> f32
+    %r = llvm.bitcast %s : f32 to i32"""
+                   + store_words(2, ["%r"], "i32"), [*(listed("i32", b) for b in buffers), "buf:i32:64:uninit"])
+    got = [bits_of(struct.unpack("<f", struct.pack("<i", int(g)))[0]) for g in got]
+    want = [bits_of(added(*lane)) for lane in lanes]
+    assert got == want, [(lane, g, w) for lane, g, w in zip(lanes, got, want) if g != w]
 
 
 def half_toward_zero(x):
