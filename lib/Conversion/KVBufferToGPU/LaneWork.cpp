@@ -60,7 +60,7 @@ void kvbuf::lowerOp(LaneContext &lower, ArriveLastOp op) {
     return;
   }
   // Other warps are told through LDS.
-  Value word = lower.index(lower.takeLds(4) / 4),
+  Value word = lower.index(lower.takeBesideBarriers(4) / 4),
         words = lower.shared(b.getI32Type());
   auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
   {
@@ -126,7 +126,7 @@ AfterAll::AfterAll(LaneContext &lower, AfterAllOp op)
   taken = add(b, at, lower.index(1));
   left = add(b, at, lower.index(2));
   isOne = compare(arith::CmpIPredicate::eq, lower.ownThread(), zero);
-  word = lower.index(lower.takeLds(4) / 4);
+  word = lower.index(lower.takeBesideBarriers(4) / 4);
   words = lower.shared(b.getI32Type());
 }
 
