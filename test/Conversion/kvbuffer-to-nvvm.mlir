@@ -92,4 +92,13 @@ gpu.module @m {
     memref.store %count, %out[] : memref<i32>
     gpu.return
   }
+  // CHECK-LABEL: llvm.func @votes(
+  // CHECK:         %[[EACH:.*]] = llvm.mlir.constant(-1 : i32)
+  // CHECK:         %[[BITS:.*]] = nvvm.vote.sync ballot %[[EACH]], %{{.*}} -> i32
+  // CHECK:         llvm.store %[[BITS]]
+  gpu.func @votes(%mine: i1, %out: memref<i32>) kernel {
+    %bits = kvbuffer.lane_vote %mine
+    memref.store %bits, %out[] : memref<i32>
+    gpu.return
+  }
 }

@@ -278,6 +278,21 @@ gpu.module @m {
 
 // -----
 
+module attributes {kvbuffer.target = "gfx1250"} {
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @votes(
+  // CHECK:         %[[BITS:.*]] = rocdl.ballot %{{.*}} : i32
+  // CHECK:         llvm.store %[[BITS]]
+  gpu.func @votes(%mine: i1, %out: memref<i32>) kernel {
+    %bits = kvbuffer.lane_vote %mine
+    memref.store %bits, %out[] : memref<i32>
+    gpu.return
+  }
+}
+}
+
+// -----
+
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   // Words of bytes of two words take an instruction each: bytes of its third

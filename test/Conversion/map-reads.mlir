@@ -73,3 +73,29 @@ func.func @bias(%q: !qo, %k: !kv, %v: !kv,
     }
   return
 }
+
+// What is true or false of a key alone, a list's entry that is one: lanes of a warp, which
+// have 32 of 128 columns each, find it out for four each, before the wait, and vote.
+// CHECK-LABEL: gpu.func @listed(
+// CHECK:         scf.while (%{{.*}} = %true,
+// CHECK:         scf.for
+// CHECK:           kvbuffer.wgmma c(
+// CHECK-NOT:       vector.load
+// CHECK-COUNT-4:   kvbuffer.lane_vote
+// CHECK-NOT:       memref.load
+// CHECK:           kvbuffer.wgmma_wait
+// CHECK-NOT:       memref.load
+// CHECK:           arith.andi %{{.*}}, %c1_i32
+func.func @listed(%q: !qo, %k: !kv, %v: !kv,
+    %names: memref<?x?xi32> {kvbuffer.name = "names", kvbuffer.shape = ["batch", "seq_k"]}, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%names : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %n: memref<?x?xi32>):
+      %named = memref.load %n[%batch, %key] : memref<?x?xi32>
+      %c9 = arith.constant 9 : i32
+      %exists = arith.cmpi ult, %named, %c9 : i32
+      kvbuffer.yield %exists : i1
+    }
+  return
+}

@@ -115,6 +115,23 @@ bool InputElements::liesAs(const FragmentLayout &other,
   return true;
 }
 
+/// Whether all lanes of a warp have the same columns, more of them than each
+/// would have to find something out about if they shared them out, and a lane's
+/// first column and the offsets of its others have no bit in common.
+static bool lanesVote(LaneContext &lower, const FragmentLayout &atom,
+                      FragmentType type, int64_t columns) {
+  constexpr int64_t voters = MapLowering::kVoters;
+  int64_t reach = 0, within = 0;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
+    reach |= atom.layout.basis("lane", bit, "col");
+  for (int64_t reg = 0; reg < atom.registers(); ++reg)
+    within |= atom.colOffset(reg);
+  return int64_t(lower.chip().waveSize) == voters && atom.colWarps == 1 &&
+         type.getCols() % voters == 0 && voters % atom.cols == 0 &&
+         (reach | within) < atom.cols && !(reach & within) &&
+         columns > type.getCols() / voters;
+}
+
 /// The region's body, once for each element that the lane holds.
 LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
   ImplicitLocOpBuilder &b = lower.builder();
@@ -157,16 +174,27 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
       columns.insert(placeOf(index, reg).col);
     }
   OpBuilder::InsertPoint behind = b.saveInsertionPoint();
+  bool votes = lanesVote(lower, atom, type, columns.size()) && map.findVotes();
   int64_t reads =
       map.countReads(atoms * registers, rows.size(), columns.size());
-  Operation *wait =
-      reads && reads <= kMostAhead ? beforeProduct(lower, op) : nullptr;
+  bool readsAhead = reads && reads <= kMostAhead;
+  Operation *wait = readsAhead || votes ? beforeProduct(lower, op) : nullptr;
   if (wait)
     b.setInsertionPoint(wait);
   Value firstRow = base(body.getArgument(inputs.size()), lower.laneRow(type),
                         op.getRow()),
         firstCol = base(body.getArgument(inputs.size() + 1),
                         lower.laneCol(type), op.getCol());
+  if (votes) {
+    Value mine = lower.laneInWarp();
+    if (op.getCol())
+      mine = arith::AddIOp::create(b, lower.toI32(lower.single(op.getCol())),
+                                   mine);
+    if (failed(map.vote({firstRow, 0, mine, 0},
+                        type.getCols() / MapLowering::kVoters,
+                        lower.laneCol(type))))
+      return failure();
+  }
   auto at = [&](int64_t index, int64_t reg) {
     MapLowering::Place place = placeOf(index, reg);
     place.firstRow = firstRow;
@@ -180,11 +208,12 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
       pairs.push_back(column);
   llvm::sort(pairs);
   // A lane's columns are pairs, each from an even one on.
-  if (wait && 2 * pairs.size() == columns.size() && atom.columnRun() >= 2 &&
-      firstCol && op.getCol() && isMultipleOf(op.getCol(), 2) &&
+  if (wait && readsAhead && 2 * pairs.size() == columns.size() &&
+      atom.columnRun() >= 2 && firstCol && op.getCol() &&
+      isMultipleOf(op.getCol(), 2) &&
       failed(map.readPairs(at(0, 0), ofRows, pairs)))
     return failure();
-  if (wait)
+  if (wait && readsAhead)
     for (int64_t index = 0; index < atoms; ++index)
       for (int64_t reg = 0; reg < registers; ++reg)
         if (failed(map.read(at(index, reg))))

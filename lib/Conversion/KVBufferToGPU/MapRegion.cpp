@@ -540,6 +540,71 @@ LogicalResult MapLowering::readPairs(const Place &place, ArrayRef<int64_t> rows,
   return success();
 }
 
+bool MapLowering::findVotes() {
+  llvm::SmallPtrSet<Operation *, 8> ofReads;
+  auto usersOf = [&](Operation &inner) {
+    return llvm::map_range(inner.getUsers(), [&](Operation *user) {
+      return body.findAncestorOpInBlock(*user);
+    });
+  };
+  for (Operation &inner : body.without_terminator()) {
+    bool follows = isa<memref::LoadOp>(inner) ||
+                   llvm::any_of(inner.getOperands(), [&](Value operand) {
+                     return ofReads.contains(operand.getDefiningOp());
+                   });
+    if (levels.lookup(&inner) != PerColumn || !follows)
+      continue;
+    ofReads.insert(&inner);
+    bool ends = llvm::none_of(usersOf(inner), [&](Operation *user) {
+      return levels.lookup(user) == PerColumn;
+    });
+    if (!ends)
+      continue;
+    // What else is read of columns, or by what lanes vote about, is read as it
+    // is.
+    if (inner.getNumResults() != 1 ||
+        !inner.getResult(0).getType().isInteger(1) || reads.contains(&inner)) {
+      voted.clear();
+      return false;
+    }
+    voted.insert(&inner);
+  }
+  for (Operation &inner : llvm::reverse(body.without_terminator()))
+    if (!voted.contains(&inner) &&
+        llvm::all_of(usersOf(inner), [&](Operation *user) {
+          return voted.contains(user) || ofVotes.contains(user);
+        }))
+      ofVotes.insert(&inner);
+  for (Operation *inner : ofVotes)
+    reads.erase(inner);
+  return !voted.empty();
+}
+
+LogicalResult MapLowering::vote(const Place &place, int64_t words,
+                                Value ownCol) {
+  // Not what the lane's own columns have.
+  decltype(kept) others;
+  std::swap(kept, others);
+  for (int64_t word = 0; word < words; ++word) {
+    Place here = place;
+    here.col = kVoters * word;
+    setPlace(here);
+    for (Operation &inner : body.without_terminator()) {
+      if (!voted.contains(&inner) && !ofVotes.contains(&inner))
+        continue;
+      if (failed(evaluateOnce(inner, here)))
+        return failure();
+      if (!voted.contains(&inner))
+        continue;
+      Value bits = LaneVoteOp::create(b, b.getI32Type(),
+                                      materialize(inner.getResult(0)));
+      votes[&inner].push_back(arith::ShRUIOp::create(b, bits, ownCol));
+    }
+  }
+  kept = std::move(others);
+  return success();
+}
+
 LogicalResult MapLowering::read(const Place &place) {
   setPlace(place);
   for (Operation &inner : body.without_terminator())
@@ -553,10 +618,22 @@ FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs,
   for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
     now[argument] = {std::nullopt, input};
   setPlace(place);
-  for (Operation &inner : body.without_terminator())
+  for (Operation &inner : body.without_terminator()) {
+    if (ofVotes.contains(&inner))
+      continue;
+    if (voted.contains(&inner)) {
+      Value bit = arith::AndIOp::create(
+          b, votes[&inner][place.col / kVoters],
+          lower.i32(int32_t(uint32_t(1) << place.col % kVoters)));
+      now[inner.getResult(0)] = {
+          std::nullopt, arith::CmpIOp::create(b, arith::CmpIPredicate::ne, bit,
+                                              lower.i32(0))};
+      continue;
+    }
     if (failed(levels.lookup(&inner) == PerElement
                    ? evaluate(inner)
                    : evaluateOnce(inner, place)))
       return failure();
+  }
   return materialize(cast<YieldOp>(body.getTerminator()).getValue());
 }

@@ -102,6 +102,17 @@ public:
   /// How many numbers are read that follow from no element, where a lane has so
   /// many elements, rows and columns of them.
   int64_t countReads(int64_t elements, int64_t rows, int64_t cols) const;
+  /// Lanes of a warp that vote about a column each.
+  static constexpr int64_t kVoters = 32;
+
+  /// Finds what is true or false of a column alone, and follows from what is
+  /// read there. Lanes that have many columns, and all the same ones, then find
+  /// it out together (`vote`).
+  bool findVotes();
+  /// Each lane finds it out for one of `kVoters` columns, `words` times:
+  /// `place` is the lane's, `ownCol` (i32) that of its first element.
+  mlir::LogicalResult vote(const Place &place, int64_t words,
+                           mlir::Value ownCol);
   /// Reads those of a place.
   mlir::LogicalResult read(const Place &place);
   /// Reads words that lie by columns two at a time, the lane's pairs of which
@@ -157,6 +168,11 @@ private:
   mlir::Block &body;
   llvm::DenseMap<mlir::Operation *, unsigned> levels;
   llvm::SmallPtrSet<mlir::Operation *, 8> reads;
+  /// What lanes vote about, what only that needs, and the votes: bits from that
+  /// of the lane's first column on.
+  llvm::SmallPtrSet<mlir::Operation *, 2> voted;
+  llvm::SmallPtrSet<mlir::Operation *, 8> ofVotes;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 2>> votes;
   /// Values of the element at hand, and those that others will have, too.
   llvm::DenseMap<mlir::Value, Known> now;
   llvm::DenseMap<std::pair<mlir::Operation *, std::pair<int64_t, int64_t>>,

@@ -240,6 +240,23 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// `kvbuffer.lane_vote` to a vote.
+struct LowerLaneVote : ConvertOpToLLVMPattern<LaneVoteOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneVoteOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value all =
+        LLVM::ConstantOp::create(rewriter, op.getLoc(), rewriter.getI32Type(),
+                                 rewriter.getI32IntegerAttr(-1));
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI32Type(),
+                                                  all, adaptor.getCondition(),
+                                                  NVVM::VoteSyncKind::ballot);
+    return success();
+  }
+};
+
 /// `kvbuffer.barrier_any` to a barrier that reduces predicates. By its
 /// intrinsic: LLVM 22's `nvvm.barrier` reduces at the block's barrier 0 only.
 struct LowerBarrierAny : ConvertOpToLLVMPattern<BarrierAnyOp> {
@@ -455,8 +472,8 @@ struct ConvertKVBufferToNVVMPass
 
 void kvbuf::populateKVBufferToNVVMConversionPatterns(
     const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
-  patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneCount, LowerBarrierAny,
-               LowerLaneArrive>(converter);
+  patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneVote, LowerLaneCount,
+               LowerBarrierAny, LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "block");
   // Ahead of upstream's patterns for the same ops.
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));

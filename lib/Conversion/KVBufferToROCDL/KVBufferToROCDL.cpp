@@ -586,6 +586,21 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// `kvbuffer.lane_vote` to a vote, of waves of 32 lanes.
+struct LowerLaneVote : ConvertOpToLLVMPattern<LaneVoteOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(LaneVoteOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (chipOf(op).waveSize != 32)
+      return rewriter.notifyMatchFailure(op, "more lanes than bits");
+    rewriter.replaceOpWithNewOp<ROCDL::BallotOp>(op, rewriter.getI32Type(),
+                                                 adaptor.getCondition());
+    return success();
+  }
+};
+
 /// `kvbuffer.lane_count` to a vote whose bits are counted.
 struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -770,8 +785,8 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
   });
   patterns.add<LowerLaneMma, LowerDramRange, LowerRangeLoad, LowerByteShuffle,
                LowerRangeCopy, LowerLaneCopy, LowerBoxCopy, LowerTurnedRead,
-               LowerPairSum, LowerWaveBarrier, LowerLaneAny, LowerLaneCount,
-               LowerLaneArrive>(converter);
+               LowerPairSum, LowerWaveBarrier, LowerLaneAny, LowerLaneVote,
+               LowerLaneCount, LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));

@@ -170,8 +170,29 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
 /// What a problem's functions read tensors by.
 enum class ReadsBy { Nothing, Keys, RowsAndKeys };
 
-/// `others`: loads that do not count.
-static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others) {
+/// Whether all that follows from a load, up to what follows from rows, too, or
+/// leaves the region, is true or false: the lanes of a warp then find it out
+/// together, and have no register for each key.
+static bool isVotedOn(Operation *load,
+                      const llvm::SetVector<Operation *> &ofRow) {
+  llvm::SetVector<Operation *> slice;
+  getForwardSlice(load, &slice);
+  slice.insert(load);
+  return llvm::all_of(slice, [&](Operation *some) {
+    return ofRow.contains(some) || some->hasTrait<OpTrait::IsTerminator>() ||
+           llvm::all_of(some->getUsers(), [&](Operation *user) {
+             return !(ofRow.contains(user) ||
+                      user->hasTrait<OpTrait::IsTerminator>()) ||
+                    (some->getNumResults() == 1 &&
+                     some->getResult(0).getType().isInteger(1));
+           });
+  });
+}
+
+/// `others`: loads that do not count; `votes`: whether those do not that are
+/// voted on.
+static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others,
+                       bool votes) {
   ReadsBy most = ReadsBy::Nothing;
   for (Region *region : {&op.getVisible(), &op.getScore()}) {
     if (region->empty())
@@ -183,7 +204,8 @@ static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others) {
     getForwardSlice(region->getArgument(row + 1), &ofRow);
     getForwardSlice(region->getArgument(row + 2), &ofKey);
     for (Operation *reader : ofKey)
-      if (isa<memref::LoadOp>(reader) && !llvm::is_contained(others, reader))
+      if (isa<memref::LoadOp>(reader) && !llvm::is_contained(others, reader) &&
+          !(votes && !ofRow.contains(reader) && isVotedOn(reader, ofRow)))
         most = std::max(most, ofRow.contains(reader) ? ReadsBy::RowsAndKeys
                                                      : ReadsBy::Keys);
   }
@@ -207,7 +229,8 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))
     others = followersOf(op, *distance);
   others.push_back(staged);
-  ReadsBy reads = readsBy(op, others);
+  bool votes = choice.splitKeys && target.waveSize == 32;
+  ReadsBy reads = readsBy(op, others, votes);
   if (!staged && reads == ReadsBy::Nothing)
     return;
   TileOperands operands = operandsOf(op);

@@ -76,7 +76,7 @@ def own_types(op):
         "fragment_load": {"bs": "!kvbuffer.staged<#kvbuffer.kv_buffer<"
                                 "64x128xbf16, BK = 64>>"},
         "dram_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
-        "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>"},
+        "ring_load": {"tile": "!kvbuffer.tile<64x128xbf16>", "next": "index"},
         "ring_put": {"wide": fragment("64x128xbf16", "a")},
         "mailbox_post": {"tile": "index"},
         "item_rows": {"tile": "index"},
@@ -141,6 +141,7 @@ def own_types(op):
         "lane_any": {"mine": "i1"},
         "barrier_any": {"mine": "i1", "id": "i32"},
         "lane_count": {"mine": "i1"},
+        "lane_vote": {"mine": "i1"},
         "lane_mma": {**{n: vector for n in ("a0", "a1", "a2", "a3", "b0", "b1")},
                      "c": "vector<4xf32>"},
     }.get(op, {})

@@ -92,6 +92,22 @@ def KVBuffer_LaneCountOp : KVBuffer_OpOf<KVBuffer_Lanes, "lane_count"> {
   let assemblyFormat = "$condition attr-dict";
 }
 
+def KVBuffer_LaneVoteOp : KVBuffer_OpOf<KVBuffer_Lanes, "lane_vote"> {
+  let summary = "In which lanes of a warp of 32 a condition holds";
+  let description = [{
+    Bit i is that of lane i. The same in all lanes, all of which have to be there.
+
+    Example:
+
+    ```mlir
+    %bits = kvbuffer.lane_vote %mine
+    ```
+  }];
+  let arguments = (ins Arg<I1, "the lane's own">:$condition);
+  let results = (outs Res<I32, "those of all lanes">:$bits);
+  let assemblyFormat = "$condition attr-dict";
+}
+
 def KVBuffer_BarrierAnyOp : KVBuffer_OpOf<KVBuffer_Lanes, "barrier_any"> {
   let summary = "Whether a condition holds in any thread that meets here";
   let description = [{
