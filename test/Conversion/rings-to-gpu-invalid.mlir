@@ -381,6 +381,32 @@ module attributes {kvbuffer.target = "sm_90a"} {
 
 // -----
 
+// Rows that are not packed have no other bytes than their slot's.
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>
+!kv = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @ahead(%q: memref<?x?x1x64xbf16> {kvbuffer.name = "q"}, %k: !kv {kvbuffer.name = "k"}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @producers to [@consumers] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @consumers warps(4) {
+        }
+        kvbuffer.team @producers warps(4) {
+          %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c0 : !kv -> !kvbuffer.tile<32x64xbf16>
+          // expected-error @below {{'kvbuffer.ring_load' op runs ahead of its slot; expected packed rows, and a chip that copies boxes}}
+          kvbuffer.ring_load %kt into %kring[%c0] {begin} : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 // A swizzle that the copy engine does not have.
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 64, num_threads = 128, depth = 64, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4>

@@ -42,6 +42,10 @@ struct LatentRoles {
   int64_t queries;
   /// Slots of the parts and of weights.
   int64_t leftSlots, rightSlots, restSlots, weightSlots;
+  /// Bytes of a tile of packed rows that come ahead of its slots: those that
+  /// one block widens, and a scale of each 128. 0: of each slot one warp has
+  /// all.
+  int64_t bytesAhead = 0;
   /// Registers of a lane of the team that has scores.
   int64_t scoreRegisters;
   /// Lanes of a warp.
@@ -85,6 +89,16 @@ struct LatentRoles {
                   {values, roles.scoresAhead ? kQueryColsBesideTwo : kQueryCols,
                    int64_t(llvm::alignDown(columnsOfRegister * room, block))})
             : 0;
+    // The rest has two slots then, as one of them is filled without bytes
+    // ahead.
+    if (operands.packed && !roles.scoresAhead) {
+      constexpr int64_t group = 128, scaleBytes = 4;
+      roles.restSlots = 2;
+      roles.bytesAhead = schedule.BN / schedule.cluster() * values *
+                         (group + scaleBytes) / group;
+      if (roles.bytes(schedule) > target.ldsBytes)
+        roles.bytesAhead = 0;
+    }
     // Where the halves leave room; scores that run ahead leave more queries in
     // shared memory.
     for (int64_t *slots : {&roles.restSlots, &roles.weightSlots})
@@ -102,7 +116,8 @@ struct LatentRoles {
     int64_t columns = half * (leftSlots + rightSlots) + rest * restSlots;
     int64_t own = 2 * half + rest - queries;
     constexpr int64_t kEntries = 4, kBarriers = 1024;
-    return 2 * (columns * schedule.BN + own * schedule.BM +
+    return bytesAhead +
+           2 * (columns * schedule.BN + own * schedule.BM +
                 weightSlots * schedule.BM * schedule.BN) +
            kEntries * schedule.warps * waveSize * 8 + kBarriers;
   }

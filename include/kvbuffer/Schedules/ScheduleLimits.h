@@ -40,6 +40,8 @@ struct TileOperands {
   /// Bytes of an element of a tensor that a function of scores reads by its row
   /// and key; 0: of none.
   int64_t readBytes = 0;
+  /// Whether rows of the cache are packed (`#kvbuffer.row`).
+  bool packed = false;
 };
 
 /// Whether lanes that bring tiles of K and V through registers (`k_path =

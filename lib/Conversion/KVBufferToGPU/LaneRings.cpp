@@ -16,6 +16,7 @@
 #include "LaneRings.h"
 #include "LaneMovement.h"
 #include "LaneRingTeams.h"
+#include "PackedRows.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -253,6 +254,11 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingLoadOp op) {
   if (!lower.tileOf(op.getTile()).box.tensor)
     return op.emitOpError() << "expected a tile that kvbuffer.cache_tile or "
                                "kvbuffer.dram_tile makes";
+  if (op.isAhead() &&
+      !(packedRowOf(op.getTile()) && lower.chip().has(CopyEngine::Boxes)))
+    return op.emitOpError()
+           << "runs ahead of its slot; expected packed rows, and a chip that "
+              "copies boxes";
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling to = filling(lower, op.getFill(), params.getStages());

@@ -69,6 +69,14 @@ struct Turn : TileState {
   TurnWaitOp wait;
 };
 
+/// Of a block: how many loads have begun ahead of their slots, and the last one
+/// of each ring, its filling and its number among all.
+struct LoadsBegun : TileState {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadsBegun)
+  int64_t count = 0;
+  llvm::DenseMap<unsigned, std::pair<int64_t, int64_t>> last;
+};
+
 /// Of a block: calls of next_tile; -1 once one of them has found no more.
 struct TilesTaken : TileState {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TilesTaken)
@@ -102,6 +110,24 @@ LogicalResult tile::execute(TileContext &context, RingOp op) {
 LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
   auto fail = [&] { return context.errorAt(op); };
   KVBufferAttr params = op.getRing().getType().getParams();
+  unsigned ring = context.objectOf<ChannelRef>(op.getRing()).number;
+  int64_t filling = context.integerOf(op.getFill());
+  auto &begun = context.ofBlock<LoadsBegun>();
+  if (op.getBegin()) {
+    begun.last[ring] = {filling, begun.count++};
+    return success();
+  }
+  if (op.ends()) {
+    int64_t younger = op.getYounger();
+    auto own = begun.last.find(ring);
+    if (own == begun.last.end() || own->second.first != filling)
+      return fail() << "ends the load of filling " << filling
+                    << ", which has not begun";
+    if (int64_t since = begun.count - 1 - own->second.second; since < younger)
+      return fail() << "ends a load, behind which " << since
+                    << " have begun; expected younger of as many at most, got "
+                    << younger;
+  }
   int64_t cols =
       params.getColumnsOf(int64_t(op.getFirstCol()) / params.getBK());
   FailureOr<Tile> tile =
@@ -110,9 +136,8 @@ LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
     return failure();
   Matrix data(params.getBN(), params.getSmemCols());
   loadTile(*tile, data, op.firstColumn(), cols);
-  return context.ofBlock<Rings>().fill(
-      op, context.objectOf<ChannelRef>(op.getRing()).number,
-      context.integerOf(op.getFill()), std::move(data), 0, fail);
+  return context.ofBlock<Rings>().fill(op, ring, filling, std::move(data), 0,
+                                       fail);
 }
 
 LogicalResult tile::execute(TileContext &context, RingPutOp op) {

@@ -35,7 +35,8 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
           op.isLatent(),
           op.isRagged(),
           op.getMaskValue().boundsLeft(),
-          read ? bytesOf(read.getMemRefType().getElementType()) : 0};
+          read ? bytesOf(read.getMemRefType().getElementType()) : 0,
+          bool(op.getKCacheType().getRow())};
 }
 
 int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {

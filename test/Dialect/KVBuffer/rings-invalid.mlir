@@ -54,6 +54,38 @@ func.func @columns_in_blocks(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.
 
 // -----
 
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+func.func @begins_and_ends(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      // expected-error @below {{'kvbuffer.ring_load' op both begins a load and ends one; expected begin or younger}}
+      kvbuffer.ring_load %tile into %ring[%n] {begin, younger = 1 : i64} : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+func.func @fewer_than_none(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      // expected-error @below {{'kvbuffer.ring_load' op expected younger of at least 0, got -2}}
+      kvbuffer.ring_load %tile into %ring[%n] {younger = -2 : i64} : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
 #kbuf = #kvbuffer.kv_buffer<16x16xbf16, stages = 2, BK = 16, cache_depth = 64, head_dim_offset = 16>
 func.func @columns_behind(%tile: !kvbuffer.tile<16x64xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
@@ -302,8 +334,8 @@ func.func @columns(%a: !kvbuffer.fragment<64x16xbf16, a>, %ks: !kvbuffer.staged<
 // -----
 
 func.func @younger(%p: !kvbuffer.pending<64x16xf32>) {
-  // expected-error @below {{'kvbuffer.mma_wait' op expected younger of at least 0, got -1}}
-  %s = kvbuffer.mma_wait %p {younger = -1 : i64} : !kvbuffer.pending<64x16xf32>
+  // expected-error @below {{'kvbuffer.mma_wait' op expected younger of at least 0, got -2}}
+  %s = kvbuffer.mma_wait %p {younger = -2 : i64} : !kvbuffer.pending<64x16xf32>
   return
 }
 

@@ -174,6 +174,12 @@ private:
   void emitPackedRows(LaneLowering &lower, RingLoadOp op, const TileView &tile,
                       mlir::Value slot, mlir::Value full, mlir::Value empty,
                       mlir::Value emptyParity);
+  struct PackedFill;
+  /// Asks for the bytes of such columns ahead of the slot, or fills it with
+  /// them: this warp's rows.
+  void emitPackedAhead(LaneLowering &lower, RingLoadOp op, PackedFill &fill,
+                       mlir::Value full, mlir::Value empty,
+                       mlir::Value emptyParity);
   /// What a warp does for its part of such a tile.
   struct RowCopies;
   struct PartBoxes;
@@ -187,6 +193,8 @@ private:
                      mlir::Value empty, mlir::Value emptyParity);
 
   const bool movesRegisters;
+  /// Where bytes of packed rows lie that come ahead of a ring's slots.
+  llvm::DenseMap<mlir::Value, int64_t> bytesAhead;
 };
 
 /// See the file's comment.

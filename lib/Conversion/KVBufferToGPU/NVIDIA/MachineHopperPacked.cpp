@@ -19,7 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KVBufferToGPU/PackedRows.h"
-#include "MachineHopper.h"
+#include "PackedFill.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -32,77 +32,9 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
-namespace {
-/// Lanes of a row, each with 16 bytes of a block of 128; rows of a step, and
-/// those that the lanes of a warp know one each of.
-constexpr int64_t kRowLanes = 8, kStepRows = 4, kBatchRows = 32;
-/// The bit of an address of 16 bytes that says that a row does not exist.
-constexpr int64_t kAbsent = 1;
-
-/// Fills a slot.
-struct PackedFill {
-  LaneLowering &lower;
-  ImplicitLocOpBuilder &b;
-  const TileView &tile;
-  KVBufferAttr params;
-  RowAttr row;
-  /// The slot, and shared memory's address; i32.
-  Value slot, ldsAddress;
-  /// The part that all columns are of, and the first one's place in it.
-  RowPartAttr part;
-  int64_t first = 0;
-  /// The lane's place in its row, and the row in its step; i32.
-  Value place, group;
-  /// Blocks of the cluster that fill the slot for each other, the first of this
-  /// one's rows (i32), and the barrier that counts what comes from others.
-  int64_t blocks = 1;
-  Value firstRow, full;
-
-  PackedFill(LaneLowering &lower, const TileView &tile, KVBufferAttr params,
-             RowAttr row, Value slot, Value ldsAddress);
-  /// Divides the rows among the blocks of a cluster.
-  void share(Value full);
-  /// Batches of rows that this block has, and bytes of what others send.
-  int64_t batches() const { return params.getBN() / blocks / kBatchRows; }
-  int64_t bytesOfOthers() const {
-    return params.getStageBytes() / blocks * (blocks - 1);
-  }
-  bool isWidened() const { return bool(part.getScale()); }
-  /// Pieces of 128 columns that are widened.
-  int64_t chunks() const { return params.getSmemCols() / 128; }
-
-  Value add(Value x, Value y) { return arith::AddIOp::create(b, x, y); }
-  Value mul(Value x, int64_t y) {
-    return arith::MulIOp::create(b, x, lower.i32(y));
-  }
-  /// What lane `from` (i32) of the own group holds.
-  Value ask(Value word, Value from);
-  /// What a lane knows of a row: the address of its bytes in two halves, and
-  /// the scale of each chunk. Of a row that a list does not have the lowest bit
-  /// of the address is set, and scales are 0.
-  Values known(Value row);
-  /// The row of a step, and the byte of the lane's place in it within a block.
-  Value rowOf(int64_t batch, Value step) {
-    Value row =
-        add(add(mul(step, kStepRows), group), lower.i32(batch * kBatchRows));
-    return firstRow ? add(row, firstRow) : row;
-  }
-  Value inBlock(Value row, Value vector);
-  /// The same of bytes that are copied: 8 bytes of each lane of four rows lie
-  /// in all banks.
-  Value inCopy(Value row, Value vector);
-  void copy(int64_t batch, ArrayRef<Value> known);
-  /// Widens the rows of a step, of which the lane's is row `row` of those at
-  /// byte `begin` in a slot's blocks.
-  void widenStep(ArrayRef<Value> known, Value step, Value row, Value begin);
-  /// The loop over a batch's steps.
-  scf::ForOp widen(int64_t batch, ArrayRef<Value> known);
-};
-} // namespace
-
-PackedFill::PackedFill(LaneLowering &lower, const TileView &tile,
-                       KVBufferAttr params, RowAttr row, Value slot,
-                       Value ldsAddress)
+BoxMachine::PackedFill::PackedFill(LaneLowering &lower, const TileView &tile,
+                                   KVBufferAttr params, RowAttr row, Value slot,
+                                   Value ldsAddress)
     : lower(lower), b(lower.b), tile(tile), params(params), row(row),
       slot(slot), ldsAddress(ldsAddress) {
   std::tie(part, first) = partOf(row, params.getHeadDimOffset());
@@ -111,13 +43,13 @@ PackedFill::PackedFill(LaneLowering &lower, const TileView &tile,
                                  lower.i32(llvm::Log2_64(kRowLanes)));
 }
 
-void PackedFill::share(Value full) {
+void BoxMachine::PackedFill::share(Value full) {
   blocks = lower.cluster();
   this->full = full;
   firstRow = mul(lower.rings.rank, params.getBN() / blocks);
 }
 
-Value PackedFill::ask(Value word, Value from) {
+Value BoxMachine::PackedFill::ask(Value word, Value from) {
   int64_t lanes = lower.target.waveSize, segment = lanes - kRowLanes;
   return NVVM::ShflOp::create(
       b, b.getI32Type(), lower.i32(-1), word, from,
@@ -125,7 +57,7 @@ Value PackedFill::ask(Value word, Value from) {
       NVVM::ShflKindAttr::get(b.getContext(), NVVM::ShflKind::idx), UnitAttr());
 }
 
-Values PackedFill::known(Value row) {
+Values BoxMachine::PackedFill::known(Value row, bool scales) {
   Value line = tile.lineOf(lower, row), source = lower.flat(tile.data), listed;
   if (tile.lastPage)
     listed = tile.isListed(lower, row);
@@ -146,7 +78,7 @@ Values PackedFill::known(Value row) {
     words[0] = arith::SelectOp::create(
         b, listed, words[0],
         arith::OrIOp::create(b, words[0], lower.i32(kAbsent)).getResult());
-  if (!isWidened())
+  if (!isWidened() || !scales)
     return words;
   Type stored = cast<MemRefType>(source.getType()).getElementType();
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
@@ -167,21 +99,21 @@ Values PackedFill::known(Value row) {
   return words;
 }
 
-Value PackedFill::inBlock(Value row, Value vector) {
+Value BoxMachine::PackedFill::inBlock(Value row, Value vector) {
   Value swizzled = arith::XOrIOp::create(
       b, vector,
       arith::AndIOp::create(b, row, lower.i32(kSwizzleRows - 1)).getResult());
   return add(mul(row, rowBytes(params)), mul(swizzled, kTensorAlignment));
 }
 
-Value PackedFill::inCopy(Value row, Value vector) {
+Value BoxMachine::PackedFill::inCopy(Value row, Value vector) {
   Value flip =
       mul(arith::AndIOp::create(b, group, lower.i32(1)), kRowLanes / 2);
   return add(mul(row, rowBytes(params)),
              mul(arith::XOrIOp::create(b, vector, flip), kTensorAlignment));
 }
 
-void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
+void BoxMachine::PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
   Type i64 = b.getI64Type();
   auto wide = [&](Value word) -> Value {
     return arith::ExtUIOp::create(b, i64, word);
@@ -239,7 +171,7 @@ void PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
   }
 }
 
-scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
+scf::ForOp BoxMachine::PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
   OpBuilder::InsertionGuard guard(b);
   // Two steps at a time are rows that a swizzle repeats after.
   auto loop = scf::ForOp::create(
@@ -256,8 +188,8 @@ scf::ForOp PackedFill::widen(int64_t batch, ArrayRef<Value> known) {
   return loop;
 }
 
-void PackedFill::widenStep(ArrayRef<Value> known, Value step, Value row,
-                           Value begin) {
+void BoxMachine::PackedFill::widenStep(ArrayRef<Value> known, Value step,
+                                       Value row, Value begin) {
   // A lane has 8 elements of each block: neighbouring lanes store all of a row.
   constexpr int64_t piece = 8;
   auto bytes = VectorType::get({piece}, b.getI8Type());
@@ -306,6 +238,18 @@ void PackedFill::widenStep(ArrayRef<Value> known, Value step, Value row,
   }
 }
 
+void BoxMachine::PackedFill::arrive(Value barrier) {
+  // Each lane makes its own writes visible; then all of them have.
+  fenceWrites(lower);
+  NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  // The barrier awaits what comes from others, too.
+  NVVM::MBarrierArriveExpectTxOp::create(
+      b, TypeRange(), barrier, lower.i32(bytesOfOthers() / warps),
+      NVVM::MemScopeKind::CTA, /*relaxed=*/false,
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
+                            lower.i32(0)));
+}
+
 void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
                                 const TileView &tile, Value slot, Value full,
                                 Value empty, Value emptyParity) {
@@ -315,6 +259,10 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
                   ldsAddress);
   if (isShared(op))
     fill.share(full);
+  if (op.isAhead()) {
+    emitPackedAhead(lower, op, fill, full, empty, emptyParity);
+    return;
+  }
   int64_t batches = fill.batches();
   // Look-ups and scales are on their way while the warp waits for the slot.
   SmallVector<Values> known;
@@ -335,13 +283,5 @@ void BoxMachine::emitPackedRows(LaneLowering &lower, RingLoadOp op,
     NVVM::SyncWarpOp::create(b, lower.i32(-1));
   for (int64_t batch = 0; fill.isWidened() && batch < batches; ++batch)
     keepLoop(fill.widen(batch, known[batch]));
-  // Each lane makes its own writes visible; then all of them have.
-  fenceWrites(lower);
-  NVVM::SyncWarpOp::create(b, lower.i32(-1));
-  // The barrier awaits what comes from others, too.
-  NVVM::MBarrierArriveExpectTxOp::create(
-      b, TypeRange(), pointer(lower, full), lower.i32(fill.bytesOfOthers()),
-      NVVM::MemScopeKind::CTA, /*relaxed=*/false,
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
-                            lower.i32(0)));
+  fill.arrive(pointer(lower, full));
 }

@@ -191,6 +191,8 @@ void BoxMachine::RowCopies::copy(Value slot, int64_t first, int64_t count,
 }
 
 int64_t BoxMachine::warpsOfSlot(Lanes &lower, RingLoadOp op) {
+  if (op.isAhead())
+    return int64_t(op->getParentOfType<TeamOp>().getWarps());
   if (boxRows(lower, op) || hasPlaces(op.getTile()) ||
       packedRowOf(op.getTile()) || isInGroups(op.getTile()))
     return 1;

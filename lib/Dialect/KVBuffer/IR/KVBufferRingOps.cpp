@@ -40,6 +40,12 @@ int64_t RingLoadOp::firstColumn() {
 
 LogicalResult RingLoadOp::verify() {
   KVBufferAttr params = getRing().getType().getParams();
+  if (getBegin() && ends())
+    return emitOpError()
+           << "both begins a load and ends one; expected begin or "
+              "younger";
+  if (int64_t younger = getYounger(); younger < -1)
+    return emitOpError() << "expected younger of at least 0, got " << younger;
   int64_t first = int64_t(getFirstCol()), block = params.getBK();
   if (first < 0 || first % block)
     return emitOpError() << "expected first_col to be a multiple of BK = "

@@ -61,12 +61,18 @@ static bool chooseLatentRoles(const TargetInfo &target,
   if (request.packed && request.queries == 1 && parts % cluster == 0 &&
       target.maxCluster >= cluster)
     choice.cluster = cluster;
-  TileOperands operands{request.headSize,   request.valueHeadSize,
-                        request.queryBytes, request.cacheBytes,
-                        request.cacheBytes, /*latent=*/true};
+  TileOperands operands{.headSize = request.headSize,
+                        .valueHeadSize = request.valueHeadSize,
+                        .bytes = request.queryBytes,
+                        .keyBytes = request.cacheBytes,
+                        .valueBytes = request.cacheBytes,
+                        .latent = true,
+                        .packed = request.packed};
   // Scores that run ahead keep slots of keys for longer (H200, 64 sequences of
   // 4096: 151 us for 136, 64 heads 99 for 95, lengths that differ 173 for 156).
-  for (choice.stages = 3; choice.stages > 1; --choice.stages)
+  // Bytes of packed rows that come ahead of slots take the room of a third one.
+  for (choice.stages = request.packed ? 2 : 3; choice.stages > 1;
+       --choice.stages)
     if (!ScheduleLimits(Schedule::of(choice), target)
              .whyNotFor(operands, /*spills=*/false))
       return true;

@@ -73,10 +73,20 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
     `head_dim_offset` on, or `first_col` further on: so parts of a row take turns in
     the slots of one ring, and so do blocks of BK columns in one without `full_kv`.
 
-    Example:
+    Packed rows (`#kvbuffer.row`) may be asked for ahead of the slot, in which they
+    take more room: with `begin` their bytes alone are on their way, and the load of
+    the same filling that has `younger` ends what it began. Until then nothing else
+    begins for this ring, and so many loads for other rings, no more, may have begun
+    since. Each warp of the team has its rows of every tile.
+
+    Examples:
 
     ```mlir
     kvbuffer.ring_load %tile into %kring[%fill]
+      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
+    kvbuffer.ring_load %tile into %kring[%next] {begin}
+      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
+    kvbuffer.ring_load %tile into %kring[%next] {younger = 2 : i64}
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
     ```
   }];
@@ -85,13 +95,19 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
       Arg<KVBuffer_RingType, "the ring">:$ring,
       Arg<Index, "the filling's number">:$fill,
       Arg<UnitAttr, "every row of the tile is valid">:$whole,
-      Arg<DefaultValuedAttr<I64Attr, "0">, "columns that come before the slot's">:$first_col);
+      Arg<DefaultValuedAttr<I64Attr, "0">, "columns that come before the slot's">:$first_col,
+      Arg<UnitAttr, "asks for bytes alone">:$begin,
+      Arg<DefaultValuedAttr<I64Attr, "-1">, "ends a load, behind whose beginning so many have begun; -1: loads all">:$younger);
   let assemblyFormat = [{
     $tile `into` $ring `[` $fill `]` attr-dict `:` type($tile) `,` type($ring)
   }];
   let extraClassDeclaration = [{
     /// The first of a row's columns that the slot has.
     int64_t firstColumn();
+    /// Whether the load ends one that has begun, and whether bytes come ahead of
+    /// the slot.
+    bool ends() { return int64_t(getYounger()) >= 0; }
+    bool isAhead() { return getBegin() || ends(); }
   }];
   let hasVerifier = 1;
 }
