@@ -1,11 +1,12 @@
 // Of packed rows who moves widens elements, and has more registers for it, which the team
-// of the scores leaves: it has none for scores that run ahead.
+// of the scores leaves: it has none for scores that run ahead. Two slots a half leave room
+// for bytes ahead of them.
 
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=overlap=true" 2>&1 | FileCheck %s --check-prefix=ASKED
-// CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}q_in_regs = true, teams = moving<producers = 4, producer_registers = 48,
+// CHECK: #[[PACKED:.*]] = #kvbuffer.schedule<BM = 64, {{.*}}stages = 2, {{.*}}q_in_regs = true, teams = moving<producers = 4, producer_registers = 48,
 // CHECK: #[[CLUSTER:.*]] = #kvbuffer.schedule<{{.*}}producer_registers = 48, {{.*}}work = split_keys<cluster = 2
-// CHECK: #[[LISTED:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, {{.*}}work = split_keys<cluster = 2
+// CHECK: #[[LISTED:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, {{.*}}q_in_regs = true, {{.*}}work = split_keys<cluster = 2>
 // ASKED: error: 'kvbuffer.attention' op a lane of the team of the scores needs 160 registers, the schedule gives it 144
 
 !q = memref<?x1x64x576xbf16>
@@ -36,7 +37,8 @@ func.func @invariant(%q: !two, %rows: !packed, %o: !out) {
 }
 
 // A list that names the rows, of which the scores' team reads a number for each key, leaves
-// tiles as they are: these teams have 64 keys.
+// tiles as they are: these teams have 64 keys. Lanes vote about them, so that queries stay in
+// registers; and as lists are as long as each other, there are no equal shares.
 // CHECK: func.func @listed
 // CHECK: schedule = #[[LISTED]]
 !singles = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 1, row = <bytes = 656, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 512>, <count = 64, element = bf16, at = 528>]>>
