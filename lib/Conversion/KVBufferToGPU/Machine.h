@@ -249,6 +249,17 @@ public:
                llvm::ArrayRef<mlir::Value> values, mlir::Value buffer) = 0;
 };
 
+/// Stores of matrices: 8 rows of 16 bytes, of which a lane has a word.
+class MatrixStores {
+public:
+  virtual ~MatrixStores() = default;
+  /// Stores four matrices. `words` are a lane's of each: word lane % 4 of row
+  /// lane / 4. `row` (index) is the byte in LDS where row lane % 8 of matrix
+  /// lane / 8 begins.
+  virtual void emitMatrixStores(Lanes &lower, llvm::ArrayRef<mlir::Value> words,
+                                mlir::Value row) = 0;
+};
+
 /// Products that go on while the warps that asked for them do something else.
 class AsyncProducts {
 public:
@@ -300,6 +311,8 @@ public:
   /// Null where each warp stores and multiplies by itself, and waits.
   virtual BoxStores *boxStores() { return nullptr; }
   virtual AsyncProducts *asyncProducts() { return nullptr; }
+  /// Null where each lane stores its own words.
+  virtual MatrixStores *matrixStores() { return nullptr; }
   /// Null where lanes keep the registers that they begin with.
   virtual TeamRegisters *teamRegisters() { return nullptr; }
   bool hasRings() { return phaseBarriers() != nullptr; }
@@ -326,6 +339,11 @@ mlir::LogicalResult emitNarrowFragment(Lanes &lower, FragmentLoadOp op,
 mlir::LogicalResult emitFragmentPut(Lanes &lower, RingPutOp op,
                                     llvm::ArrayRef<mlir::Value> words,
                                     mlir::Value slot);
+/// Whether lanes of a warp's upper half have the words of each pair of columns
+/// exchanged: those of an operand b of bytes that they put turned, as rows of
+/// matrices. Else they would store columns that are 8 apart, whose rows in LDS
+/// have the same banks.
+bool exchangesPairs(Lanes &lower, FragmentLoadOp load);
 /// The machine of a target, for kernels with rings or without.
 std::unique_ptr<Machine> createMachine(const TargetInfo &target, bool rings);
 

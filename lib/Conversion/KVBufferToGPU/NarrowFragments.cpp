@@ -25,15 +25,22 @@
 using namespace mlir;
 using namespace kvbuf;
 
+/// Bytes of a word of a lane's, and the register bit of bytes that chooses
+/// between the words of a pair of columns.
+static constexpr int64_t kWordBytes = 4;
+static constexpr unsigned kPairBit = 3;
+
 namespace {
 /// Where a lane's elements of a fragment lie in a slot, in runs that lie side
 /// by side in both.
 class SlotPlaces {
 public:
   /// The fragment's element [0, 0] is the slot's [row, col]; with `crossed` its
-  /// rows run along the slot's columns.
+  /// rows run along the slot's columns. With `matrices` a lane's places are
+  /// those of rows of matrices that the words of an atom are
+  /// (`MatrixStores`), of lanes that exchange pairs.
   SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type, Value slot,
-             int64_t row, int64_t col, bool crossed);
+             int64_t row, int64_t col, bool crossed, bool matrices = false);
 
   /// Whether there is a place for each element that is known without a lane's
   /// number but by bits of it.
@@ -41,7 +48,7 @@ public:
   /// Elements of a run, a power of two.
   int64_t run() const { return runSize; }
   /// Calls `fn` with the first place of each run, an index of elements of LDS,
-  /// run by run as a lane holds them, atom by atom.
+  /// run by run as a lane holds them, atom by atom; of matrices once an atom.
   void forEachRun(llvm::function_ref<void(Value place)> fn) const;
 
 private:
@@ -65,7 +72,7 @@ private:
   std::optional<LinearLayout> turned;
   const FragmentLayout &atom;
   FragmentType type;
-  bool crossed, known = true;
+  bool crossed, matrices, known = true;
   int64_t firstRow, firstCol, bytes, align, runSize;
   Value first;
   LinearAddress address;
@@ -73,11 +80,12 @@ private:
 } // namespace
 
 SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
-                       Value slot, int64_t row, int64_t col, bool crossed)
+                       Value slot, int64_t row, int64_t col, bool crossed,
+                       bool matrices)
     : lower(lower), tile(sharedTile(params)), atom(lower.layouts.of(type)),
-      type(type), crossed(crossed), firstRow(row), firstCol(col),
-      bytes(tile.elementBytes), align(slotAlignment(params) / bytes),
-      first(slot) {
+      type(type), crossed(crossed), matrices(matrices), firstRow(row),
+      firstCol(col), bytes(tile.elementBytes),
+      align(slotAlignment(params) / bytes), first(slot) {
   ImplicitLocOpBuilder &b = lower.b;
   if (params.getOrder() == Dimension::Cols)
     turned = lower.machine.turnedTile(lower, params)->layout();
@@ -100,6 +108,14 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
   SmallVector<int64_t> lanes, warps;
   for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
     lanes.push_back(imageOf("lane", bit));
+  if (matrices) {
+    // Four lanes have the words of a row.
+    known &= lanes[0] == kWordBytes && lanes[1] == 2 * kWordBytes;
+    lanes.erase(lanes.begin(), lanes.begin() + 2);
+    lanes.back() ^= imageOf("register", kPairBit);
+    for (unsigned bit = 2; bit < atom.layout.inLog2("register"); ++bit)
+      lanes.push_back(imageOf("register", bit));
+  }
   address.terms.push_back({lower.lane, lanes});
   int64_t warpRows = atom.warpRows(type);
   if (type.getRole() != Role::B && atom.rowWarps > 1 &&
@@ -170,7 +186,8 @@ void SlotPlaces::forEachRun(llvm::function_ref<void(Value)> fn) const {
     std::swap(rows, cols);
   for (int64_t r = 0; r < rows; r += atom.rows)
     for (int64_t c = 0; c < cols; c += atom.cols)
-      for (int64_t reg = 0; reg < atom.registers(); reg += runSize) {
+      for (int64_t reg = 0; reg < atom.registers();
+           reg += matrices ? atom.registers() : runSize) {
         auto at = atom.layout.apply({{"register", reg}});
         auto [row, col] = inSlot(r + at[0], c + at[1]);
         row += firstRow;
@@ -367,6 +384,36 @@ static LogicalResult checkTurnedPut(Lanes &lower, RingPutOp op,
             "they share";
 }
 
+bool kvbuf::exchangesPairs(Lanes &lower, FragmentLoadOp load) {
+  if (!lower.machine.matrixStores() || !load || !load.getFragment().hasOneUse())
+    return false;
+  auto put = dyn_cast<RingPutOp>(*load.getFragment().user_begin());
+  if (!put || put.getTranspose() ||
+      put.getRing().getType().getParams().getOrder() != Dimension::Cols)
+    return false;
+  // Four words of bytes: of each column of a pair two of the contracted rows.
+  const FragmentLayout &atom = lower.layouts.of(load.getFragment().getType());
+  const LinearLayout &layout = atom.layout;
+  auto isColumn = [&](StringRef in, unsigned bit, int64_t col) {
+    return layout.basis(in, bit, "row") == 0 &&
+           layout.basis(in, bit, "col") == col;
+  };
+  return !atom.turned && atom.words == kWordBytes && atom.registers() == 16 &&
+         layout.inLog2("lane") == 5 && isColumn("register", kPairBit, 1) &&
+         isColumn("lane", 4, 8);
+}
+
+/// The bits of a word of a lane's.
+static Value wordOf(ImplicitLocOpBuilder &b, Value elements) {
+  Value bytes = arith::BitcastOp::create(
+      b, VectorType::get({kWordBytes}, b.getI8Type()), elements);
+  return vector::ExtractOp::create(
+      b,
+      vector::BitCastOp::create(b, VectorType::get({1}, b.getI32Type()), bytes)
+          .getResult(),
+      ArrayRef<int64_t>{0});
+}
+
 LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
                                      ArrayRef<Value> words, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -382,7 +429,10 @@ LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
   if (!isTurned && (atom.colWarps > 1 || atom.sharesCols()))
     return op.emitOpError() << "puts a fragment whose columns several warps "
                                "share; expected warp_cols = 1";
-  SlotPlaces places(lower, params, type, slot, 0, 0, op.getTranspose());
+  bool matrices =
+      exchangesPairs(lower, op.getFragment().getDefiningOp<FragmentLoadOp>());
+  SlotPlaces places(lower, params, type, slot, 0, 0, op.getTranspose(),
+                    matrices);
   if (!places.isKnown())
     return op.emitOpError()
            << "cannot put " << type.getRows() << "x" << type.getCols()
@@ -410,6 +460,14 @@ LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
           words.slice(firstWord,
                       llvm::divideCeil(element + together, width) - firstWord),
           late ? &reads : nullptr);
+    if (matrices) {
+      SmallVector<Value> stored;
+      for (Value word : words.slice(firstWord, atom.registers() / width))
+        stored.push_back(wordOf(b, word));
+      element += atom.registers();
+      lower.machine.matrixStores()->emitMatrixStores(lower, stored, place);
+      return;
+    }
     Value vector;
     if (run == width) {
       vector = words[firstWord];

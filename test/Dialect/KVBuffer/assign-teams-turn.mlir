@@ -58,15 +58,25 @@
 // WIDE:           %[[O:.*]] = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c32] valid(%{{.*}}, %c32) {row_dim = 1 : i64}
 // WIDE:           kvbuffer.fragment_store %{{.*}}, %[[O]]
 
-// The next read of what is turned is asked for before the one before it is stored, but not
-// beside products that overlap with a softmax.
+// What is turned is stored as rows of matrices, of which a warp's upper lanes have the second
+// column of a pair where the others have the first, so that no two have the same banks. The
+// next read is asked for before what was read before it is stored, but not beside products
+// that overlap with a softmax.
+// BESIDE:       %[[UPPER:.*]] = arith.cmpi uge, %{{.*}}, %c16_i32
+// BESIDE-NEXT:  %[[FIRST:.*]] = arith.select %[[UPPER]], %c30001_i32, %c25632_i32
+// BESIDE-NEXT:  %[[SECOND:.*]] = arith.select %[[UPPER]], %c25632_i32, %c30001_i32
 // BESIDE:       nvgpu.ldmatrix
 // BESIDE-NOT:   nvgpu.ldmatrix
-// BESIDE:       vector.store
+// BESIDE:       %[[W0:.*]] = nvvm.prmt <default> %[[FIRST]]
+// BESIDE:       %[[W1:.*]] = nvvm.prmt <default> %[[FIRST]]
+// BESIDE-NEXT:  %[[W2:.*]] = nvvm.prmt <default> %[[SECOND]]
+// BESIDE-NEXT:  %[[W3:.*]] = nvvm.prmt <default> %[[SECOND]]
+// BESIDE-NOT:   nvgpu.ldmatrix
+// BESIDE:       nvvm.stmatrix %{{.*}}, %[[W0]], %[[W1]], %[[W2]], %[[W3]] {
 // AHEAD:        nvgpu.ldmatrix
-// AHEAD-NOT:    vector.store
+// AHEAD-NOT:    nvvm.stmatrix
 // AHEAD:        nvgpu.ldmatrix
-// AHEAD:        vector.store
+// AHEAD:        nvvm.stmatrix
 // AHEAD:        nvgpu.ldmatrix
 
 !q = memref<?x?x2x64xf8E5M2>

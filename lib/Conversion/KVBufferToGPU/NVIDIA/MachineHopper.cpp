@@ -312,6 +312,27 @@ void HopperMachine::waitForStores(LaneLowering &lower) {
   NVVM::CpAsyncBulkWaitGroupOp::create(b, 0, /*read=*/b.getUnitAttr());
 }
 
+/// Stores matrices whose rows begin where lanes say.
+static void storeMatrices(ImplicitLocOpBuilder &b, Value row,
+                          ArrayRef<Value> words) {
+  NVVM::StMatrixOp::create(b, row, words, NVVM::MMALayout::row,
+                           NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
+                           NVVM::LdStMatrixEltType::B16);
+}
+
+void HopperMachine::emitMatrixStores(Lanes &lower, ArrayRef<Value> words,
+                                     Value row) {
+  ImplicitLocOpBuilder &b = lower.b;
+  // Sums of 64 bits, whose constant parts LLVM leaves to the instruction.
+  Type i64 = b.getI64Type();
+  Value address = arith::AddIOp::create(
+      b, arith::ExtUIOp::create(b, i64, ldsAddress).getResult(),
+      arith::IndexCastOp::create(b, i64, row).getResult());
+  auto type = LLVM::LLVMPointerType::get(
+      b.getContext(), unsigned(NVVM::NVVMMemorySpace::Shared));
+  storeMatrices(b, LLVM::IntToPtrOp::create(b, type, address), words);
+}
+
 LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
                                           FragmentStoreOp op,
                                           const TileView &tile,
@@ -369,10 +390,7 @@ LogicalResult HopperMachine::emitStoreVia(LaneLowering &lower,
         emitAddress(lower, address, origin, params, 0, int64_t(i) * 8);
     Value byte = arith::MulIOp::create(b, lower.toI32(element),
                                        lower.i32(layout.elementBytes));
-    NVVM::StMatrixOp::create(
-        b, pointer(lower, byte), words, NVVM::MMALayout::row,
-        NVVM::LdStMatrixShapeAttr::get(b.getContext(), 8, 8),
-        NVVM::LdStMatrixEltType::B16);
+    storeMatrices(b, pointer(lower, byte), words);
   }
   NVVM::FenceProxyOp::create(
       b, NVVM::ProxyKind::async_shared,

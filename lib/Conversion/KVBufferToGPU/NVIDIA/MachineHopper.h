@@ -200,11 +200,15 @@ private:
 /// See the file's comment.
 class HopperMachine : public BoxMachine,
                       public BoxStores,
+                      public MatrixStores,
                       public AsyncProducts {
 public:
   HopperMachine() : BoxMachine(/*registers=*/true) {}
   BoxStores *boxStores() override { return this; }
+  MatrixStores *matrixStores() override { return this; }
   AsyncProducts *asyncProducts() override { return this; }
+  void emitMatrixStores(Lanes &lower, llvm::ArrayRef<mlir::Value> words,
+                        mlir::Value row) override;
   mlir::Value emitRatio(Lanes &lower, mlir::Value x, mlir::Value y) override;
   llvm::SmallVector<TensorMapRequest>
   tensorMapsFor(Lanes &lower, mlir::Operation *op) override;

@@ -141,14 +141,22 @@ LogicalResult NVIDIAMachine::emitByteFragmentLoad(Lanes &lower,
           vector::ExtractOp::create(b, read, ArrayRef<int64_t>{w})));
     all = all.drop_front(count);
   }
+  Value even = lower.i32(kEvenBytes), odd = lower.i32(kOddBytes);
+  if (exchangesPairs(lower, op)) {
+    Value upper = arith::CmpIOp::create(b, arith::CmpIPredicate::uge,
+                                        lower.laneInWarp(), lower.i32(16));
+    Value first = arith::SelectOp::create(b, upper, odd, even);
+    odd = arith::SelectOp::create(b, upper, even, odd);
+    even = first;
+  }
   auto bytes = VectorType::get({4}, b.getI8Type()),
        single = VectorType::get({1}, b.getI32Type());
   for (auto [i, numbers] : llvm::enumerate(matrices.wordsOf))
     for (auto [number, selector] :
-         {std::pair(numbers[0], kEvenBytes), {numbers[1], kOddBytes}}) {
-      Value word = NVVM::PermuteOp::create(
-          b, b.getI32Type(), loaded[2 * i], loaded[2 * i + 1],
-          lower.i32(selector), NVVM::PermuteMode::DEFAULT);
+         {std::pair(numbers[0], even), {numbers[1], odd}}) {
+      Value word = NVVM::PermuteOp::create(b, b.getI32Type(), loaded[2 * i],
+                                           loaded[2 * i + 1], selector,
+                                           NVVM::PermuteMode::DEFAULT);
       word = vector::FromElementsOp::create(b, single, ValueRange{word});
       words[number] =
           arith::BitcastOp::create(b, bytes.clone(type.getElementType()),
