@@ -335,9 +335,11 @@ private:
   int64_t size;
 };
 
-/// Numbers that a step of a search reads at once: all take the time of one. And
-/// tiles from a tile's first row on whose numbers are read with these.
-constexpr int64_t kReads = 15, kNextTiles = 4;
+/// Numbers that a step of a search reads at once: all take the time of one. The
+/// first step reads those of fewer tiles before a tile's first row, as many as
+/// a team that moves tiles has registers for (15 left 28 bytes in memory at 256
+/// columns), and those of some tiles from that row on.
+constexpr int64_t kReads = 15, kNearReads = 7, kNextTiles = 4;
 } // namespace
 
 /// The first of the tiles from `lo` to `hi` whose last key's number is not
@@ -393,16 +395,16 @@ static Value findTile(TileEnds &ends, Value least, bool beyond, Value lo,
 
 /// Where the first of the tiles up to `tile` lies whose last key's number is
 /// not below `least`: from a tile to another one. Most begin not far from the
-/// row: the nearest tiles are asked one by one, the others twice as far each.
+/// row: the nearest tiles are asked one by one, then some three times as far.
 /// The first key answers for tiles that there are not: all are after it.
 static std::pair<Value, Value> nearTiles(TileEnds &ends, Value least,
                                          Value tile) {
   ImplicitLocOpBuilder &b = ends.b;
-  constexpr int64_t near = 8;
+  constexpr int64_t near = 5;
   Value zero = ends.number(0), lo = zero, hi = tile;
   SmallVector<std::pair<Value, Value>> probes;
-  for (int64_t i = 1, distance = 0; i <= kReads; ++i) {
-    distance = i <= near ? i : 2 * distance;
+  for (int64_t i = 1, distance = 0; i <= kNearReads; ++i) {
+    distance = i <= near ? i : 3 * distance;
     Value at = arith::SubIOp::create(b, tile, ends.number(distance));
     Value isBefore =
         arith::CmpIOp::create(b, arith::CmpIPredicate::slt,

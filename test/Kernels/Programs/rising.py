@@ -118,7 +118,8 @@ class Rising(unittest.TestCase):
             input=source("causal documents", "?", 1), text=True, check=True,
             stdout=subprocess.PIPE).stdout
         begin = re.search(r"( *)%lo, .* from (%\w+) ", tiles)
-        later = f"{begin[1]}%later = arith.addi {begin[2]}, %c128 : index\n"
+        later = (f"{begin[1]}%one_tile = arith.constant 128 : index\n"
+                 f"{begin[1]}%later = arith.addi {begin[2]}, %one_tile : index\n")
         dropped = tiles.replace(begin[0], later + begin[0].replace(begin[2], "%later"))
         edges = re.search(r"cmpi slt, %\w+, (%\w+) : index\n *%\w+ = arith\.cmpi sge, "
                           r"%\w+, (%\w+) : index\n", tiles).groups()
