@@ -1,7 +1,7 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
 # RUN: %python %s %src sm_90a documents alibi halves bias positions wide
-# RUN: %python %s %src gfx950 alibi documents
+# RUN: %python %s %src gfx950 alibi documents earlier
 # RUN: %python %s %src gfx942 tree bias
 """Runs the examples of examples/scores against float64.
 
@@ -106,6 +106,23 @@ class Documents:
         self.seen = ((j <= i) & (own[:, :, None] == doc[:, None, :]))[:, None]
 
 
+class Earlier(Documents):
+    """The keys of earlier documents alone, without a mask: the first ones of most rows come
+    many tiles behind those that are looked at for maxima in any case. All scores are near
+    -200, where no weight is left unless it is relative to a maximum."""
+    example, sizes, first = "documents", ((1, 150, 500),), (16.0, -100.0)
+
+    @staticmethod
+    def edit(text):
+        return text.replace(" {mask = #kvbuffer.mask<causal = true>}", "").replace(
+            "cmpi eq, %own, %other", "cmpi sgt, %own, %other")
+
+    def __init__(self, batch, queries, keys, i, j):
+        doc = np.sort(RNG.integers(0, 4, (batch, keys)), -1).astype(np.int32)
+        self.tensors, self.added = {"doc": doc}, 0
+        self.seen = (doc[:, i[:, 0], None] > doc[:, None, :])[:, None]
+
+
 class Tree:
     def __init__(self, batch, queries, keys, i, j):
         # Parents come before their children.
@@ -146,8 +163,8 @@ class Bits:
 
 
 CASES = {c.__name__.lower(): c
-         for c in (Bias, Positions, Halves, Wide, Alibi, Relative, Documents, Tree,
-                   Bits)}
+         for c in (Bias, Positions, Halves, Wide, Alibi, Relative, Documents, Earlier,
+                   Tree, Bits)}
 
 
 def main():
@@ -163,6 +180,8 @@ def main():
                                             ((2, 70, 150), (1, 1, 129))):
             q, k, v = (to_bf16(RNG.standard_normal((batch, n, HEADS, size)))
                        for n in (queries, keys, keys))
+            if hasattr(cases, "first"):
+                q[..., 0], k[..., 0] = (to_bf16(np.float64(x)) for x in cases.first)
             i = np.arange(queries)[:, None] + keys - queries
             j = np.arange(keys)[None]
             case = cases(batch, queries, keys, i, j)
