@@ -334,6 +334,19 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
          kBarrierBytes;
 }
 
+int64_t ScheduleLimits::querySlots(const TileOperands &operands) const {
+  const MovingTeam *mover = schedule.movingTeam();
+  if (!mover || operands.bytes > 1 || schedule.qInRegs ||
+      schedule.dividesColumns())
+    return 1;
+  // Beside what is counted there are columns of ones.
+  constexpr int64_t rowsOfOnes = 16;
+  int64_t bytes = teamsBytes(*mover, operands) +
+                  paddedSizes(operands).first * schedule.BM +
+                  rowsOfOnes * mover->widens.warps * schedule.BN;
+  return bytes <= int64_t(target.ldsBytes) ? 2 : 1;
+}
+
 bool ScheduleLimits::readsQueriesFromLds(const TileOperands &operands) const {
   const SplitKeys *split = schedule.splitKeys();
   if (!split)
@@ -455,38 +468,43 @@ bool ScheduleLimits::addsApart(const TileOperands &operands) const {
 }
 
 int64_t ScheduleLimits::columnsApart(const TileOperands &operands) const {
-  // Of 16 rows a warp 128 columns of accumulators are 64 registers a lane. With
+  // Of 16 rows a warp 32 columns of accumulators are 16 registers a lane. With
   // parts of 64 columns, too, two of which are 64, the assembler spills.
-  constexpr int64_t whole = 128, part = 32;
+  constexpr int64_t part = 32;
   int64_t columns = paddedSizes(operands).second;
-  return schedule.movingTeam() && addsApart(operands) && columns > whole &&
-                 columns % part == 0
+  const MovingTeam *mover = schedule.movingTeam();
+  return mover && addsApart(operands) && columns % part == 0 &&
+                 registersBeside(operands, columns) > otherRegisters(*mover)
              ? part
              : columns;
 }
 
+int64_t ScheduleLimits::registersBeside(const TileOperands &operands,
+                                        int64_t columns) const {
+  auto [depth, valueDepth] = paddedSizes(operands);
+  // O and S in fp32, P and, where it stays in registers, Q; of bytes the
+  // product of a tile, which is added to O, too.
+  int64_t scores = 4 * schedule.BN, weights = operands.bytes * schedule.BN;
+  bool isApart = addsApart(operands);
+  bool overlaps = std::holds_alternative<SoftmaxAhead>(schedule.ahead);
+  // Of parts two are in flight, or all beside the next tile's softmax.
+  int64_t inFlight = overlaps ? valueDepth : std::min(valueDepth, 2 * columns);
+  int64_t apart = isApart ? 4 * inFlight : 0;
+  int64_t elements = 4 * valueDepth + (overlaps || !isApart
+                                           ? scores + weights + apart
+                                           : std::max(scores, weights + apart));
+  if (schedule.qInRegs)
+    elements += operands.bytes * depth;
+  if (stagesReads())
+    elements += operands.readBytes * schedule.BN;
+  return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
+         (operands.bytes == 1 ? kWorkingRegistersOfBytes : kWorkingRegisters);
+}
+
 int64_t ScheduleLimits::registers(const TileOperands &operands) const {
   auto [depth, valueDepth] = paddedSizes(operands);
-  if (schedule.movingTeam()) {
-    // O and S in fp32, P and, where it stays in registers, Q; of bytes the
-    // product of a tile, which is added to O, too.
-    int64_t scores = 4 * schedule.BN, weights = operands.bytes * schedule.BN;
-    bool isApart = addsApart(operands);
-    // Of parts two are in flight.
-    int64_t apart =
-        isApart ? 4 * std::min(valueDepth, 2 * columnsApart(operands)) : 0;
-    bool overlaps = std::holds_alternative<SoftmaxAhead>(schedule.ahead);
-    int64_t elements =
-        4 * valueDepth + (overlaps || !isApart
-                              ? scores + weights + apart
-                              : std::max(scores, weights + apart));
-    if (schedule.qInRegs)
-      elements += operands.bytes * depth;
-    if (stagesReads())
-      elements += operands.readBytes * schedule.BN;
-    return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
-           (operands.bytes == 1 ? kWorkingRegistersOfBytes : kWorkingRegisters);
-  }
+  if (schedule.movingTeam())
+    return registersBeside(operands, columnsApart(operands));
   int64_t rows =
       schedule.warpsByThemselves() ? schedule.BM : schedule.BM / schedule.warps;
   int64_t tilesOfScores =

@@ -98,6 +98,10 @@ public:
   /// unit at a time: all, or, where such products are added to the accumulators
   /// apart and registers do not hold both, a part of them.
   int64_t columnsApart(const TileOperands &operands) const;
+  /// Slots of Q: a second one where teams multiply bytes that stay in LDS, if
+  /// there is room. Loads are in order: with one, keys of the next tile would
+  /// wait until the last group has multiplied this one.
+  int64_t querySlots(const TileOperands &operands) const;
   /// Whether tiles of split keys are within the shared memory of a block and
   /// the registers of a lane.
   bool hasRoom(const TileOperands &operands) const {
@@ -117,6 +121,9 @@ private:
   /// Whether the product of a tile is added to those before it by vector
   /// instructions.
   bool addsApart(const TileOperands &operands) const;
+  /// Registers of a lane of teams, beside products of so many columns at a time
+  /// where these are added apart.
+  int64_t registersBeside(const TileOperands &operands, int64_t columns) const;
   /// Head sizes of Q and K, and of V and O, padded to whole LDS blocks.
   std::pair<int64_t, int64_t> paddedSizes(const TileOperands &operands) const;
   const MatrixInstruction *instruction(ProductKind product) const;

@@ -179,6 +179,20 @@ static Operation *findOpOfGroup(TeamOp team) {
 
 /// Begins a team that does not move, whose warps may multiply in groups if it
 /// is whole groups.
+/// Whether groups of a team multiply bytes, a tile at a time: they do nothing
+/// of their own beside their products, and others have to have their softmax
+/// then.
+static bool multipliesBytesAlone(LaneLowering &lower, TeamOp op) {
+  if (std::holds_alternative<SoftmaxAhead>(lower.schedule.getAhead()))
+    return false;
+  WalkResult found = op.walk([](MmaStartOp product) {
+    Type element = product.getB().getType().getParams().getElementType();
+    return element.getIntOrFloatBitWidth() == 8 ? WalkResult::interrupt()
+                                                : WalkResult::advance();
+  });
+  return found.wasInterrupted();
+}
+
 static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = op.getWarps(), size = lower.target.warpsPerMatrixGroup();
@@ -204,10 +218,18 @@ static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   lower.rings.groups = warps / size;
   lower.rings.group =
       arith::ShRUIOp::create(b, lower.warp, lower.i32(llvm::Log2_64(size)));
+  // The assembler would read the thread's number in every iteration, into a
+  // register that it spills an accumulator for; a result of a shuffle it keeps.
+  bool alone = multipliesBytesAlone(lower, op);
+  Value thread = lower.thread;
+  if (alone)
+    thread = gpu::ShuffleOp::create(b, thread, lower.lane,
+                                    lower.i32(lower.target.waveSize),
+                                    gpu::ShuffleMode::IDX)
+                 .getShuffleResult();
   lower.rings.firstOfGroup = arith::CmpIOp::create(
       b, arith::CmpIPredicate::eq,
-      arith::AndIOp::create(b, lower.thread,
-                            lower.i32(lower.rings.groupThreads - 1)),
+      arith::AndIOp::create(b, thread, lower.i32(lower.rings.groupThreads - 1)),
       lower.i32(0));
   if (lower.cluster() > 1)
     lower.rings.arrivesInCluster = arith::CmpIOp::create(
@@ -221,6 +243,8 @@ static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   bool turns = false;
   op.walk(
       [&](Operation *inner) { turns |= isa<TurnWaitOp, TurnPassOp>(inner); });
+  if (!turns && alone && lower.rings.groups > 1)
+    lower.machine.asyncProducts()->emitStagger(lower, lower.rings.group);
   if (!turns || lower.rings.groups < 2)
     return success();
   // The first turn: the last group passes it as if it had finished one.

@@ -272,6 +272,10 @@ public:
                                            Values &results) = 0;
   /// Waits until at most `younger` products are in flight.
   virtual void emitMmaWait(Lanes &lower, Values &values, int64_t younger) = 0;
+  /// Lets group `group` (i32) of warps begin later than the one before it, by a
+  /// part of what a tile takes: groups that begin together wait for the unit
+  /// together.
+  virtual void emitStagger(Lanes &lower, mlir::Value group) = 0;
 };
 
 /// Registers that teams pass to each other.

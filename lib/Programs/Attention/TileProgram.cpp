@@ -368,7 +368,9 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
     tile.at.insert(tile.at.begin(), batch);
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
-  Value qbuf = qFromDram ? Value() : alloc(Operand::Q, BM, 1);
+  int64_t slots =
+      limitsOf(op, schedule.getStructure(), target).querySlots(operandsOf(op));
+  Value qbuf = qFromDram ? Value() : alloc(Operand::Q, BM, slots);
   tile.kbuf = alloc(Operand::K, BN, schedule.getStages());
   // A strip of V is BK keys.
   tile.vbuf = alloc(Operand::V,

@@ -222,8 +222,8 @@ void TileProgram::beginSums(QueryTile &tile) {
   // Where registers have no room for the product of a tile beside all of the
   // accumulators, these are parts of a few columns each.
   tile.apart = addsTilesApart(op, target);
-  tile.accCols = limitsOf(op, schedule.getStructure(), target)
-                     .columnsApart(operandsOf(op));
+  ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
+  tile.accCols = limits.columnsApart(operandsOf(op));
   tile.accParts = valueDepth / tile.accCols;
   tile.accType = fragment(BM, tile.accCols, b.getF32Type(), Role::Acc);
   tile.scoreType = fragment(BM, BN, b.getF32Type(), Role::Acc);
@@ -249,9 +249,13 @@ void TileProgram::beginSums(QueryTile &tile) {
   // where nothing but the output needs their sum: additions are an eighth of
   // what groups execute otherwise. Each of 8 columns of ones has an eighth.
   constexpr int64_t sumCols = 8;
-  tile.sumsByUnit = tile.apart && tile.accParts == 1 && team &&
-                    team->widens.warps && tile.gain != 1 && !op.getLse() &&
-                    !op.getSink() && !schedule.getSumKeys();
+  // Each of the warps that put them has 16 rows of ones.
+  constexpr int64_t rowsOfWarp = 16;
+  int64_t ones = team ? BN * rowsOfWarp * team->widens.warps : 0;
+  bool hasRoom =
+      limits.sharedBytes(operandsOf(op)) + ones <= int64_t(target.ldsBytes);
+  tile.sumsByUnit = tile.apart && ones && hasRoom && tile.gain != 1 &&
+                    !op.getLse() && !op.getSink() && !schedule.getSumKeys();
   tile.sumType = fragment(BM, sumCols, b.getF32Type(), Role::Acc);
   tile.noSum = tile.init[2];
   if (tile.sumsByUnit) {

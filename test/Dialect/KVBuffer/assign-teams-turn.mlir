@@ -2,9 +2,11 @@
 // columns lie side by side, and puts ones that weights are added up by; a tile's product is
 // awaited behind the softmax, whose maxima K's slot waits for, and added by the rescaling.
 
-// RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=sm_90a schedule=BM=128,warps=8,producer_registers=40,consumer_registers=232,widener_registers=40,overlap_products=true" | FileCheck %s
 // RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-opt --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s --check-prefix=WIDE
-// RUN: kvbuf-compile %s --target=sm_90a --no-alternatives --emit=thread | FileCheck %s --check-prefix=BESIDE
+// RUN: sed -e 's/x64x/x128x/; s/head_size = 64/head_size = 128/' %s | kvbuf-opt --kvbuf-to-scheduled=chip=sm_90a | FileCheck %s --check-prefix=THREE
+// RUN: kvbuf-compile %s --target=sm_90a --no-alternatives --emit=thread --schedule=BM=128,warps=8,producer_registers=40,consumer_registers=232,widener_registers=40,overlap_products=true | FileCheck %s --check-prefix=BESIDE
+// RUN: kvbuf-compile %s --target=sm_90a --no-alternatives --emit=thread | FileCheck %s --check-prefix=LATER
 // RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-compile - --target=sm_90a --no-alternatives --emit=thread | FileCheck %s --check-prefix=AHEAD
 
 // CHECK-DAG: #[[ORDER:.*]] = #kvbuffer.mma<mma_sync, b, shape = [16, 16, 32], warps = [1, 2], order = [1, 8, 2, 4, 16], columns = [2, 4, 8, 1]>
@@ -57,6 +59,30 @@
 // WIDE:           kvbuffer.softmax_finish {{.*}} : <128x32xf32
 // WIDE:           %[[O:.*]] = kvbuffer.dram_tile %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c32] valid(%{{.*}}, %c32) {row_dim = 1 : i64}
 // WIDE:           kvbuffer.fragment_store %{{.*}}, %[[O]]
+
+// Three groups of 128 columns have no registers for all of a tile's product either, but shared
+// memory for ones; Q has two slots.
+// THREE-DAG:    #[[Q:.*]] = #kvbuffer.kv_buffer<192x128xf8E5M2, stages = 2,
+// THREE:        kvbuffer.alloc {label = "q", offset = 0 : i64} : <#[[Q]]>
+// THREE:        kvbuffer.team @consumers warps(12) registers(160) {
+// THREE:          %[[P:.*]], %{{.*}}, %{{.*}}, %[[R:.*]] = kvbuffer.online_softmax
+// THREE:          %[[T0:.*]] = kvbuffer.mma_start %[[P]], %{{.*}} -> <192x32xf32
+// THREE:          %[[T1:.*]] = kvbuffer.mma_start %[[P]], %{{.*}} -> <192x32xf32
+// THREE-NEXT:     %[[A0:.*]] = kvbuffer.mma_wait %[[T0]] {younger = 1 : i64}
+// THREE-NEXT:     kvbuffer.rescale %{{.*}}, %[[R]] plus %[[A0]]
+// THREE:          %[[L:.*]] = kvbuffer.mma_start %[[P]], %{{.*}} {transpose_b} : {{.*}} -> <192x8xf32
+// THREE-NEXT:     %[[SUM:.*]] = kvbuffer.mma_wait %[[L]] {younger = 0 : i64}
+// THREE-NEXT:     kvbuffer.rescale %{{.*}}, %[[R]] plus %[[SUM]] : <192x8xf32
+
+// Groups without a softmax beside products of their own begin one after the other.
+// LATER:        %[[WANTED:.*]] = arith.muli %{{.*}}, %c700_i32
+// LATER-NEXT:   %[[START:.*]] = nvvm.read.ptx.sreg.clock
+// LATER-NEXT:   scf.while : () -> () {
+// LATER-NEXT:     %[[NOW:.*]] = nvvm.read.ptx.sreg.clock
+// LATER-NEXT:     %[[PASSED:.*]] = arith.subi %[[NOW]], %[[START]]
+// LATER-NEXT:     %[[WAITS:.*]] = arith.cmpi ult, %[[PASSED]], %[[WANTED]]
+// LATER-NEXT:     scf.condition(%[[WAITS]])
+// BESIDE-NOT:   nvvm.read.ptx.sreg.clock
 
 // What is turned is stored as rows of matrices, of which a warp's upper lanes have the second
 // column of a pair where the others have the first, so that no two have the same banks. The

@@ -312,6 +312,26 @@ void HopperMachine::waitForStores(LaneLowering &lower) {
   NVVM::CpAsyncBulkWaitGroupOp::create(b, 0, /*read=*/b.getUnitAttr());
 }
 
+void HopperMachine::emitStagger(Lanes &lower, Value group) {
+  // A third of what three groups take for a tile of 128 keys is 700 to 950
+  // cycles; 1200 were as good (docs/caches.md).
+  constexpr int64_t cycles = 700;
+  ImplicitLocOpBuilder &b = lower.b;
+  Type i32 = b.getI32Type();
+  Value wanted = arith::MulIOp::create(b, group, lower.i32(cycles));
+  Value start = NVVM::ClockOp::create(b, i32);
+  auto loop = scf::WhileOp::create(b, TypeRange(), ValueRange());
+  OpBuilder::InsertionGuard guard(b);
+  b.createBlock(&loop.getBefore());
+  Value now = NVVM::ClockOp::create(b, i32);
+  Value waits =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult,
+                            arith::SubIOp::create(b, now, start), wanted);
+  scf::ConditionOp::create(b, waits, ValueRange());
+  b.createBlock(&loop.getAfter());
+  scf::YieldOp::create(b);
+}
+
 /// Stores matrices whose rows begin where lanes say.
 static void storeMatrices(ImplicitLocOpBuilder &b, Value row,
                           ArrayRef<Value> words) {

@@ -202,13 +202,15 @@ struct TurningEntry {
 };
 } // namespace
 
-/// At 128 columns the rate rises by 2 % with the most registers that consumers
-/// can have, which leaves warps that turn 24. At 256 one tile's products follow
-/// each other: registers hold the scores or the products of a few columns, and
-/// groups fill each other's gaps; turns won nothing there.
+/// Up to 128 columns three groups of one tile at a time hide each other's
+/// softmax better than two whose softmax overlaps with products of their own
+/// (docs/caches.md). At 256 registers hold the scores or the products of a few
+/// columns of two groups; turns won nothing there. The rate of two groups rises
+/// by 2 % with the most registers that consumers can have, which leaves warps
+/// that turn 24.
 static constexpr TurningEntry kTurningTable[] = {
-    {64, 128, 8, 2, 40, 232, false, true, true},
-    {128, 128, 8, 2, 24, 240, false, true, true},
+    {64, 128, 12, 2, 32, 160, false, true, false},
+    {128, 128, 12, 3, 32, 160, false, false, false},
     {256, 128, 8, 2, 24, 240, false, false, false}};
 
 bool detail::chooseTurningTeam(const TargetInfo &target,
@@ -243,9 +245,15 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
   choice.stages = entry->stages;
   choice.producerRegisters = entry->otherRegisters;
   choice.consumerRegisters = entry->consumerRegisters;
-  // Who looks up pages, or copies tiles, needs more registers.
+  choice.overlapProducts = entry->overlapProducts;
+  // Who looks up pages, or copies tiles, needs more registers; three groups
+  // were not measured there.
   if (request.cutTiles) {
     constexpr int64_t keys = 64, producers = 56, consumers = 224;
+    constexpr int64_t groups = 2, overlapping = 128;
+    choice.warps = groups * target.warpsPerMatrixGroup();
+    choice.BM = groups * int64_t(target.matrixGroupRows);
+    choice.overlapProducts = widest <= overlapping;
     choice.BN = std::min(choice.BN, keys);
     choice.producerRegisters = producers;
     choice.consumerRegisters = consumers;
@@ -257,7 +265,6 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
     choice.BN /= 2;
   choice.wideners = turners;
   choice.producers = target.warpsPerMatrixGroup() - turners;
-  choice.overlapProducts = entry->overlapProducts;
   choice.qInRegs = entry->qInRegs;
   choice.stageOutput = entry->stageOutput && request.outBytes == 2;
   choice.tiles = TileOrder::Dynamic;
