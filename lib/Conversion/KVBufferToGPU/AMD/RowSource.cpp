@@ -209,6 +209,8 @@ Value RowSource::zerosFrom(Value col) {
 }
 
 Value RowSource::lineOf(Value row, bool together) {
+  if (tile.map == RowMap::Lanes && !ownLine)
+    findOwnLine();
   if (tile.map == RowMap::Lanes)
     return arith::AddIOp::create(b, tile.base, ofLane(ownLine, row, together));
   // Groups of rows follow each other.
@@ -335,6 +337,9 @@ bool RowSource::keeps(int64_t count) const {
 }
 
 Value RowSource::valid(Value row) {
+  // Nobody reads what is loaded of tiles past the last.
+  if (load.whole && load.ahead && paged() && knowsPages())
+    return arith::ConstantIntOp::create(b, 1, 1).getResult();
   if (load.whole)
     return pred ? pred : arith::ConstantIntOp::create(b, 1, 1).getResult();
   Value ok = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, hi);

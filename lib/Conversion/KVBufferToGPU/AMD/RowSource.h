@@ -17,7 +17,12 @@ namespace kvbuf {
 struct TileLoad {
   TileLoad(DramLoadOp op)
       : tile(op.getTile()), params(op.getBuffer().getType().getParams()),
-        pred(op.getPred()), whole(op.getWhole()), block(op.getBlock()) {}
+        pred(op.getPred()), whole(op.getWhole()), block(op.getBlock()),
+        ahead(
+            llvm::any_of(op.getToken().getUsers(), [&](mlir::Operation *user) {
+              return user->hasTrait<mlir::OpTrait::IsTerminator>() &&
+                     user->getBlock() == op->getBlock();
+            })) {}
   TileLoad(RingLoadOp op)
       : tile(op.getTile()), params(op.getRing().getType().getParams()),
         whole(op.getWhole()) {}
@@ -32,6 +37,9 @@ struct TileLoad {
   bool whole;
   /// The block of columns that it takes.
   int64_t block = 0;
+  /// Whether it runs ahead in a loop over tiles: there are some where it runs,
+  /// and so is the cache's first page.
+  bool ahead = false;
 };
 
 /// How the rows of a load's tile lie in pages smaller than it.
