@@ -443,6 +443,14 @@ LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
     return failure();
   if (std::optional<std::string> why = limits.whyNotFor(operands, isDefault))
     return op.emitOpError() << *why;
+  const MovingTeam *mover = schedule.getMovingTeam();
+  if (int64_t columns = limits.columnsApart(operands);
+      mover && mover->stagesOutput && bytesOf(op.getElementType()) == 1 &&
+      columns < op.getValueHeadSize())
+    return op.emitOpError()
+           << "stage_output = true moves whole rows through shared memory, and "
+              "products have "
+           << columns << " columns at a time; expected stage_output = false";
   int64_t registers = limits.registers(operands);
   if (!schedule.getMovingTeam() && registers > target.registersPerLane)
     remark::missed(op.getLoc(),

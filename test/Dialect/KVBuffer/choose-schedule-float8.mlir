@@ -7,6 +7,7 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=TEAM
 // RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | kvbuf-opt --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=WIDE
 // RUN: sed -e 's/x64x/x256x/; s/head_size = 64/head_size = 256/' %s | not kvbuf-opt --kvbuf-choose-schedule="chip=sm_90a schedule=overlap_products=true" 2>&1 | FileCheck %s --check-prefix=BESIDE
+// RUN: sed -e 's/x64x/x128x/; s/head_size = 64/head_size = 128/' %s | not kvbuf-opt --kvbuf-choose-schedule="chip=sm_90a schedule=stage_output=true" 2>&1 | FileCheck %s --check-prefix=STAGED
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=BN=96" 2>&1 | FileCheck %s --check-prefix=NARROW
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=wideners=8,producers=4" 2>&1 | FileCheck %s --check-prefix=TURNERS
 // RUN: not kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90 schedule=producers=4,swap_a_b=false" 2>&1 | FileCheck %s --check-prefix=SM90
@@ -33,6 +34,7 @@
 // TEAM: BM = 192, BN = 128, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 32], teams = moving<producers = 2, producer_registers = 32, consumer_registers = 160, wideners = 2, widener_registers = 32, stage_output = true>, work = several_tiles<tiles = dynamic>>
 // WIDE: BM = 128, BN = 128, BK = 128, stages = 2, warps = 8, mma_shape = [64, 8, 32], teams = moving<producers = 2, producer_registers = 24, consumer_registers = 240, wideners = 2, widener_registers = 24>, work = several_tiles<tiles = dynamic>>
 // BESIDE: error: 'kvbuffer.attention' op a consumer's lane needs at least 360 registers, the schedule gives it 240
+// STAGED: error: 'kvbuffer.attention' op stage_output = true moves whole rows through shared memory, and products have 32 columns at a time; expected stage_output = false
 // NARROW: error: 'kvbuffer.attention' op turns tiles of BN = 96 keys for warp groups; expected BN = 32, 64 or 128
 // TURNERS: error: 'kvbuffer.attention' op has values of 64 columns, which 8 wideners turn; expected a power of two of 128 and more
 // SM90: error: 'kvbuffer.attention' op multiplies f8E4M3FN, which no groups of warps multiply on sm_90; expected producers = 0

@@ -246,14 +246,16 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
   choice.producerRegisters = entry->otherRegisters;
   choice.consumerRegisters = entry->consumerRegisters;
   choice.overlapProducts = entry->overlapProducts;
+  bool stageOutput = entry->stageOutput;
   // Who looks up pages, or copies tiles, needs more registers; three groups
   // were not measured there.
   if (request.cutTiles) {
     constexpr int64_t keys = 64, producers = 56, consumers = 224;
-    constexpr int64_t groups = 2, overlapping = 128;
+    constexpr int64_t groups = 2, overlapping = 128, slots = 2;
+    choice.stages = slots;
     choice.warps = groups * target.warpsPerMatrixGroup();
     choice.BM = groups * int64_t(target.matrixGroupRows);
-    choice.overlapProducts = widest <= overlapping;
+    choice.overlapProducts = stageOutput = widest <= overlapping;
     choice.BN = std::min(choice.BN, keys);
     choice.producerRegisters = producers;
     choice.consumerRegisters = consumers;
@@ -266,7 +268,7 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
   choice.wideners = turners;
   choice.producers = target.warpsPerMatrixGroup() - turners;
   choice.qInRegs = entry->qInRegs;
-  choice.stageOutput = entry->stageOutput && request.outBytes == 2;
+  choice.stageOutput = stageOutput && request.outBytes == 2;
   choice.tiles = TileOrder::Dynamic;
   return true;
 }
