@@ -53,12 +53,13 @@
 // launched in this one's place for other launches, and where a tensor is not
 // aligned so or cannot be described by its map; else that kernel is not
 // launched. `beside = ["other_entry"]` names those that are launched ahead of
-// this one, for parts of the same problem; where one of them cannot take a tensor,
-// none runs. Where a kernel's `copies_if`, a size expression, is more than 0,
-// tensors that it cannot take are copied to scratch memory and, written, from
-// there, by the kernels of the manifest's "copies": each has besides the fields
-// of others `copies = "q"`, and its arguments name the tensor and the scratch
-// memory, contiguous and of the tensor's shape. A manifest with `beside` has
+// this one, for parts of the same problem; where one of them cannot take a
+// tensor, none runs. Where a kernel's `copies_if`, a size expression, is more
+// than 0, tensors that it cannot take are copied to scratch memory and,
+// written, from there, by the kernels of the manifest's "copies": each has
+// besides the fields of others `copies = "q"`, and its arguments name the
+// tensor and the scratch memory, contiguous and of the tensor's shape. A
+// manifest with `beside` has
 // `"kvbuf": 2` for its version, others have 1, and those of several functions
 // (Functions.h) 3. `dependent_launch = true` says that the kernel waits by
 // itself for the launches before it, and so may begin before they have ended;
