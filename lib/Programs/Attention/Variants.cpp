@@ -268,6 +268,10 @@ int64_t AttentionVariants::fewestRows() {
   if (problem.isRagged() || problem.isQuantized() ||
       problem.getBatchInvariant() || widestHead() > tuning.narrowHeadSize)
     return 0;
+  // Rows are columns of a product of 16 bits; those of 8 bits are its rows.
+  constexpr unsigned bits = 16;
+  if (problem.getElementType().getIntOrFloatBitWidth() != bits)
+    return 0;
   // Where blocks have equal shares of all sequences their warps have heads side
   // by side.
   if (!cache.getRows().endWithData() &&
