@@ -244,15 +244,8 @@ struct SoftmaxOrder {
         matchTileLoop(loop, kernel.schedule.getMovingTeam(), refusal.why);
     if (!t)
       return Placed::No;
-    // What is done to the scores is loaded ahead of the values of the tile
-    // before, whose slot is free later.
-    placement.placeIf(
-        [&](Operation *op) {
-          return t->scoreSlice.contains(op) ||
-                 (t->besideSlice.contains(op) &&
-                  !isa<LdsStageOp, FragmentLoadOp>(op));
-        },
-        1);
+    placement.placeIf([&](Operation *op) { return t->scoreSlice.contains(op); },
+                      1);
     placement.placeRest(rewriter, t->ahead, t->handed);
     placement.placeIf([&](Operation *op) { return t->ahead.contains(op); }, 1);
     // What is added apart awaits its product behind the softmax.
