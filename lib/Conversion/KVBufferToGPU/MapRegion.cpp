@@ -575,6 +575,14 @@ bool MapLowering::findVotes() {
           return voted.contains(user) || ofVotes.contains(user);
         }))
       ofVotes.insert(&inner);
+  // What others need, too, is found out for the column that a lane votes about
+  // as for its own ones.
+  for (Operation &inner : llvm::reverse(body.without_terminator()))
+    if (voted.contains(&inner) ||
+        llvm::any_of(usersOf(inner), [&](Operation *user) {
+          return beforeVotes.contains(user);
+        }))
+      beforeVotes.insert(&inner);
   for (Operation *inner : ofVotes)
     reads.erase(inner);
   return !voted.empty();
@@ -590,7 +598,7 @@ LogicalResult MapLowering::vote(const Place &place, int64_t words,
     here.col = kVoters * word;
     setPlace(here);
     for (Operation &inner : body.without_terminator()) {
-      if (!voted.contains(&inner) && !ofVotes.contains(&inner))
+      if (!beforeVotes.contains(&inner))
         continue;
       if (failed(evaluateOnce(inner, here)))
         return failure();

@@ -168,10 +168,10 @@ private:
   mlir::Block &body;
   llvm::DenseMap<mlir::Operation *, unsigned> levels;
   llvm::SmallPtrSet<mlir::Operation *, 8> reads;
-  /// What lanes vote about, what only that needs, and the votes: bits from that
-  /// of the lane's first column on.
+  /// What lanes vote about, what only that needs, that with all that it needs,
+  /// and the votes: bits from that of the lane's first column on.
   llvm::SmallPtrSet<mlir::Operation *, 2> voted;
-  llvm::SmallPtrSet<mlir::Operation *, 8> ofVotes;
+  llvm::SmallPtrSet<mlir::Operation *, 8> ofVotes, beforeVotes;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 2>> votes;
   /// Values of the element at hand, and those that others will have, too.
   llvm::DenseMap<mlir::Value, Known> now;
