@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LostRequest.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -218,6 +219,10 @@ public:
   /// Rows of a page, of the smallest pages that fill it that are no multiple of
   /// a slot's rows; 0: there are none.
   int64_t smallPage = 0;
+  /// Whether a table of pages tells where each row of such pages is, as lanes
+  /// that copy rows of their own ask for; an op's own tiles, caches that find
+  /// rows one by one and rings have no such copies.
+  bool byTable = true;
 
 private:
   /// A staged slot has the columns that its blocks make.
@@ -239,11 +244,18 @@ private:
       left.push_back(value);
   }
 
-  void filled(Operation *load, TileType tile) {
+  void filled(Operation *load, Value tile) {
     if (isa<DramLoadOp>(load))
       loads.push_back(load);
-    if (int64_t page = tile.getPageSize(); page && page % params.getBN())
+    if (int64_t page = cast<TileType>(tile.getType()).getPageSize();
+        page && page % params.getBN()) {
       smallPage = smallPage ? std::min(smallPage, page) : page;
+      byTable &= isa<DramLoadOp>(load) &&
+                 llvm::all_of(fragmentSources(tile), [](Value source) {
+                   auto made = source.getDefiningOp<CacheTileOp>();
+                   return made && !made.getLayout().getRows().byPlace;
+                 });
+    }
     for (auto loop = load->getParentOfType<LoopLikeOpInterface>(); loop;
          loop = loop->getParentOfType<LoopLikeOpInterface>())
       inLoop |= !loop->isAncestor(alloc);
@@ -253,9 +265,9 @@ private:
     for (OpOperand &use : value.getUses()) {
       Operation *op = use.getOwner();
       if (auto load = dyn_cast<DramLoadOp>(op))
-        filled(op, load.getTile().getType());
+        filled(op, load.getTile());
       if (auto load = dyn_cast<RingLoadOp>(op))
-        filled(op, load.getTile().getType());
+        filled(op, load.getTile());
       if (auto load = dyn_cast<FragmentLoadOp>(op))
         (load.contractsRows() ? byRows : byCols) = true;
       if (auto stage = dyn_cast<LdsStageOp>(op)) {
@@ -320,7 +332,7 @@ static FailureOr<KVBufferAttr> layOut(const Uses &uses,
   if (leaves(KVBufferAttr::kOpenPolicy) &&
       (turns || params.getOrder() == Dimension::Cols ||
        !target.canCopyDirectly(params.getBN(), rowBytes, uses.smallPage,
-                               warps)))
+                               uses.byTable ? warps : 1)))
     policy = Policy::RegisterStaged;
   // Where lanes bring bytes, which no transposed read takes, they turn them.
   bool turnsBytes = uses.byRows && !uses.byCols && bytes == 1 &&
