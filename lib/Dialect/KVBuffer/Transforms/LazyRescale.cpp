@@ -167,10 +167,12 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     // A log-sum-exp is of the weights as they are, not as the operand rounds
     // them: only where none is asked for may the sum be of those, or be
     // corrected in place. Pairs are added up where products leave no cycles for
-    // the softmax: nothing of that runs beside products.
+    // the softmax: nothing of that runs beside products. Weights that nobody
+    // multiplies are not rounded at all.
     Value early = findEarly(b, op);
     bool isShort = hasShortRows(op, rescale);
-    bool rounded = !readers->lse && addsPairs(op) && (isShort || isCapped(op));
+    bool rounded = !readers->lse && !op.getP().use_empty() && addsPairs(op) &&
+                   (isShort || isCapped(op));
     UnitAttr settles, unit = b.getUnitAttr();
     if (rounded && early && isShort)
       settles = unit;
