@@ -247,15 +247,21 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
   choice.consumerRegisters = entry->consumerRegisters;
   choice.overlapProducts = entry->overlapProducts;
   bool stageOutput = entry->stageOutput;
-  // Who looks up pages, or copies tiles, needs more registers; three groups
-  // were not measured there.
-  if (request.cutTiles) {
-    constexpr int64_t keys = 64, producers = 56, consumers = 224;
+  // Three groups were not measured where pages are looked up, or tiles copied,
+  // and their rows do not divide blocks of 128 that lists name.
+  if (request.cutTiles || request.blockRows % choice.BM) {
     constexpr int64_t groups = 2, overlapping = 128, slots = 2;
+    constexpr int64_t producers = 24, consumers = 240;
     choice.stages = slots;
     choice.warps = groups * target.warpsPerMatrixGroup();
     choice.BM = groups * int64_t(target.matrixGroupRows);
     choice.overlapProducts = stageOutput = widest <= overlapping;
+    choice.producerRegisters = producers;
+    choice.consumerRegisters = consumers;
+  }
+  // Who looks up pages, or copies tiles, needs more registers.
+  if (request.cutTiles) {
+    constexpr int64_t keys = 64, producers = 56, consumers = 224;
     choice.BN = std::min(choice.BN, keys);
     choice.producerRegisters = producers;
     choice.consumerRegisters = consumers;
