@@ -410,17 +410,20 @@ TensorSpec parseTensor(const Reader &r) {
   return t;
 }
 
-/// Says of the tensors that are written in rows with tails what these are.
+/// Says of the tensors that are written in rows with tails what these are:
+/// ROLE_tail_block and ROLE_tail_row of a role.
 void parseTails(const Reader &problem, Manifest &m) {
-  for (const char *role : {"k", "v"}) {
-    std::string block = std::string(role) + "_tail_block",
-                row = std::string(role) + "_tail_row", name = role;
-    if (!problem.has(block.c_str()))
+  const std::string ending = "_tail_block";
+  for (const std::string &block : problem.keys()) {
+    if (block.size() <= ending.size() ||
+        block.compare(block.size() - ending.size(), ending.size(), ending))
       continue;
+    std::string role = block.substr(0, block.size() - ending.size()),
+                row = role + "_tail_row", name = role;
     if (problem.has("tensors")) {
       Reader names(problem.get("tensors"), problem.at("tensors"));
-      if (names.has(role))
-        name = names.string(role);
+      if (names.has(role.c_str()))
+        name = names.string(role.c_str());
     }
     for (TensorSpec &t : m.tensors)
       if (t.name == name && t.shape.size() > 2) {

@@ -51,6 +51,12 @@ public:
     return *it;
   }
   bool has(const char *key) const { return value.contains(key); }
+  std::vector<std::string> keys() const {
+    std::vector<std::string> names;
+    for (const auto &entry : value.items())
+      names.push_back(entry.key());
+    return names;
+  }
   std::string at(const char *key) const { return path + "." + key; }
 
   std::string string(const char *key) const {
