@@ -46,8 +46,8 @@ for number in at(r"kvbuffer\.cluster_arrive"):
 assert own != lines
 sends = at(r"kvbuffer\.cluster_store .* : vector<4xi32>")
 unsent = lines[:sends[0]] + lines[sends[0] + 1:]
-# Half of a slot's 32768 bytes come from the other block.
-others = re.search(r"(%\w+) = llvm\.mlir\.constant\(16384 : i32\)", target)[1]
+# Half of a slot's 32768 bytes come from the other block; each of four warps awaits a quarter of those.
+others = re.search(r"(%\w+) = llvm\.mlir\.constant\(4096 : i32\)", target)[1]
 awaits = [i for i in at(r"nvvm\.mbarrier\.arrive\.expect_tx") if re.search(rf", {re.escape(others)}\b", lines[i])]
 unawaited = list(lines)
 unawaited[awaits[0]] = re.sub(rf", {re.escape(others)}\b", ", %none", lines[awaits[0]])

@@ -55,6 +55,7 @@
 // REPORT: {{^}}function narrow
 // REPORT-NEXT: {{^}}kernel {{.*}}threads
 // REPORT-NEXT: {{^}}narrow {{ *}}128
+// REPORT-NEXT: {{^}}narrow_of_fewest_rows {{ *}}128
 // REPORT-NEXT: {{^}}narrow_of_few_rows {{ *}}32
 // REPORT-NEXT: {{^}}narrow_unaligned {{ *}}128
 // REPORT: {{^}}function wide
@@ -87,7 +88,7 @@
 // WIDE: check all 560 rows against float64
 // WIDE: PASS
 // RUN: kvbuf-run %t.kvbuf --function=wide --device=emulator --check --size batch=1 --size seq_q=2 --size seq_k=90 | FileCheck %s --check-prefix=FEW
-// FEW: launched wide_of_few_rows
+// FEW: launched wide_of_fewest_rows
 // FEW: PASS
 // RUN: kvbuf-run %s --target=sm_80 --function=narrow --device=emulator --check --size batch=1 --size seq=9 | FileCheck %s --check-prefix=COMPILED
 // COMPILED: kernel narrow

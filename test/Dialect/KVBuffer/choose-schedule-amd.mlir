@@ -147,13 +147,12 @@ func.func @d512(%q: !qo512, %k: !kv512, %v: !kv512, %o: !qo512) {
   return
 }
 
-// Pages of which a tile has more than four are looked up by lanes, an iteration before
-// the loads, which leaves no turns. Those of 16 are copied directly.
+// Pages of which a tile has more than four are looked up by lanes, an iteration ahead of
+// the load before; they leave turns as those of 16 do, which are copied by whole rows.
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=gfx950 | FileCheck %s --check-prefix=PAGES
 // PAGES-DAG: #[[TURNS:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, teams = halves, work = one_tile<xcds = 8>, ahead = scores>
-// PAGES-DAG: #[[NONE:.*]] = #kvbuffer.schedule<BM = 256, BN = 64, BK = 32, stages = 2, warps = 8, mma_shape = [32, 32, 16], swap_a_b = true, q_in_regs = true, lazy_rescale = true, work = one_tile<xcds = 8>, ahead = loads<look_ahead = true>>
 // PAGES: @pages8
-// PAGES:   {schedule = #[[NONE]]}
+// PAGES:   {schedule = #[[TURNS]]}
 // PAGES: @pages16
 // PAGES:   {schedule = #[[TURNS]]}
 !qo128 = memref<?x?x2x128xbf16>
