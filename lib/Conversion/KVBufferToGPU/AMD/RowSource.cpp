@@ -336,9 +336,22 @@ bool RowSource::keeps(int64_t count) const {
          pages.page % count == 0;
 }
 
+bool RowSource::isOnlyRead() const {
+  return llvm::all_of(fragmentSources(load.tile), [&](Value source) {
+    auto made = source.getDefiningOp<CacheTileOp>();
+    auto cache = made ? dyn_cast<BlockArgument>(made.getCache()) : nullptr;
+    if (!cache || cache.getOwner() != &lower.kernel.getBody().front())
+      return false;
+    auto access = lower.kernel.getArgAttrOfType<StringAttr>(
+        cache.getArgNumber(), KVBufferDialect::kAccessAttr);
+    return access && access.getValue() == "read";
+  });
+}
+
 Value RowSource::valid(Value row) {
-  // Nobody reads what is loaded of tiles past the last.
-  if (load.whole && load.ahead && paged() && knowsPages())
+  // Nobody reads what is loaded of tiles past the last; but where the kernel
+  // appends, another block may store the rows that are read then.
+  if (load.whole && load.ahead && paged() && knowsPages() && isOnlyRead())
     return arith::ConstantIntOp::create(b, 1, 1).getResult();
   if (load.whole)
     return pred ? pred : arith::ConstantIntOp::create(b, 1, 1).getResult();

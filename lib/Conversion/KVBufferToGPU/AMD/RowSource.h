@@ -142,6 +142,9 @@ public:
 
   /// Whether a lane's row, one of the tile's, is valid.
   mlir::Value valid(mlir::Value row);
+  /// Whether the kernel says that nobody stores to the tile's cache in a
+  /// launch.
+  bool isOnlyRead() const;
 
   /// `offset`, or a place outside of every range where column `col` (in bytes,
   /// plus `constant`) is past the buffer's. `bound`: a column that `col` +
