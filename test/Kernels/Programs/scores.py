@@ -199,12 +199,15 @@ def main():
             print(name, CHIP, (batch, queries, keys), error.max(), usual.max())
             if not good:
                 sys.exit("the kernel computes something else")
-            conflicts = [line["bank_conflicts"] for kernel in run.report()["kernels"]
+            # Lanes read two words of a row at a time. (A GPU's report counts no conflicts.)
+            report = run.report()
+            if (name != "bias" or CHIP != "sm_90a" or keys % 4 or
+                    "kernels" not in report):
+                continue
+            conflicts = [line["bank_conflicts"] for kernel in report["kernels"]
                          for line in kernel["memory"]
                          if line["op"] == "llvm.load" and "bank_conflicts" in line]
-            # Lanes read two words of a row at a time.
-            if name == "bias" and CHIP == "sm_90a" and keys % 4 == 0 and (
-                    not conflicts or sum(conflicts)):
+            if not conflicts or sum(conflicts):
                 sys.exit(f"{conflicts} bank conflicts; expected none")
 
 
