@@ -177,8 +177,6 @@ static Operation *findOpOfGroup(TeamOp team) {
   return found;
 }
 
-/// Begins a team that does not move, whose warps may multiply in groups if it
-/// is whole groups.
 /// Whether groups of a team multiply bytes, a tile at a time: they do nothing
 /// of their own beside their products, and others have to have their softmax
 /// then.
@@ -193,6 +191,8 @@ static bool multipliesBytesAlone(LaneLowering &lower, TeamOp op) {
   return found.wasInterrupted();
 }
 
+/// Begins a team that does not move, whose warps may multiply in groups if it
+/// is whole groups.
 static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = op.getWarps(), size = lower.target.warpsPerMatrixGroup();
