@@ -18,6 +18,7 @@ from ._ops import of
 from ._packed import packed_rows, tokens_of
 from ._problem import Problem
 from ._slots import _require_slots, _unchecked
+from ._tensors import order_of
 from ._torch_state import is_operator, is_traced_by_jit
 
 
@@ -262,19 +263,19 @@ _NAMED = """\
 %exists = arith.cmpi ult, %named, %tokens : i32
 kvbuffer.yield %exists : i1"""
 
-#: Lengths of whole lists, by their entries, type and device.
+#: Lengths of whole lists, by their entries, type, device and stream.
 _WHOLE = {}
 
 
 def _whole(table):
     """A length for each row of a table that has all its entries."""
-    count, key = table.shape[0], (table.shape[1], table.dtype, table.device)
+    order = order_of(table)
+    count, key = table.shape[0], (table.shape[1], table.dtype, order)
     lengths = _WHOLE.get(key)
     if lengths is None or lengths.shape[0] < count:
         lengths = torch.full((max(1024, 2 * count),), table.shape[1],
                              dtype=table.dtype, device=table.device)
-        # What a graph makes is there when it runs.
-        if not (table.is_cuda and torch.cuda.is_current_stream_capturing()):
+        if order is not None:
             _WHOLE[key] = lengths
     return lengths[:count]
 

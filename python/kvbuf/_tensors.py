@@ -212,6 +212,18 @@ def stream_getter(tensor, device):
     return lambda: torch.cuda.current_stream(tensor.device).cuda_stream
 
 
+def order_of(tensor):
+    """What a torch tensor that is kept is found by besides what it holds: its device
+    and the stream that made it, whose work alone waits for it, and for whoever gets
+    its memory next. None where a graph is captured, which is replayed when the tensor
+    may be gone: it has its own."""
+    if not tensor.is_cuda:
+        return tensor.device, 0
+    if sys.modules["torch"].cuda.is_current_stream_capturing():
+        return None
+    return tensor.device, stream_getter(tensor, "cuda")()
+
+
 def allocate(name, like, dtype, shape):
     """A new tensor of the framework, and on the device, of ``like``."""
     module = _module_of(like)

@@ -23,7 +23,7 @@ import contextlib
 import torch
 from torch import Tensor
 
-from . import _attention, _flash, _flash_arguments, _latent
+from . import _attention, _flash, _flash_arguments, _latent, _tensors
 from ._attention import attention
 from ._flash_arguments import get_scheduler_metadata
 from ._flex_attention import flex_attention, flex_report
@@ -480,7 +480,7 @@ def flash_attn_with_kvcache(
             and (block_table is None or block_table.dim() == 2)):
         _flash.require_room(cache_seqlens, k, k_cache, block_table)
         cache_seqlens = _alike(cache_seqlens, len(q) if cu_seqlens_q is None
-                               else len(cu_seqlens_q) - 1, q.device)
+                               else len(cu_seqlens_q) - 1, q)
     if (type(q) is type(k_cache) is type(v_cache) is type(table)
             is type(cache_seqlens) is _Tensor and k is None and v is None
             and rotary_cos is None and cache_leftpad is None
@@ -582,26 +582,26 @@ def flash_attn_with_kvcache(
     return result
 
 
-#: The first numbers, by their type and device.
+#: The first numbers, by their type, device and stream.
 _FIRST: dict = {}
 
 
-#: Lengths that are all one number, by it, their count and device: a few, as the
-#: layers of a step have the same.
+#: Lengths that are all one number, by it, their count, device and stream: a few, as
+#: the layers of a step have the same.
 _ALIKE: dict = {}
 _MOST_ALIKE = 64
 
 
-def _alike(length, count, device):
-    """Lengths of so many sequences that are as long."""
-    key = length, count, device
+def _alike(length, count, q):
+    """Lengths of so many sequences that are as long, where q is."""
+    order = _tensors.order_of(q)
+    key = length, count, order
     lengths = _ALIKE.get(key)
     if lengths is None:
-        if len(_ALIKE) >= _MOST_ALIKE:
-            _ALIKE.clear()
-        lengths = torch.full((count,), length, dtype=torch.int32, device=device)
-        # What a graph makes is there when it runs.
-        if not (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
+        lengths = torch.full((count,), length, dtype=torch.int32, device=q.device)
+        if order is not None:
+            if len(_ALIKE) >= _MOST_ALIKE:
+                _ALIKE.clear()
             _ALIKE[key] = lengths
     return lengths
 
@@ -614,13 +614,13 @@ def _is_within(lengths, cache):
 
 def _places(lengths):
     """The slots of sequences that lie in a cache as they do in the batch."""
-    count, key = lengths.shape[0], (lengths.dtype, lengths.device)
+    order = _tensors.order_of(lengths)
+    count, key = lengths.shape[0], (lengths.dtype, order)
     places = _FIRST.get(key)
     if places is None or places.shape[0] < count:
         places = torch.arange(max(1024, 2 * count), dtype=lengths.dtype,
                               device=lengths.device)
-        # What a graph makes is there when it runs.
-        if not (lengths.is_cuda and torch.cuda.is_current_stream_capturing()):
+        if order is not None:
             _FIRST[key] = places
     return places[:count]
 
