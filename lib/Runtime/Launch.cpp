@@ -182,22 +182,23 @@ int overlappingDim(const TensorArg &tensor) {
 }
 
 /// A row's tail is found by its place in a block, which strides must be those
-/// of.
+/// of. Of pages of one token each is any row of a block, or its first one.
 void checkTails(const TensorSpec &spec, const TensorArg &arg) {
   if (!spec.tailBlock)
     return;
   size_t rows = arg.shape.size() - 3;
   for (size_t d = 0; d <= rows; ++d) {
-    bool isRow = d == rows || arg.shape[rows] == 1;
+    bool isRow = d == rows || arg.shape[rows] == 1, isBlock = d != rows;
     int64_t stride = arg.strides[d];
-    if (arg.shape[d] > 1 &&
-        (isRow ? stride != spec.tailRow : stride % spec.tailBlock != 0))
-      throw Error("tensor '" + spec.name + "': stride " +
-                  std::to_string(stride) + " of dimension " +
-                  std::to_string(d) + "; expected " +
-                  (isRow ? std::to_string(spec.tailRow)
-                         : "a multiple of " + std::to_string(spec.tailBlock)) +
-                  ", as rows have tails behind those of their block");
+    if (arg.shape[d] > 1 && !(isRow && stride == spec.tailRow) &&
+        !(isBlock && stride % spec.tailBlock == 0))
+      throw Error(
+          "tensor '" + spec.name + "': stride " + std::to_string(stride) +
+          " of dimension " + std::to_string(d) + "; expected " +
+          (isRow ? std::to_string(spec.tailRow) : "") +
+          (isRow && isBlock ? " or " : "") +
+          (isBlock ? "a multiple of " + std::to_string(spec.tailBlock) : "") +
+          ", as rows have tails behind those of their block");
   }
 }
 
