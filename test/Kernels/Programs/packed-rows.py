@@ -115,8 +115,10 @@ def check_row(size, row, before, x):
         largest = abs(own.reshape(-1, group)).max(1)
         scales = scales_of(part, row)
         ratio = largest.astype(np.float32) / np.float32(finite[-1])
-        wanted = np.where(largest == 0, 1, ratio)
+        tiny = 2.0 ** -126
+        wanted = np.where(ratio < tiny, 1, ratio)
         if scale == "f8E8M0FNU":
+            wanted = np.where(largest == 0, 1, np.maximum(ratio, tiny))
             np.testing.assert_array_equal(scales, 2.0 ** np.ceil(np.log2(wanted)))
         else:
             np.testing.assert_allclose(scales, wanted,
@@ -146,10 +148,12 @@ def appended(size):
     lengths, counts = np.int32([3, 0]), [5, 2]
     page = TAILS[size][2] if size in TAILS else PAGE * size
     memory = RNG.integers(0, 120, (BLOCKS, page), np.uint8)
-    # Magnitudes of groups differ, and one is all zeros.
+    # Magnitudes of groups differ, and one is all zeros; the inverse of one's scale is
+    # more than the largest number.
     x = RNG.standard_normal((sum(counts), 1, elements))
     x *= np.exp(2 * RNG.standard_normal((sum(counts), 1, elements // 16))).repeat(16, 2)
     x[1, 0, -128:] = 0
+    x[2, 0, :128] = np.tile([1e-37, 0], 64)
     bits = to_bf16(x)
     data, given = rows_of(size, memory), dict(
         k_new=bits, k_table=table, k_lengths=lengths,

@@ -206,9 +206,9 @@ std::pair<Value, Value> AppendEmitter::roundScale(Value scale, Type stored) {
   auto word = [&](int32_t value) -> Value {
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
   };
-  Value isZero =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale, number(0.0f));
   if (isa<Float8E8M0FNUType>(stored)) {
+    Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale,
+                                         number(0.0f));
     // The least power of two that is not below it: all elements have room.
     scale = select(isZero, number(1.0f), scale);
     Value bits = arith::BitcastOp::create(b, i32, scale);
@@ -225,10 +225,13 @@ std::pair<Value, Value> AppendEmitter::roundScale(Value scale, Type stored) {
   if (!stored.isF32()) {
     scale = arith::TruncFOp::create(b, stored, scale);
     scale = arith::ExtFOp::create(b, f32, scale);
-    isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale,
-                                   number(0.0f));
   }
-  scale = select(isZero, number(1.0f), scale);
+  // The inverse of one below the normal numbers may be infinite: such elements
+  // are zeros, whose scale is 1.
+  constexpr float leastNormal = 0x1p-126f;
+  Value isTiny = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, scale,
+                                       number(leastNormal));
+  scale = select(isTiny, number(1.0f), scale);
   return {scale, stored.isF32()
                      ? scale
                      : arith::TruncFOp::create(b, stored, scale).getResult()};
