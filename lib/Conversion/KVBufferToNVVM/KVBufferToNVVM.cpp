@@ -223,39 +223,24 @@ static void passTensorMapsByValue(LLVM::LLVMFuncOp func) {
   }
 }
 
-/// `kvbuffer.lane_any` to a vote.
-struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+/// `kvbuffer.lane_any` and `kvbuffer.lane_vote` to a vote of all lanes.
+template <typename Op, NVVM::VoteSyncKind kind>
+struct LowerVote : ConvertOpToLLVMPattern<Op> {
+  using ConvertOpToLLVMPattern<Op>::ConvertOpToLLVMPattern;
 
   LogicalResult
-  matchAndRewrite(LaneAnyOp op, OpAdaptor adaptor,
+  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Value all =
         LLVM::ConstantOp::create(rewriter, op.getLoc(), rewriter.getI32Type(),
                                  rewriter.getI32IntegerAttr(-1));
-    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI1Type(), all,
-                                                  adaptor.getCondition(),
-                                                  NVVM::VoteSyncKind::any);
+    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(
+        op, op->getResult(0).getType(), all, adaptor.getCondition(), kind);
     return success();
   }
 };
-
-/// `kvbuffer.lane_vote` to a vote.
-struct LowerLaneVote : ConvertOpToLLVMPattern<LaneVoteOp> {
-  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
-
-  LogicalResult
-  matchAndRewrite(LaneVoteOp op, OpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Value all =
-        LLVM::ConstantOp::create(rewriter, op.getLoc(), rewriter.getI32Type(),
-                                 rewriter.getI32IntegerAttr(-1));
-    rewriter.replaceOpWithNewOp<NVVM::VoteSyncOp>(op, rewriter.getI32Type(),
-                                                  all, adaptor.getCondition(),
-                                                  NVVM::VoteSyncKind::ballot);
-    return success();
-  }
-};
+using LowerLaneAny = LowerVote<LaneAnyOp, NVVM::VoteSyncKind::any>;
+using LowerLaneVote = LowerVote<LaneVoteOp, NVVM::VoteSyncKind::ballot>;
 
 /// `kvbuffer.barrier_any` to a barrier that reduces predicates. By its
 /// intrinsic: LLVM 22's `nvvm.barrier` reduces at the block's barrier 0 only.
