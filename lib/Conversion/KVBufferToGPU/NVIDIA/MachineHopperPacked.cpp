@@ -99,6 +99,22 @@ Values BoxMachine::PackedFill::known(Value row, bool scales) {
   return words;
 }
 
+Value BoxMachine::PackedFill::isThere(Value row, Value absent) {
+  Value there =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, tile.hi);
+  if (!matchPattern(tile.lo, m_Zero()))
+    there = arith::AndIOp::create(
+        b, there,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, tile.lo)
+            .getResult());
+  if (absent)
+    there =
+        arith::AndIOp::create(b, there,
+                              arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                                    absent, lower.i32(0)));
+  return there;
+}
+
 Value BoxMachine::PackedFill::inBlock(Value row, Value vector) {
   Value swizzled = arith::XOrIOp::create(
       b, vector,
@@ -138,18 +154,7 @@ void BoxMachine::PackedFill::copy(int64_t batch, ArrayRef<Value> known) {
     Value from = arith::OrIOp::create(b, high, wide(low));
     from = arith::AddIOp::create(b, from, placeBytes);
     // Rows that are not there are zeros: copies of no bytes.
-    Value there =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, tile.hi);
-    if (!matchPattern(tile.lo, m_Zero()))
-      there = arith::AndIOp::create(
-          b, there,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, tile.lo)
-              .getResult());
-    if (absent)
-      there = arith::AndIOp::create(
-          b, there,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, absent,
-                                lower.i32(0)));
+    Value there = isThere(row, absent);
     Value bytes = arith::SelectOp::create(b, there, lower.i32(kTensorAlignment),
                                           lower.i32(0));
     Value to =

@@ -21,7 +21,6 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -58,21 +57,6 @@ void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
   bool widened = isWidened();
   Value start = add(ldsAddress, widened ? bytes : slot);
   Value placeBytes = wide(mul(place, kTensorAlignment));
-  auto isThere = [&](Value row, Value absent) -> Value {
-    Value there =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, tile.hi);
-    if (!matchPattern(tile.lo, m_Zero()))
-      there = arith::AndIOp::create(
-          b, there,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::sge, row, tile.lo)
-              .getResult());
-    if (absent)
-      there = arith::AndIOp::create(
-          b, there,
-          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, absent,
-                                lower.i32(0)));
-    return there;
-  };
   auto copyOne = [&](Value to, Value from, int64_t size, Value there) {
     Value count =
         arith::SelectOp::create(b, there, lower.i32(size), lower.i32(0));

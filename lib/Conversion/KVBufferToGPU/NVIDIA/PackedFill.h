@@ -93,6 +93,9 @@ struct BoxMachine::PackedFill {
         add(add(mul(step, kStepRows), group), lower.i32(batch * kBatchRows));
     return firstRow ? add(row, firstRow) : row;
   }
+  /// Whether a row is one of the tile's (i1); `absent`, unless null: not 0
+  /// where a list does not have it.
+  mlir::Value isThere(mlir::Value row, mlir::Value absent);
   mlir::Value inBlock(mlir::Value row, mlir::Value vector);
   /// The same of bytes that are copied: 8 bytes of each lane of four rows lie
   /// in all banks.
