@@ -19,6 +19,7 @@ import cudnn_compare  # noqa: E402
 import guard  # noqa: E402
 import problem  # noqa: E402
 import required  # noqa: E402
+import tuner  # noqa: E402
 
 
 def named(name):
@@ -29,7 +30,7 @@ class WithoutGpu(unittest.TestCase):
     @unittest.skipIf(not common.why_no_gpu(), "there is a GPU")
     def test_says_so(self):
         for script in ("append", "cudnn_compare", "fa2_compare", "decode",
-                       "guard", "required", "scaling", "verify_table"):
+                       "guard", "required", "scaling", "tuner", "verify_table"):
             result = subprocess.run(
                 [sys.executable, f"{SOURCE}/benchmark/{script}.py"], text=True,
                 capture_output=True)
@@ -403,6 +404,38 @@ class Required(unittest.TestCase):
         self.assertIn("  bad: WRONG: NaN", self.out)
         self.assertIn("  peer: not measured: there is no cuDNN", self.out)
         self.assertIn("3 rows, 1 measured, 2 miss", self.out)
+
+
+class Tuner(unittest.TestCase):
+    """tuner.py, on what kvbuf-tune could have written."""
+
+    def test_a_faster_schedule_and_the_order_of_a_model(self):
+        folder = WORK / "tuner"
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def results(field, numbers):
+            return json.dumps({"results": [
+                {"schedule": name, field: x, "offered": True}
+                for name, x in numbers.items()]})
+        # The compiler's own has no name. Two share the model's first place.
+        (folder / "d64-full.gpu.json").write_text(results(
+            "median_us", {"": 100.0, "fast": 80.0, "slow": 125.0}))
+        (folder / "d64-full.model.json").write_text(results(
+            "modelled_cycles", {"": 50, "fast": 40, "slow": 40}))
+        # 2 % is not ahead; a schedule that spills has no rank.
+        (folder / "d64-causal.gpu.json").write_text(results(
+            "median_us", {"": 100.0, "other": 98.0}))
+        (folder / "d64-causal.model.json").write_text(json.dumps({"results": [
+            {"schedule": "", "modelled_cycles": 9, "offered": False}]}))
+        file, out = folder / "table.json", io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.assertEqual(tuner.main(["--join", str(folder), "--json", str(file)]), 1)
+        self.assertEqual(json.loads(file.read_text())["rows"], [
+            # Ratios of cycles: 1.25, 1.25 and 1; of times: 1.25, 0.8 and 0.64.
+            ["d64 full", "3", "1.250", "0.800", "0.562", "0.333"],
+            ["d64 causal", "2", "1.020", "", "", ""]])
+        self.assertIn("d64 full: a schedule is more than 3% ahead", out.getvalue())
+        self.assertNotIn("d64 causal: a schedule", out.getvalue())
 
 
 class Guard(unittest.TestCase):

@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# Part of the kvbuf project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What kvbuf-tune finds that defaults have not, and how well it ranks without a GPU.
+
+    benchmark/tuner.py --run DIR [PROBLEM...]    # needs kvbuf-tune; a GPU for times
+    benchmark/tuner.py --join DIR...             # what runs found, as one table
+
+Each problem is tuned twice: on the GPU, by time, and on the emulator, by its model. DIR
+then has PROBLEM.gpu.json and PROBLEM.model.json. Columns of the table:
+
+    candidates     schedules that were timed, the compiler's own among them
+    fastest        the time of the compiler's own by that of the fastest
+    model's first  the same of the schedule that the model ranks first
+    error          the median, over pairs of schedules, of how far the ratio of their
+                   modelled cycles is from that of their times
+    pairs          the share of pairs, more than 3 % apart in time, that the model has in
+                   the order of their times; the order of chance has 0.5
+
+Exit status: 0 no schedule is more than 3 % ahead of the compiler's own; 1 one is, or a
+problem could not be tuned; 2 bad usage.
+"""
+
+import argparse
+import concurrent.futures
+import datetime
+import itertools
+import json
+import math
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import common  # noqa: E402
+import problem  # noqa: E402
+
+#: What a schedule may be ahead of the compiler's own: the part of a time.
+AHEAD = 0.03
+HEAD = "candidates", "fastest", "model's first", "error", "pairs"
+GROUPED = {"heads": 32, "kv_heads": 8, "head_size": 128}
+
+
+def decode(keys, batch, **options):
+    return (lambda: problem.problem(seq_q=1, cache="paged", **GROUPED, **options),
+            (f"batch={batch}", "seq_q=1", f"cache={keys - 1}"))
+
+
+def prefill(size, heads=16, batch=4, seq=4096, **options):
+    return (lambda: problem.problem(heads=heads, head_size=size, **options),
+            (f"batch={batch}", f"seq={seq}"))
+
+
+def pages(size, **options):
+    return (lambda: problem.problem(causal=True, cache="paged", page_size=size,
+                                    **GROUPED, **options),
+            ("batch=4", "seq_q=4096", "cache=0"))
+
+
+#: {name: (the module's text, sizes)}.
+PROBLEMS = {
+    "d64 full": prefill(64), "d64 causal": prefill(64, causal=True),
+    "d128 full": prefill(128), "d128 causal": prefill(128, causal=True),
+    "d256 full": prefill(256), "d256 causal": prefill(256, causal=True),
+    "d512 causal": prefill(512, heads=4, causal=True),
+    "soft cap d64": prefill(64, softcap=30.0),
+    "soft cap d128": prefill(128, softcap=30.0),
+    "pages of 2": pages(2), "pages of 16": pages(16),
+    "e4m3 pages of 16": pages(16, kv_dtype="f8E4M3FN", granularity="tensor"),
+    "decode 4096 x 64": decode(4096, 64, page_size=16),
+    "decode 131072 x 1": decode(131072, 1, page_size=16),
+    "decode e4m3 4096 x 64": decode(4096, 64, page_size=16, kv_dtype="f8E4M3FN",
+                                    granularity="tensor"),
+}
+
+
+def tune(folder, name, tool, device):
+    """Tunes a problem by a command that begins with `tool`; what kvbuf-tune said, where
+    it failed."""
+    file = folder / f"{name.replace(' ', '-')}.mlir"
+    kind = "model" if device == "emulator" else "gpu"
+    text, sizes = PROBLEMS[name]
+    file.write_text(text(), encoding="utf-8")
+    command = [*tool, str(file), f"--device={device}", "--target=sm_90a", "--no-check",
+               "--json", str(file.with_suffix(f".{kind}.json"))]
+    for size in sizes:
+        command += ["--size", size]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stderr if done.returncode else ""
+
+
+def run(folder, names, tool, device, jobs):
+    """Tunes problems: one at a time on the GPU, and `jobs` at a time on the emulator."""
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        models = {name: pool.submit(tune, folder, name, tool, "emulator")
+                  for name in names}
+        for name in names:
+            said = tune(folder, name, tool, device)
+            print(f"{name}: " + (said or "timed"), flush=True)
+            failed += bool(said)
+        for name, model in models.items():
+            if said := model.result():
+                print(f"{name}, without a GPU: {said}", flush=True)
+                failed += 1
+    return failed
+
+
+def number(x):
+    return "" if x is None else f"{x:.3f}"
+
+
+def compared(gpu, model):
+    """A problem's candidates, and the columns `fastest` to `pairs`, of two runs of
+    kvbuf-tune; None where the model ranks none of what was timed."""
+    own = "(compiler's choice)"
+    times = {r["schedule"] or own: r["median_us"] for r in gpu["results"]}
+    default = next(us for name, us in times.items() if name == own)
+    fastest = default / min(times.values())
+    ranked = [(r["modelled_cycles"], times[r["schedule"] or own])
+              for r in model["results"]
+              if r["offered"] and "modelled_cycles" in r
+              and (r["schedule"] or own) in times]
+    if not ranked:
+        return len(times), fastest, None, None, None
+    # Where several share the first place, the least favourable of them counts.
+    least = min(cycles for cycles, _ in ranked)
+    first = default / max(us for cycles, us in ranked if cycles == least)
+    pairs = list(itertools.combinations(ranked, 2))
+    apart = [abs(math.log(a[0] / b[0] * b[1] / a[1])) for a, b in pairs]
+    told = [(a[0] < b[0]) == (a[1] < b[1]) and a[0] != b[0] for a, b in pairs
+            if abs(math.log(a[1] / b[1])) > AHEAD]
+    return (len(times), fastest, first,
+            math.exp(statistics.median(apart)) - 1 if apart else None,
+            statistics.mean(told) if told else None)
+
+
+def join(folders):
+    """[(problem, columns)] of all that was tuned."""
+    found = []
+    for name in PROBLEMS:
+        for folder in folders:
+            file = folder / f"{name.replace(' ', '-')}.mlir"
+            both = [file.with_suffix(f".{kind}.json") for kind in ("gpu", "model")]
+            if both[0].exists():
+                gpu, model = (json.loads(x.read_text(encoding="utf-8")) if x.exists()
+                              else {"results": []} for x in both)
+                found.append((name, compared(gpu, model)))
+                break
+    return found
+
+
+def record(found):
+    """What was found as a run of docs/measured; card and versions are to be filled in."""
+    return {"id": "tuner", "title": "kvbuf-tune beside defaults and times",
+            "date": datetime.date.today().isoformat(), "card": "", "driver": "",
+            "versions": {}, "commit": "", "mode": "turns, in order of chance",
+            "columns": ["problem", *HEAD],
+            "rows": [[name, str(columns[0]), *(number(x) for x in columns[1:])]
+                     for name, columns in found],
+            "notes": ["`benchmark/tuner.py`"]}
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--run", metavar="DIR", type=pathlib.Path)
+    what.add_argument("--join", metavar="DIR", type=pathlib.Path, nargs="+")
+    parser.add_argument("problems", nargs="*", metavar="PROBLEM",
+                        help="names that begin so [all]: " + ", ".join(PROBLEMS))
+    parser.add_argument("--kvbuf-tune", default="kvbuf-tune", metavar="PATH")
+    parser.add_argument("--device", default="cuda", help="what times [cuda]")
+    parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count(), metavar="N",
+                        help="problems emulated at a time [cores]")
+    parser.add_argument("--rounds", type=int, default=5, metavar="N",
+                        help="turns of each kernel on the GPU [5]")
+    parser.add_argument("--turn", type=int, default=50, metavar="MS",
+                        help="milliseconds of a turn [50]")
+    parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
+                        help="write the table as a run of docs/measured")
+    options = parser.parse_args(arguments)
+    names = [name for name in PROBLEMS if not options.problems
+             or name.startswith(tuple(options.problems))]
+    if not names:
+        parser.error(f"no problem begins with {' or '.join(options.problems)}")
+    failed = 0
+    if options.run:
+        tool = [options.kvbuf_tune, f"--rounds={options.rounds}", f"--turn={options.turn}"]
+        failed = run(options.run, names, tool, options.device, options.jobs)
+    found = join(options.join or [options.run])
+    print(f"{'problem':24}" + "".join(f"{name:>15}" for name in HEAD))
+    for name, (count, fastest, first, error, pairs) in found:
+        print(f"{name:24}{count:>15}" + "".join(
+            f"{number(x):>15}" for x in (fastest, first, error, pairs)))
+    if options.json:
+        options.json.write_text(json.dumps(record(found), indent=1) + "\n",
+                                encoding="utf-8")
+    ahead = [name for name, columns in found if columns[1] > 1 + AHEAD]
+    for name in ahead:
+        print(f"{name}: a schedule is more than {AHEAD:.0%} ahead")
+    return 1 if failed or ahead else 0
+
+
+if __name__ == "__main__":
+    common.need_gpu("tuner.py", "--join")
+    sys.exit(main())
