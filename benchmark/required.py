@@ -18,7 +18,8 @@ mode:
     cold       one launch after a flush of the L2
     graph      launches in one graph, over tensors beyond the L2
 
-or, where a row says "at most", a part of the peer's time, or microseconds. --build
+or, where a row says "at most", a part of the peer's time, or microseconds. A row's
+"limit" is the number that can be reached, "because" says what binds there. --build
 compiles all kernels at once, and, where there is a GPU, makes the first calls of the
 Python package's functions, whose kernels lie in DIR/cache then. A copy of K and V alone
 (benchmark/decode.py) needs DIR/libread_kv.so, or nvcc. --join takes what --json wrote,
@@ -225,8 +226,11 @@ class Latent:
 
 
 class Scores:
-    """Beside the plain kernel of as many tiles, or, where "peer" says so,
-    FlexAttention. The group: a head size and a shape."""
+    """Beside the plain kernel of as many tiles, or a "peer". The group: a head size
+    and a shape."""
+
+    #: Functions of scores.Work that launch peers.
+    PEERS = {"FlexAttention": "flex", "FlashAttention 4": "flash4"}
 
     @staticmethod
     def kernels(rows):
@@ -239,10 +243,14 @@ class Scores:
 
     @staticmethod
     def measure(lab, rows):
-        size, shape = rows[0]["group"].split()
+        size, shape, *_ = rows[0]["group"].split()
         batch, seq = SHAPES[shape]
         work = scores.Work(lab.torch, batch, seq, int(size))
         load, runs = lab.loader("scores"), {}
+
+        def peer(row):
+            return (f"{row['peer']} {row['case']}" if "peer" in row
+                    else scores.plain_of(row["case"]))
         for row in rows:
             name, plain = row["case"], scores.plain_of(row["case"])
             kernel = load(f"{name}{size}")
@@ -252,17 +260,16 @@ class Scores:
                 raise RuntimeError(f"{name}{size} is wrong")
             if name not in runs:
                 runs[name] = work.runner(kernel, name)
-            if row.get("peer") == "FlexAttention":
-                runs[f"flex {name}"] = work.flex(name)
-                own, flex = runs[name]().float(), runs[f"flex {name}"]().float()
-                if not (own - flex).abs().max() < 0.05:
-                    raise RuntimeError(f"{name}: FlexAttention has another result")
+            if "peer" in row:
+                try:
+                    runs[peer(row)] = getattr(work, Scores.PEERS[row["peer"]])(name)
+                except ImportError as error:
+                    raise Missing(f"there is no {error.name}") from error
+                own, other = runs[name]().float(), runs[peer(row)]().float()
+                if not (own - other).abs().max() < 0.05:
+                    raise RuntimeError(f"{name}: {row['peer']} has another result")
             elif plain not in runs:
                 runs[plain] = work.runner(load(f"{plain}{size}"))
-
-        def peer(row):
-            return (f"flex {row['case']}" if row.get("peer") == "FlexAttention"
-                    else scores.plain_of(row["case"]))
         return lab.modes([row | {"share": work.share(row["case"])} for row in rows],
                          runs, lambda row: row["case"], peer)
 
@@ -429,6 +436,12 @@ def show(row, numbers, said=""):
     return cells + ["ok" if good else f"misses by {by:.{digits}f}"]
 
 
+def limit_of(row):
+    """What a row can reach and what binds it, as its "limit" and "because" say: measured
+    or counted, not estimated. Empty where neither is there."""
+    return f"{row['limit']:g}: {row['because']}" if "limit" in row else ""
+
+
 def as_time(row, numbers):
     """Ratios of rates as the ratios of times that "at most" is about."""
     if "at_most" not in row or row.get("unit") == "us":
@@ -499,18 +512,20 @@ def record(machine, rows, found):
             "notes": ["`benchmark/required.py`"]}
 
 
-def join(runs):
-    """One run of several cards'."""
+def join(runs, limits):
+    """One run of several cards', with the limits of rows that a card misses."""
     by_name = [{row[0]: row for row in run["rows"]} for run in runs]
     rows = []
     for name, row in by_name[0].items():
         own = [cells.get(name, [""] * 4 + ["not measured"]) for cells in by_name]
         verdicts = [cells[-1] for cells in own]
+        missed = any(verdict != "ok" for verdict in verdicts)
         rows.append([name, row[1], row[3], *(cells[2] for cells in own),
-                     verdicts[0] if len(set(verdicts)) == 1 else "; ".join(verdicts)])
+                     verdicts[0] if len(set(verdicts)) == 1 else "; ".join(verdicts),
+                     limits.get(name, "") if missed else ""])
     cards = [f"card {n}" for n in range(1, len(runs) + 1)]
     return runs[0] | {
-        "id": "cards", "columns": ["row", "of", "required", *cards, "verdict"],
+        "id": "cards", "columns": ["row", "of", "required", *cards, "verdict", "limit"],
         "rows": rows, "values": {card: run["values"] for card, run in zip(cards, runs)}}
 
 
@@ -570,7 +585,8 @@ def main(arguments=None, make_lab=Lab):
     rows = wanted(options.rows)
     if options.join:
         text = file_of(join([json.loads(path.read_text(encoding="utf-8"))
-                             for path in options.join]))
+                             for path in options.join],
+                            {row["row"]: limit_of(row) for row in rows}))
         if options.json:
             options.json.write_text(text, encoding="utf-8")
         else:

@@ -308,6 +308,12 @@ class Work:
         return lambda: call(q, k, v, score_mod=scores.get(name),
                             block_mask=blocks).transpose(1, 2)
 
+    def flash4(self, name):
+        """Calls FlashAttention 4 with a function's mathematics."""
+        import flash4
+        return flash4.runner(self.torch, name, self.captured[name], self.q, self.k, self.v,
+                             CAP, LEFT)
+
 
 def run_all(folder, sizes):
     import torch

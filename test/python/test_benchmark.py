@@ -304,6 +304,7 @@ class Required(unittest.TestCase):
         for row in rows:
             self.assertEqual(("required" in row) + ("at_most" in row), 1, row)
             self.assertEqual("why" in row, "measure" not in row, row)
+            self.assertEqual("limit" in row, "because" in row, row)
         cases = {c.name for c in required.latent.CASES}
         for row in measured:
             self.assertTrue(row["modes"], row)
@@ -384,16 +385,19 @@ class Required(unittest.TestCase):
             return WORK / name
         WORK.mkdir(parents=True, exist_ok=True)
         both = WORK / "both.json"
-        self.assertEqual(required.main(
-            ["--join", str(card("one.json", 1.25, 1.0)),
-             str(card("two.json", 1.5, 0.75)), "--json", str(both)]), 0)
+        # A limit is told of a row that a card misses.
+        limits = [{"row": row, "limit": 0.8, "because": "bytes."} for row in
+                  ("fast", "slow")]
+        files = [str(card("one.json", 1.25, 1.0)), str(card("two.json", 1.5, 0.75))]
+        with unittest.mock.patch.object(required, "wanted", lambda _: limits):
+            self.assertEqual(required.main(["--join", *files, "--json", str(both)]), 0)
         run, = json.loads(both.read_text())["runs"]
         self.assertEqual(run["columns"], ["row", "of", "required", "card 1", "card 2",
-                                          "verdict"])
+                                          "verdict", "limit"])
         self.assertEqual(run["rows"], [
-            ["fast", "a peer", "1", "cycles 1.250", "cycles 1.500", "ok"],
+            ["fast", "a peer", "1", "cycles 1.250", "cycles 1.500", "ok", ""],
             ["slow", "a peer", "1", "cycles 1.000", "cycles 0.750",
-             "ok; misses by 0.250"]])
+             "ok; misses by 0.250", "0.8: bytes."]])
 
     def test_what_fails_does_not_take_its_group_along(self):
         rows = [{"row": "good", "required": 1.0}, {"row": "bad", "required": 1.0},
