@@ -8,7 +8,10 @@
     benchmark/tuner.py --join DIR...             # what runs found, as one table
 
 Each problem is tuned twice: on the GPU, by time, and on the emulator, by its model. DIR
-then has PROBLEM.gpu.json and PROBLEM.model.json. Columns of the table:
+then has PROBLEM.gpu.json and PROBLEM.model.json. Functions of scores, whose tensors
+kvbuf-tune knows nothing of, try the schedules of the plain problem that stands before
+them in DIR, with PyTorch and the tensors of scores.py; no model ranks them. Columns of
+the table:
 
     candidates     schedules that were timed, the compiler's own among them
     fastest        the time of the compiler's own by that of the fastest
@@ -24,7 +27,10 @@ problem could not be tuned; 2 bad usage.
 
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
+import functools
+import io
 import itertools
 import json
 import math
@@ -37,6 +43,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import common  # noqa: E402
 import problem  # noqa: E402
+import scores  # noqa: E402
 
 #: What a schedule may be ahead of the compiler's own: the part of a time.
 AHEAD = 0.03
@@ -77,30 +84,91 @@ PROBLEMS = {
 }
 
 
+#: Functions of scores.py: a head size, the function, and the plain problem whose
+#: schedules are tried.
+FUNCTIONS = {
+    "ALiBi d64": (64, "alibi", "d64 causal"),
+    "documents d64": (64, "documents", "d64 causal"),
+    "ALiBi d128": (128, "alibi", "d128 causal"),
+    "documents d128": (128, "documents", "d128 causal"),
+    "bias d128": (128, "bias", "d128 full"),
+    "blocks of 25 % d128": (128, "blocks25", "d128 full"),
+    "window d256": (256, "window", "d256 causal"),
+}
+
+
+#: All of them.
+NAMES = (*PROBLEMS, *FUNCTIONS)
+
+
+def path(folder, name, ending):
+    """The file of a problem."""
+    return folder / f"{name.replace(' ', '-')}.{ending}"
+
+
+def time_function(folder, name, compiler, rounds, turn):
+    """Times the schedules of a plain problem with a function; why not, where there are
+    none. `turn`: milliseconds."""
+    size, function, plain = FUNCTIONS[name]
+    tried = path(folder, plain, "gpu.json")
+    if not tried.exists():
+        return f"the schedules of {plain} are not there"
+    schedules = [r["schedule"] for r in json.loads(tried.read_text())["results"]]
+    text = scores.source(size, "", function)
+    with contextlib.redirect_stdout(io.StringIO()):
+        common.build(folder / function, {f"{size}-{n}": (text, schedule)
+                                         for n, schedule in enumerate(schedules)},
+                     "sm_90a", compiler)
+    import kvbuf
+    import torch
+    work, runs = scores.Work(torch, 4, 4096, size), {}
+    given = scores.given(scores.captures(torch, function, 4, 4096, 4096))
+    for n, schedule in enumerate(schedules):
+        file = folder / function / f"{size}-{n}.kvbuf"
+        if file.exists():  # a function may refuse what the plain problem takes
+            runs[schedule] = functools.partial(
+                kvbuf.load(str(file)), q=work.q, k=work.k, v=work.v, o=work.o, **given)
+    if "" not in runs:
+        return "the compiler's own schedule does not compile"
+    first = statistics.median(common.microseconds(torch, runs[""], 8))
+    times = {schedule: [] for schedule in runs}
+    for schedule in common.in_turns(runs, rounds):
+        times[schedule] += common.microseconds(torch, runs[schedule],
+                                               max(1, int(1e3 * turn / first)))
+    path(folder, name, "gpu.json").write_text(json.dumps({"results": [
+        {"schedule": schedule, "median_us": statistics.median(us)}
+        for schedule, us in times.items()]}), encoding="utf-8")
+    return ""
+
+
 def tune(folder, name, tool, device):
     """Tunes a problem by a command that begins with `tool`; what kvbuf-tune said, where
     it failed."""
-    file = folder / f"{name.replace(' ', '-')}.mlir"
     kind = "model" if device == "emulator" else "gpu"
+    file = path(folder, name, f"{kind}.mlir")
     text, sizes = PROBLEMS[name]
     file.write_text(text(), encoding="utf-8")
     command = [*tool, str(file), f"--device={device}", "--target=sm_90a", "--no-check",
-               "--json", str(file.with_suffix(f".{kind}.json"))]
+               "--json", str(file.with_suffix(".json"))]
     for size in sizes:
         command += ["--size", size]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stderr if done.returncode else ""
 
 
-def run(folder, names, tool, device, jobs):
-    """Tunes problems: one at a time on the GPU, and `jobs` at a time on the emulator."""
+def run(folder, names, options):
+    """Tunes problems: one at a time on the GPU, and `jobs` at a time on the emulator;
+    returns how many failed."""
     folder.mkdir(parents=True, exist_ok=True)
+    tool = [options.kvbuf_tune, f"--rounds={options.rounds}", f"--turn={options.turn}"]
     failed = 0
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         models = {name: pool.submit(tune, folder, name, tool, "emulator")
-                  for name in names}
+                  for name in names if name in PROBLEMS}
         for name in names:
-            said = tune(folder, name, tool, device)
+            said = (tune(folder, name, tool, options.device) if name in PROBLEMS else
+                    time_function(folder, name, options.kvbuf_compile, options.rounds,
+                                  options.turn))
             print(f"{name}: " + (said or "timed"), flush=True)
             failed += bool(said)
         for name, model in models.items():
@@ -142,10 +210,9 @@ def compared(gpu, model):
 def join(folders):
     """[(problem, columns)] of all that was tuned."""
     found = []
-    for name in PROBLEMS:
+    for name in NAMES:
         for folder in folders:
-            file = folder / f"{name.replace(' ', '-')}.mlir"
-            both = [file.with_suffix(f".{kind}.json") for kind in ("gpu", "model")]
+            both = [path(folder, name, f"{kind}.json") for kind in ("gpu", "model")]
             if both[0].exists():
                 gpu, model = (json.loads(x.read_text(encoding="utf-8")) if x.exists()
                               else {"results": []} for x in both)
@@ -172,8 +239,9 @@ def main(arguments=None):
     what.add_argument("--run", metavar="DIR", type=pathlib.Path)
     what.add_argument("--join", metavar="DIR", type=pathlib.Path, nargs="+")
     parser.add_argument("problems", nargs="*", metavar="PROBLEM",
-                        help="names that begin so [all]: " + ", ".join(PROBLEMS))
+                        help="names that begin so [all]: " + ", ".join(NAMES))
     parser.add_argument("--kvbuf-tune", default="kvbuf-tune", metavar="PATH")
+    parser.add_argument("--kvbuf-compile", default="kvbuf-compile", metavar="PATH")
     parser.add_argument("--device", default="cuda", help="what times [cuda]")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count(), metavar="N",
                         help="problems emulated at a time [cores]")
@@ -184,14 +252,13 @@ def main(arguments=None):
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE",
                         help="write the table as a run of docs/measured")
     options = parser.parse_args(arguments)
-    names = [name for name in PROBLEMS if not options.problems
+    names = [name for name in NAMES if not options.problems
              or name.startswith(tuple(options.problems))]
     if not names:
         parser.error(f"no problem begins with {' or '.join(options.problems)}")
     failed = 0
     if options.run:
-        tool = [options.kvbuf_tune, f"--rounds={options.rounds}", f"--turn={options.turn}"]
-        failed = run(options.run, names, tool, options.device, options.jobs)
+        failed = run(options.run, names, options)
     found = join(options.join or [options.run])
     print(f"{'problem':24}" + "".join(f"{name:>15}" for name in HEAD))
     for name, (count, fastest, first, error, pairs) in found:
