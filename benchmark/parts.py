@@ -119,8 +119,32 @@ def page_runs(torch, load, what, sizes=PAGES):
     return runs
 
 
-def byte_runs(torch, load, cache):
-    """{"bf16" and "e4m3": a function that launches}, on the same numbers."""
+def flashinfer_runner(torch, q, given):
+    """Launches FlashInfer's prefill over the e4m3 pages that a kernel is given, all of
+    them full. Raises ImportError."""
+    from flashinfer import prefill
+    batch, rows, heads, size = q.shape
+    pages, page, kv_heads = given["k"].shape[:3]
+    begins = torch.arange(batch + 1, device="cuda", dtype=torch.int32)
+    room = torch.empty(2 ** 27, device="cuda", dtype=torch.uint8)
+    call = prefill.BatchPrefillWithPagedKVCacheWrapper(room, "NHD")
+    call.plan(begins * rows, begins * (pages // batch), given["k_table"].flatten(),
+              torch.full((batch,), page, device="cuda", dtype=torch.int32), heads,
+              kv_heads, size, page, causal=True, q_data_type=q.dtype,
+              kv_data_type=torch.float8_e4m3fn)
+    caches = tuple(given[name].view(torch.float8_e4m3fn) for name in "kv")
+    out = torch.full_like(q, math.nan)
+
+    def run():
+        return call.run(q.view(-1, heads, size), caches, k_scale=1.0, v_scale=1.0,
+                        out=out.view(-1, heads, size))
+    run.out = out
+    return run
+
+
+def byte_runs(torch, load, cache, peer=None):
+    """{"bf16" and "e4m3": a function that launches}, on the same numbers; "FlashInfer"
+    too, where that is the `peer`."""
     generator = torch.Generator("cuda").manual_seed(1)
     q, k, v = (torch.randn(4, 4096, heads, 128, device="cuda",
                            generator=generator) for heads in (32, 8, 8))
@@ -137,6 +161,8 @@ def byte_runs(torch, load, cache):
             given |= {"k_scales": scales, "v_scales": scales}
         kernel = load(f"grouped-{cache}" + ("-e4m3" if name == "e4m3" else ""))
         runs[name] = runner(torch, kernel, q, given)
+        if name == "e4m3" and peer:
+            runs[peer] = flashinfer_runner(torch, q, given)
     return runs
 
 

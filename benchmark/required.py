@@ -328,7 +328,10 @@ class Parts:
             made = parts.cap_runs(torch, load, size, dict(parts.SIZES)[size], factor,
                                   [float(row["case"]) for row in rows])
         elif kind == "bytes":
-            made = parts.byte_runs(torch, load, what[0])
+            try:
+                made = parts.byte_runs(torch, load, *what)
+            except ImportError as error:
+                raise Missing(f"there is no {error.name}") from error
         elif kind == "wide":
             made = parts.wide_runs(torch, load)
         else:
