@@ -92,7 +92,7 @@ WaveSchedule::WaveSchedule(const TargetInfo &target,
 
 void WaveSchedule::padHeads(int64_t BK) {
   choice.BK = BK;
-  std::tie(depth, valueDepth) = detail::paddedHeadSizes(request, BK);
+  std::tie(depth, valueDepth) = kvbuf::detail::paddedHeadSizes(request, BK);
   widest = std::max(depth, valueDepth);
 }
 
@@ -277,8 +277,8 @@ void WaveSchedule::takeTurns(bool turns) {
 /// read without bank conflicts by one address each. Measured by compiling for
 /// gfx950 and gfx942, head sizes 192 to 512: no register spills but one at 192
 /// on gfx942.
-ScheduleChoice detail::scheduleAMD(const TargetInfo &target,
-                                   const ScheduleRequest &request) {
+ScheduleChoice kvbuf::detail::scheduleAMD(const TargetInfo &target,
+                                          const ScheduleRequest &request) {
   if (target.matrixUnit() == MatrixUnit::Wmma)
     return scheduleGFX1250(target, request);
   WaveSchedule schedule(target, request);

@@ -48,8 +48,8 @@ kvbuf::scheduleCandidates(const TargetInfo &target) {
 ScheduleChoice kvbuf::chooseSchedule(const TargetInfo &target,
                                      const ScheduleRequest &request) {
   if (request.latent)
-    return detail::scheduleLatent(target, request);
+    return kvbuf::detail::scheduleLatent(target, request);
   return target.vendor == Vendor::NVIDIA
-             ? detail::scheduleNVIDIA(target, request)
-             : detail::scheduleAMD(target, request);
+             ? kvbuf::detail::scheduleNVIDIA(target, request)
+             : kvbuf::detail::scheduleAMD(target, request);
 }

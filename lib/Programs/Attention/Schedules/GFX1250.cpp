@@ -16,8 +16,8 @@ using namespace kvbuf;
 /// cannot copy goes through registers, into rows of 128 bytes, whose 16 rows a
 /// swizzle spreads over all banks: tiles of several pages, of bytes, whose
 /// first rows may be hidden, or with columns that fill no row.
-ScheduleChoice detail::scheduleGFX1250(const TargetInfo &target,
-                                       const ScheduleRequest &request) {
+ScheduleChoice kvbuf::detail::scheduleGFX1250(const TargetInfo &target,
+                                              const ScheduleRequest &request) {
   ScheduleChoice choice;
   const MatrixInstruction &mma = target.matrixInstructions.front();
   choice.mma = mma.shape();

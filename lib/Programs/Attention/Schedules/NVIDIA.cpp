@@ -52,7 +52,7 @@ static void spreadHeads(const TargetInfo &target,
   int64_t warps = Tuning(target).splitsPerMultiprocessor *
                   (wholeTiles ? 1 : Tuning(target).splitsOfSmallPages);
   int64_t blocks = std::max<int64_t>(1, warps / kHeadsOfBlock);
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  auto [depth, valueDepth] = kvbuf::detail::paddedHeadSizes(request, choice.BK);
   int64_t slots =
       choice.stages * request.cacheBytes * choice.BN * (depth + valueDepth);
   TileOperands operands{request.headSize, request.valueHeadSize, kElementBytes,
@@ -75,7 +75,7 @@ static void shareSplitTiles(const TargetInfo &target,
   while (choice.BM <
          std::min(request.foldedRows, Tuning(target).sharedSplitRows))
     choice.BM *= 2;
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  auto [depth, valueDepth] = kvbuf::detail::paddedHeadSizes(request, choice.BK);
   choice.BN = std::max(depth, valueDepth) <= 128 ? 64 : 32;
   // One look-up a tile where a page can hold one.
   if (request.pageSize >= 16)
@@ -98,7 +98,7 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   // with its operands swapped, columns.
   const int64_t rows = choice.mma[0], columns = choice.mma[1];
   choice.BM = request.foldedRows > rows ? 2 * rows : rows;
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  auto [depth, valueDepth] = kvbuf::detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
   if (request.foldedRows > Tuning(target).splitKeysRows) {
     shareSplitTiles(target, request, choice);
@@ -187,7 +187,7 @@ static void splitKeysNVIDIA(const TargetInfo &target,
 /// therefore as many as its registers hold.
 static void quantizedNVIDIA(const ScheduleRequest &request,
                             ScheduleChoice &choice) {
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  auto [depth, valueDepth] = kvbuf::detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
   choice.swapAB = true;
   choice.warps = 4;
@@ -202,7 +202,7 @@ static void quantizedNVIDIA(const ScheduleRequest &request,
 static void float8NVIDIA(const TargetInfo &target,
                          const ScheduleRequest &request,
                          ScheduleChoice &choice) {
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  auto [depth, valueDepth] = kvbuf::detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
   choice.warps = widest <= 128 ? 8 : 4;
   choice.BM = 16 * choice.warps;
@@ -212,8 +212,8 @@ static void float8NVIDIA(const TargetInfo &target,
 /// Tile sizes follow the published table for sm_8x kernels (FlashAttention-2,
 /// `tile_size_fwd_sm8x`: d64 128x112, d128 128x64, d256 128x64, 4 warps), to
 /// powers of two; two slots need one wait and one barrier an iteration.
-ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
-                                      const ScheduleRequest &request) {
+ScheduleChoice kvbuf::detail::scheduleNVIDIA(const TargetInfo &target,
+                                             const ScheduleRequest &request) {
   ScheduleChoice choice;
   choice.mma = {16, 8, 16};
   if (request.multipliesBytes() && !target.float8Instructions.empty()) {
@@ -246,7 +246,7 @@ ScheduleChoice detail::scheduleNVIDIA(const TargetInfo &target,
   }
   if (request.movingTeam && chooseMovingTeam(target, request, choice))
     return choice;
-  auto [depth, valueDepth] = detail::paddedHeadSizes(request, choice.BK);
+  auto [depth, valueDepth] = kvbuf::detail::paddedHeadSizes(request, choice.BK);
   int64_t widest = std::max(depth, valueDepth);
   choice.BM = 128;
   choice.BN = 64;

@@ -142,9 +142,9 @@ static constexpr WideningEntry kWideningTable[] = {
 /// The same over pages that tiles of the line before would divide.
 static constexpr WideningEntry kOfWidePages = {128, 128, false, false};
 
-bool detail::chooseWideningTeam(const TargetInfo &target,
-                                const ScheduleRequest &request,
-                                ScheduleChoice &choice) {
+bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
+                                       const ScheduleRequest &request,
+                                       ScheduleChoice &choice) {
   if (!target.warpsPerMatrixGroup())
     return false;
   int64_t widest = std::max(request.headSize, request.valueHeadSize);
@@ -213,9 +213,9 @@ static constexpr TurningEntry kTurningTable[] = {
     {128, 128, 12, 3, 32, 160, false, false, false},
     {256, 128, 8, 2, 24, 240, false, false, false}};
 
-bool detail::chooseTurningTeam(const TargetInfo &target,
-                               const ScheduleRequest &request,
-                               ScheduleChoice &choice) {
+bool kvbuf::detail::chooseTurningTeam(const TargetInfo &target,
+                                      const ScheduleRequest &request,
+                                      ScheduleChoice &choice) {
   if (!target.turnsBytesForGroups())
     return false;
   int64_t widest = std::max(request.headSize, request.valueHeadSize);
@@ -279,9 +279,9 @@ bool detail::chooseTurningTeam(const TargetInfo &target,
   return true;
 }
 
-bool detail::chooseMovingTeam(const TargetInfo &target,
-                              const ScheduleRequest &request,
-                              ScheduleChoice &choice) {
+bool kvbuf::detail::chooseMovingTeam(const TargetInfo &target,
+                                     const ScheduleRequest &request,
+                                     ScheduleChoice &choice) {
   if (!target.warpsPerMatrixGroup())
     return false;
   for (int64_t size : {request.headSize, request.valueHeadSize})
