@@ -528,10 +528,13 @@ Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
             Twine(target.matrixGroupRows) +
             ", BN = 64 and BK = 64; expected producers = 0")
         .str();
+  // Who turns values of bytes is beside them.
+  bool areBytes = operands.bytes == 1 && schedule.movingTeam()->widens.warps;
   if (!operands.latent || values % products || rest <= 0 ||
-      rest % schedule.BK || operands.bytes != 2 || operands.keyBytes != 2)
-    return ("producers with split_keys need rows of 16 bits, values of a "
-            "multiple of " +
+      rest % schedule.BK || !(operands.bytes == 2 || areBytes) ||
+      operands.keyBytes != operands.bytes)
+    return ("producers with split_keys need rows of 16 bits, or rows and "
+            "queries of bytes and wideners, values of a multiple of " +
             Twine(products) + " columns and " + Twine(schedule.BK) +
             " or a multiple beside them, got " + Twine(operands.headSize) +
             " and " + Twine(values) + "; expected producers = 0")
@@ -542,13 +545,17 @@ Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
             target.chip + " has " + Twine(target.ldsBytes) +
             " for a block; expected fewer stages")
         .str();
-  // Accumulators and operands in registers leave 32 for the rest.
+  // Accumulators and operands in registers leave 32 for the rest; of bytes
+  // some of these are two products of a few columns.
   int64_t lanes = schedule.warps * int64_t(target.waveSize);
   constexpr int64_t kBeside = 32;
   int64_t scores = (roles.scoresAhead ? 2 : 1) * schedule.BN;
   int64_t ofScores =
       schedule.BM * (scores + roles.queries / 2) / lanes + kBeside;
   int64_t ofHalves = schedule.BM * roles.half / lanes + kBeside;
+  if (areBytes)
+    ofHalves +=
+        schedule.BM * (roles.productCols + schedule.BN / sizeof(float)) / lanes;
   for (auto [what, needs, has] :
        {std::tuple<const char *, int64_t, int64_t>{
             "the team of the scores", ofScores, roles.scoreRegisters},

@@ -459,10 +459,12 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         want_lse = True
     unit = 16 if q_kind else 8
     depth, value_depth = (-(-n // unit) * unit for n in (size, value_size))
-    # Heads that are padded are copies; rows have one scale.
+    # Heads that are padded are copies; rows have one scale, which is no part of
+    # the queries'.
     latent = (not append and is_part(ops, k, v)
               and (depth, value_depth) == (size, value_size)
-              and k_descale is v_descale and k_of in ("", "tensor", "head"))
+              and k_descale is v_descale and q_descale is None
+              and k_of in ("", "tensor", "head"))
     out_shape = (*shape_of(q)[:-1], value_size)
     stored = "bf16" if q_kind else dtype
     if out is not None:

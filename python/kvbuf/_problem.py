@@ -139,8 +139,9 @@ class Problem:
                 raise ValueError(f"{name}_scale is {of!r}; expected one of , tensor, "
                                  f"head, token, or a number up to {size}, the "
                                  "elements of a group")
+        v_dtype = self.k_dtype if self.latent else self.v_dtype
         if self.dtype in _FLOAT8 and not (
-                self.k_dtype == self.v_dtype == self.dtype and self.o_dtype):
+                self.k_dtype == v_dtype == self.dtype and self.o_dtype):
             raise ValueError(f"dtype is {self.dtype!r}; expected k_dtype and "
                              "v_dtype like it, and an o_dtype")
         for name in "heads", "kv_heads", "head_size":

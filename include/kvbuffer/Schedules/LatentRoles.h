@@ -27,6 +27,9 @@ struct LatentRoles {
   /// Columns of O in one product; ptxas wants what a product takes of the
   /// registers that all lanes start with (C7602), so that a team has several.
   static constexpr int64_t kProductCols = 128;
+  /// The same of bytes, a tile's products of which lie beside the accumulators
+  /// until they are added, two at a time.
+  static constexpr int64_t kProductColsOfBytes = 32;
   /// Columns of queries that stay in registers, as far as values have them: so
   /// many leave 32 registers beside those and the scores, of 168 or 160.
   static constexpr int64_t kQueryCols = 384;
@@ -46,6 +49,13 @@ struct LatentRoles {
   /// one block widens, and a scale of each 128. 0: of each slot one warp has
   /// all.
   int64_t bytesAhead = 0;
+  /// Whether products are of bytes: a team turns values into slots of their
+  /// own, and rows have one slot for all of their columns.
+  bool turns = false;
+  /// Slots of such rows, and of either half of the values turned.
+  int64_t rowSlots = 0, turnedSlots = 0;
+  /// Columns of O in one product.
+  int64_t productCols = kProductCols;
   /// Registers of a lane of the team that has scores.
   int64_t scoreRegisters;
   /// Lanes of a warp.
@@ -76,10 +86,20 @@ struct LatentRoles {
         llvm::alignDown(target.registersPerBlock / lanes, target.registerStep);
     int64_t left = schedule.blockWarps() * start -
                    2 * schedule.warps * mover.otherRegisters -
-                   mover.warps * mover.registers;
+                   mover.warps * mover.registers -
+                   mover.widens.warps * mover.widens.registers;
     roles.scoreRegisters = std::min<int64_t>(
         llvm::alignDown(left / schedule.warps, target.registerStep),
         llvm::alignDown(target.registersPerLane + 1, target.registerStep));
+    if (operands.bytes == 1) {
+      constexpr int64_t slots = 2;
+      roles.turns = true;
+      roles.rowSlots = schedule.stages;
+      roles.turnedSlots = roles.weightSlots = slots;
+      roles.productCols = kProductColsOfBytes;
+      roles.queries = 0;
+      return roles;
+    }
     // What scores and 32 registers beside leave, in columns of whole blocks.
     constexpr int64_t block = 64, columnsOfRegister = 4;
     int64_t room = std::max<int64_t>(roles.scoreRegisters - 64, 0);
@@ -113,6 +133,8 @@ struct LatentRoles {
   /// Bytes of shared memory: slots of elements of 16 bits, queries that are not
   /// in registers, and what the teams say of rows, two entries to each.
   int64_t bytes(const Schedule &schedule) const {
+    if (turns)
+      return bytesOfBytes(schedule);
     int64_t columns = half * (leftSlots + rightSlots) + rest * restSlots;
     int64_t own = 2 * half + rest - queries;
     constexpr int64_t kEntries = 4, kBarriers = 1024;
@@ -120,6 +142,20 @@ struct LatentRoles {
            2 * (columns * schedule.BN + own * schedule.BM +
                 weightSlots * schedule.BM * schedule.BN) +
            kEntries * schedule.warps * waveSize * 8 + kBarriers;
+  }
+
+private:
+  /// The same where elements are bytes: slots of rows, and of values turned,
+  /// queries, weights with what rows are rescaled by, and what a piece ends
+  /// with.
+  int64_t bytesOfBytes(const Schedule &schedule) const {
+    constexpr int64_t kRowBytes = 8, kBarriers = 1024;
+    int64_t ofRows = kRowBytes * schedule.warps * waveSize;
+    int64_t columns = 2 * half + rest;
+    return rowSlots * columns * schedule.BN +
+           turnedSlots * 2 * half * schedule.BN + columns * schedule.BM +
+           weightSlots * (schedule.BM * schedule.BN + ofRows) + 2 * ofRows +
+           kBarriers;
   }
 };
 

@@ -22,10 +22,10 @@ using namespace kvbuf;
 
 /// Pieces that all blocks with one join together: from the first number on, a
 /// block joins many rows at a time, so that enough is on its way; of more than
-/// the second, a few, so that there is something to do for more blocks. Eight
-/// rows lie side by side.
+/// the second, a few, so that there is something to do for more blocks: of 64
+/// columns eight rows, which lie side by side, of fewer as many more.
 static constexpr int64_t kFewestTogether = 4, kFewTogether = 16,
-                         kRowsOfFew = 32, kRowsOfMany = 8;
+                         kRowsOfFew = 32, kElementsOfMany = 8 * 64;
 
 /// Pieces that one block joins: so many, or so many for each of its warps, if
 /// these are more. Where a sequence has more, several blocks join so many each,
@@ -201,10 +201,14 @@ void DecodeProgram::ifLast(int64_t level, Value place, Value count,
          build);
 }
 
+int64_t DecodeProgram::rowsOfMany() const {
+  return kElementsOfMany / sliceCols;
+}
+
 bool DecodeProgram::joinsTogether() {
   // A sink is read for each row of a share: all of them have to exist.
   return schedule.getMovingTeam() && !schedule.getSplitKeys()->size &&
-         (!op.getSink() || group % kRowsOfMany == 0);
+         (!op.getSink() || group % rowsOfMany() == 0);
 }
 
 void DecodeProgram::joinTogether(const Piece &piece, int64_t rowsAtOnce) {
@@ -251,7 +255,7 @@ void DecodeProgram::joinTogether(const Piece &piece, int64_t rowsAtOnce) {
 void DecodeProgram::join(const Piece &piece) {
   if (joinsTogether()) {
     int64_t rowsOfFew =
-        op.getSink() && group % kRowsOfFew ? kRowsOfMany : kRowsOfFew;
+        op.getSink() && group % kRowsOfFew ? rowsOfMany() : kRowsOfFew;
     auto isBelow = [&](int64_t many) -> Value {
       return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.count,
                                    constant(many));
@@ -265,7 +269,7 @@ void DecodeProgram::join(const Piece &piece) {
     return choose(isBelow(kFewestTogether), byLast, [&] {
       choose(
           isBelow(kFewTogether + 1), [&] { joinTogether(piece, rowsOfFew); },
-          [&] { joinTogether(piece, kRowsOfMany); });
+          [&] { joinTogether(piece, rowsOfMany()); });
     });
   }
   // The pieces that are joined together with this one.

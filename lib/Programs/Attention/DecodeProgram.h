@@ -174,8 +174,15 @@ private:
   mlir::TypedValue<RingType> makeRing(int64_t rows, int64_t cols,
                                       int64_t depthInMemory, int64_t offset,
                                       int64_t slots, llvm::StringRef from,
-                                      llvm::ArrayRef<llvm::StringRef> to);
+                                      llvm::ArrayRef<llvm::StringRef> to,
+                                      Dimension order = Dimension::Rows);
   void makeChannels(Roles &roles);
+  /// What teams of bytes have instead, whose values a team turns
+  /// (DecodeRolesBytes.cpp).
+  void makeChannelsOfBytes(Roles &roles);
+  void computeHalfOfBytes(const Roles &roles, const RolePiece &own,
+                          unsigned half);
+  void turnTiles(const Roles &roles, const RolePiece &own);
   /// What the team of the scores does, that of half of O's columns, and the one
   /// that moves.
   void computeScores(const Roles &roles, const RolePiece &own);
@@ -216,6 +223,10 @@ private:
                        mlir::Value scores, mlir::Value max, mlir::Value sum,
                        const EdgeTiles &edges, mlir::Value i, mlir::Value key);
   void computeHalf(const Roles &roles, const RolePiece &own, unsigned half);
+  /// What a team does with its half of O when a piece ends: stores it, or joins
+  /// it to the others'. `accs`: its columns, in order.
+  void storeHalf(const RolePiece &own, unsigned half, mlir::ValueRange accs,
+                 mlir::Value max, mlir::Value sum);
   void moveTiles(const Roles &roles, const RolePiece &own);
   /// The first key of the piece's tile `i`, from the last one on.
   mlir::Value keyOf(const RolePiece &own, mlir::Value i);
@@ -290,6 +301,9 @@ private:
   /// Whether many pieces are joined by all blocks that have one: where all run
   /// at the same time.
   bool joinsTogether();
+  /// Rows of a slice that a block joins at a time of many pieces, so that each
+  /// lane of a team has something.
+  int64_t rowsOfMany() const;
   /// Joins them so, each block some columns of so many rows at a time.
   void joinTogether(const Piece &piece, int64_t rowsAtOnce);
   /// Joins the `count` partial results of a level, each `step` places after the
@@ -349,6 +363,8 @@ private:
   /// Where warps leave their accumulators, slice by slice, and the maxima and
   /// sums of their rows; null in blocks of one.
   mlir::Value accShelf, rowShelf;
+  /// What a team multiplies scores of bytes by; null where there is nothing.
+  mlir::Value scale;
   /// Slices of columns that a team of half of O's columns has; none elsewhere.
   int64_t firstSlice = 0, ownSlices = 0;
   /// Partial results and counters: level (pieces, what blocks have joined of

@@ -24,139 +24,83 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "DecodeProgram.h"
+#include "DecodeRoles.h"
 #include "ProblemLimits.h"
 #include "TileProgram.h"
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
-#include "kvbuffer/Schedules/LatentRoles.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace kvbuf;
+using namespace kvbuf::role;
 
-/// The teams, as messages call them.
-static constexpr llvm::StringLiteral kScores = "scores", kLeft = "left",
-                                     kRight = "right", kLoad = "load";
+Value DecodeProgram::RolePiece::number(ImplicitLocOpBuilder &b, Value i,
+                                       int64_t perPiece, int64_t before,
+                                       int64_t perTile) const {
+  auto constant = [&](int64_t value) {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value number = arith::AddIOp::create(b, tilesBefore, i);
+  if (perTile > 1)
+    number = arith::MulIOp::create(b, number, constant(perTile));
+  if (perPiece)
+    number = arith::AddIOp::create(
+        b, number,
+        arith::MulIOp::create(b, piecesBefore, constant(perPiece)).getResult());
+  if (before)
+    number = arith::AddIOp::create(b, number, constant(before));
+  return number;
+}
 
-/// Some columns of a row of keys, which fill slots of a ring.
-struct DecodeProgram::RolePart {
-  int64_t first, cols;
-  TypedValue<RingType> ring;
-  /// The part's place among those of a row that take turns in the ring, and how
-  /// many do.
-  int64_t place = 0, turns = 1;
-  /// Fillings of the ring before the first tile of a piece: queries that pass
-  /// through.
-  int64_t before = 0;
+Value DecodeProgram::RolePiece::filling(ImplicitLocOpBuilder &b,
+                                        const RolePart &part, Value i) const {
+  return number(b, i, part.before, part.before + part.place, part.turns);
+}
 
-  /// Columns that come before the part's where the ring has those of several.
-  int64_t firstInRing() const { return place * cols; }
-  bool hasQueries() const { return place < before; }
-};
+Value DecodeProgram::RolePiece::ofQueries(ImplicitLocOpBuilder &b,
+                                          const RolePart &part) const {
+  return number(b, arith::ConstantIndexOp::create(b, 0), part.before,
+                part.place, part.turns);
+}
 
-/// What the teams of a block share.
-struct DecodeProgram::Roles {
-  LatentRoles sizes;
-  /// Whether columns of queries that go into registers pass through the slots
-  /// of the parts: copies of small pages, two warps each, and of queries, one
-  /// warp each, cannot go through the same ones.
-  bool queriesBySlots;
-  /// Whether the halves of a row take turns in the slots of one ring; whoever
-  /// widens packed rows fills rings by themselves.
-  bool sharesSlots;
-  SmallVector<RolePart, 3> parts;
-  TypedValue<RingType> queries, weights;
-  /// By what each half's rows are rescaled.
-  Value factors[2];
-  /// Whether a half's factor of a tile comes with the next tile's scores.
-  bool isLate(unsigned half) const { return half == 1 && !sizes.scoresAhead; }
-  /// How the block's work is divided, where it has shares of all sequences.
-  Shares shares;
-};
-
-/// A piece of a sequence, which a block's teams compute: `count` tiles of keys
-/// before tile `end`, from the last one to the first.
-struct DecodeProgram::RolePiece {
-  Tiles tiles;
-  Value end, count;
-  Piece piece;
-  /// Of a split: whether there is one.
-  Value isMine;
-  /// Tiles and pieces that the block has had before, by which fillings and
-  /// entries are counted.
-  Value tilesBefore, piecesBefore;
-
-  /// The number of what each tile has `perTile` of and each piece `perPiece`
-  /// others, of which `before` come before the first of tile `i`.
-  Value number(ImplicitLocOpBuilder &b, Value i, int64_t perPiece,
-               int64_t before, int64_t perTile = 1) const {
-    auto constant = [&](int64_t value) {
-      return arith::ConstantIndexOp::create(b, value);
-    };
-    Value number = arith::AddIOp::create(b, tilesBefore, i);
-    if (perTile > 1)
-      number = arith::MulIOp::create(b, number, constant(perTile));
-    if (perPiece)
-      number = arith::AddIOp::create(
-          b, number,
-          arith::MulIOp::create(b, piecesBefore, constant(perPiece))
-              .getResult());
-    if (before)
-      number = arith::AddIOp::create(b, number, constant(before));
-    return number;
-  }
-  /// That of the filling of a part that has tile `i`, and of the one before the
-  /// first, which queries pass through.
-  Value filling(ImplicitLocOpBuilder &b, const RolePart &part, Value i) const {
-    return number(b, i, part.before, part.before + part.place, part.turns);
-  }
-  Value ofQueries(ImplicitLocOpBuilder &b, const RolePart &part) const {
-    return number(b, arith::ConstantIndexOp::create(b, 0), part.before,
-                  part.place, part.turns);
-  }
-  /// That of a half's entry behind those of `i` tiles: a piece ends with maxima
-  /// and sums, and a late half takes one ahead.
-  Value entry(ImplicitLocOpBuilder &b, bool late, Value i,
-              int64_t after = 0) const {
-    return number(b, i, 2 + late, after);
-  }
-};
-
-static ArrayAttr symbols(MLIRContext *context, ArrayRef<StringRef> names) {
+ArrayAttr kvbuf::symbolsOf(MLIRContext *context, ArrayRef<StringRef> names) {
   SmallVector<Attribute> list;
   for (StringRef name : names)
     list.push_back(FlatSymbolRefAttr::get(context, name));
   return ArrayAttr::get(context, list);
 }
 
-TypedValue<RingType> DecodeProgram::makeRing(int64_t rows, int64_t cols,
-                                             int64_t depthInMemory,
-                                             int64_t offset, int64_t slots,
-                                             StringRef from,
-                                             ArrayRef<StringRef> to) {
-  int64_t BK = schedule.getBK();
+TypedValue<RingType>
+DecodeProgram::makeRing(int64_t rows, int64_t cols, int64_t depthInMemory,
+                        int64_t offset, int64_t slots, StringRef from,
+                        ArrayRef<StringRef> to, Dimension order) {
+  int64_t BK = schedule.getBK(), bytes = element.getIntOrFloatBitWidth() / 8;
   Swizzle swizzle = target.swizzle(
       *target.instructionFor(schedule.getMmaShape(ProductKind::Scores),
                              elementName(element)),
-      2 * BK, /*elementBytes=*/2, /*transposed=*/true,
-      /*direct=*/true);
+      bytes * BK, bytes, /*transposed=*/true, /*direct=*/true);
+  // What is turned lies as the matrix unit knows it.
+  SmallVector<int64_t> places;
+  if (order == Dimension::Rows)
+    places = swizzleList(swizzle);
   auto params = KVBufferAttr::get(
       b.getContext(), kvbuf::Operand::Any, element, Policy::DoubleBuffered,
-      /*mma_shape=*/ArrayRef<int64_t>(), swizzleList(swizzle), rows,
+      /*mma_shape=*/ArrayRef<int64_t>(), places, rows,
       /*WN=*/rows, BK, /*num_threads=*/0, cols, /*kv_num_heads=*/1,
       /*full_kv=*/true, depthInMemory, offset, /*reg_chunk_depth=*/cols,
-      /*smem_depth=*/cols, slots, /*warp_size=*/0, Dimension::Rows,
-      /*open=*/0);
+      /*smem_depth=*/cols, slots, /*warp_size=*/0, order, /*open=*/0);
   Value buffer = AllocOp::create(b, BufferType::get(b.getContext(), params));
-  return RingOp::create(b, buffer, from, symbols(b.getContext(), to),
+  return RingOp::create(b, buffer, from, symbolsOf(b.getContext(), to),
                         /*shared=*/false)
       .getRing();
 }
 
 void DecodeProgram::makeChannels(Roles &roles) {
   const LatentRoles &sizes = roles.sizes;
+  if (sizes.turns)
+    return makeChannelsOfBytes(roles);
   CacheType cache = op.getK().getType();
   auto partOf = [&](int64_t first, int64_t cols, int64_t slots,
                     ArrayRef<StringRef> to) {
@@ -196,11 +140,10 @@ void DecodeProgram::makeChannels(Roles &roles) {
   for (unsigned half : {0, 1})
     roles.factors[half] =
         QueueOp::create(b, type, /*slots=*/2, kScores,
-                        symbols(b.getContext(), {half ? kRight : kLeft}));
+                        symbolsOf(b.getContext(), {half ? kRight : kLeft}));
 }
 
-/// A view of some columns of a slot; the slot where they are all.
-static Value columnsOf(ImplicitLocOpBuilder &b, Value staged, int64_t first,
+Value kvbuf::columnsOf(ImplicitLocOpBuilder &b, Value staged, int64_t first,
                        int64_t cols) {
   auto type = cast<StagedType>(staged.getType());
   if (first == 0 && cols == type.getCols())
@@ -229,10 +172,15 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
   // Maxima that stay behind by some powers of two cost nobody anything: most
   // tiles then have factors of 1, and no lane asks the others of its row. Rows
   // of a warp decide together. Scores of any size do not bear it.
-  if (unbounded || op.getBatchInvariant()) {
+  // Nor do weights of bytes, which maxima that stay behind would let exceed the
+  // largest number.
+  float gain = weightGain(weights);
+  if (unbounded || op.getBatchInvariant() || gain != 1) {
     auto softmax = OnlineSoftmaxOp::create(
         b, type, rowType, rowType, rowType, scores, max, sum, softmaxScale,
         /*masked=*/b.getUnitAttr(), unbounded);
+    if (gain != 1)
+      softmax.setGainAttr(b.getF32FloatAttr(gain));
     return {softmax.getP(), softmax.getNewMax(), softmax.getNewSum(),
             softmax.getRescale()};
   }
@@ -321,12 +269,18 @@ DecodeProgram::Weighted
 DecodeProgram::passWeights(const Roles &roles, const RolePiece &own, Value s,
                            Value max, Value sum, const EdgeTiles &edges,
                            Value i, Value key) {
+  s = scales().multiply(s, roles.sizes.turns ? scale : Value());
   s = shapeScores(
       b, op, args, s,
       {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges, i);
   Weighted weighted =
       weigh(s, max, sum,
             fragment(schedule.getBM(), schedule.getBN(), weights, Role::A), i);
+  if (roles.sizes.turns) {
+    QueuePutOp::create(b, ValueRange{weighted.p, weighted.factor},
+                       roles.weighted, own.number(b, i, 0, 0));
+    return weighted;
+  }
   // A half rescales while weights are on their way.
   for (unsigned half : {0, 1})
     if (!roles.isLate(half))
@@ -366,9 +320,11 @@ std::pair<Value, Value> DecodeProgram::scoreTiles(const Roles &roles,
     RoleProducts flight;
     startScores(roles, own, columns, rest, i, flight);
     // The second half's product runs beside this tile's softmax.
-    MmaWaitOp::create(b, flight.products[flight.products.size() - 2],
-                      /*younger=*/1);
-    putLate(loop.getRegionIterArg(2), i);
+    if (!roles.sizes.turns) {
+      MmaWaitOp::create(b, flight.products[flight.products.size() - 2],
+                        /*younger=*/1);
+      putLate(loop.getRegionIterArg(2), i);
+    }
     Weighted weighted =
         passWeights(roles, own, awaitScores(flight), loop.getRegionIterArg(0),
                     loop.getRegionIterArg(1), edges, i, key);
@@ -376,7 +332,8 @@ std::pair<Value, Value> DecodeProgram::scoreTiles(const Roles &roles,
         b, ValueRange{weighted.max, weighted.sum, weighted.factor});
   }
   RingReleaseOp::create(b, roles.queries, own.piecesBefore);
-  putLate(loop.getResult(2), own.count);
+  if (!roles.sizes.turns)
+    putLate(loop.getResult(2), own.count);
   return {loop.getResult(0), loop.getResult(1)};
 }
 
@@ -436,6 +393,8 @@ DecodeProgram::scoreTilesAhead(const Roles &roles, const RolePiece &own,
 }
 
 void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
+  // Of packed rows, elements have theirs when they are multiplied.
+  scale = roles.sizes.turns ? scales().ofHead(operand(op.getK())) : Value();
   Value rest = RingWaitOp::create(b, roles.queries, own.piecesBefore);
   SmallVector<RoleColumns> columns = columnsOfScores(roles, own);
   EdgeTiles edges(b, own.tiles.range, KeyRangeOp(own.tiles.range).getFullHi(),
@@ -443,6 +402,10 @@ void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
   auto [max, sum] = roles.sizes.scoresAhead
                         ? scoreTilesAhead(roles, own, columns, rest, edges)
                         : scoreTiles(roles, own, columns, rest, edges);
+  if (roles.sizes.turns) {
+    QueuePutOp::create(b, ValueRange{max, sum}, roles.ends, own.piecesBefore);
+    return;
+  }
   for (unsigned half : {0, 1}) {
     bool late = roles.isLate(half);
     for (int64_t which : {0, 1})
@@ -508,17 +471,25 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     scf::YieldOp::create(b, results);
   }
   Value max = take(own.count, late), sum = take(own.count, late + 1);
+  storeHalf(own, half, loop.getResults(), max, sum);
+}
+
+void DecodeProgram::storeHalf(const RolePiece &own, unsigned half,
+                              ValueRange accs, Value max, Value sum) {
+  int64_t cols = cast<FragmentType>(accs.front().getType()).getCols();
+  Value one = constant(1);
   Value alone =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, own.piece.count, one);
   Value place = arith::AddIOp::create(b, own.piece.base, own.piece.number);
-  ownSlices = part.cols / sliceCols;
+  ownSlices = int64_t(accs.size()) * cols / sliceCols;
   firstSlice = half * ownSlices;
   auto forOwn = [&](function_ref<void(DecodeState, Value)> then) {
     for (int64_t slice = 0; slice < ownSlices; ++slice) {
       int64_t col = slice * sliceCols;
-      Value acc =
-          FragmentSliceOp::create(b, sliceType, loop.getResult(col / cols),
-                                  /*row=*/0, /*col=*/col % cols);
+      Value acc = accs[col / cols];
+      if (cols > sliceCols)
+        acc = FragmentSliceOp::create(b, sliceType, acc, /*row=*/0,
+                                      /*col=*/col % cols);
       then({acc, max, sum}, constant(firstSlice + slice));
     }
   };
@@ -690,10 +661,11 @@ void DecodeProgram::buildRoles() {
   Roles roles;
   roles.sizes =
       LatentRoles::of(schedule.getStructure(), operandsOf(op), target);
+  bool packed = static_cast<bool>(op.getK().getType().getRow());
   roles.queriesBySlots =
-      LatentRoles::copiesBoxes(op.getK().getType().getPageSize()) &&
-      !op.getK().getType().getRow();
-  roles.sharesSlots = !op.getK().getType().getRow();
+      LatentRoles::copiesBoxes(op.getK().getType().getPageSize()) && !packed &&
+      !roles.sizes.turns;
+  roles.sharesSlots = !packed && !roles.sizes.turns;
   bool equalShares = schedule.getSplitKeys()->equalShares;
   RolePiece split;
   if (equalShares)
@@ -721,7 +693,15 @@ void DecodeProgram::buildRoles() {
            [&](const RolePiece &own) { computeScores(roles, own); });
     for (unsigned half : {0, 1})
       member(half ? kRight : kLeft, warpsOfTeam, mover.otherRegisters,
-             [&](const RolePiece &own) { computeHalf(roles, own, half); });
+             [&](const RolePiece &own) {
+               if (roles.sizes.turns)
+                 computeHalfOfBytes(roles, own, half);
+               else
+                 computeHalf(roles, own, half);
+             });
+    if (roles.sizes.turns)
+      member(kTurn, mover.widens.warps, mover.widens.registers,
+             [&](const RolePiece &own) { turnTiles(roles, own); });
     member(kLoad, mover.warps, mover.registers,
            [&](const RolePiece &own) { moveTiles(roles, own); });
   });

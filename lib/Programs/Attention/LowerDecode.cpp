@@ -40,8 +40,9 @@ using namespace kvbuf;
 static constexpr int64_t kSliceColumns = 32;
 
 /// Columns of a slice of what teams store: of some rows of so many, each lane
-/// of a team joins 16 bytes.
-static constexpr int64_t kTeamColumns = 64;
+/// of a team joins 16 bytes. Those of one of bytes' accumulators.
+static constexpr int64_t kTeamColumns = 64,
+                         kTeamColumnsOfBytes = LatentRoles::kProductColsOfBytes;
 
 /// Parts of the columns that warps join side by side: as many as there are
 /// warps, or as there are parts of whole products.
@@ -50,6 +51,10 @@ static int64_t colSlicesOf(int64_t depth, int64_t warps) {
   while (2 * slices <= warps && depth % (2 * slices * kSliceColumns) == 0)
     slices *= 2;
   return slices;
+}
+
+static bool isOfBytes(Type element) {
+  return element.getIntOrFloatBitWidth() == 8;
 }
 
 DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
@@ -62,7 +67,8 @@ DecodeProgram::DecodeProgram(ImplicitLocOpBuilder &b, AttentionOp op,
       depth(llvm::alignTo(op.getHeadSize(), schedule.getBK())),
       valueDepth(llvm::alignTo(op.getValueHeadSize(), schedule.getBK())),
       colSlices(schedule.getMovingTeam()
-                    ? valueDepth / kTeamColumns
+                    ? valueDepth / (isOfBytes(element) ? kTeamColumnsOfBytes
+                                                       : kTeamColumns)
                     : colSlicesOf(valueDepth, this->warps)),
       sliceCols(valueDepth / colSlices),
       accType(

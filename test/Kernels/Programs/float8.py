@@ -57,6 +57,40 @@ class Float8(unittest.TestCase):
         self.assertGreater(self.uniform(options=cut, target="sm_90a",
                                         schedule=groups + ",accumulate=fast"), 1 / 32)
 
+    def latent(self, q, rows, schedule="stages=3"):
+        """Rows whose first 256 columns are values, in pages, by teams on sm_90a; the
+        last page has a slot that nobody uses."""
+        keys, page = rows.shape[0], 64
+        cache = np.full((-(-keys // page), page, 1, rows.shape[-1]), 0x7F, np.uint8)
+        cache.reshape(-1, rows.shape[-1])[:keys] = rows
+        table = np.arange(len(cache), dtype=np.int32)[None]
+        out = np.full((*q.shape[:-1], 256), np.nan, np.float32)
+        kvbuf.attention(q, cache, cache[..., :256], kv_dtype="e4m3", out=out,
+                        target="sm_90a", schedule=schedule, page_table=table,
+                        lengths=np.array([keys], np.int32),
+                        device=kvbuf.Device("emulator", cut_sums=True))
+        return out.astype(np.float64)[0, 0]
+
+    def test_sums_of_latent_teams(self):
+        """So do those of rows that are keys and values."""
+        q = np.zeros((1, 1, 16, 320), np.uint8)
+        rows = kvbuf.to_fp8(1 + 0.25 * RNG.standard_normal((4095, 320)))
+        want = kvbuf.from_fp8(rows).astype(np.float64)[:, :256].mean(0)
+
+        def error(schedule):
+            got = self.latent(q, rows, schedule)
+            return np.abs(got - want).max() / np.abs(want).max()
+        self.assertLess(error("split_size=4096"), 2e-3)
+        self.assertGreater(error("split_size=4096,accumulate=fast"), 1 / 32)
+
+    def test_one_row(self):
+        """One row of many has all of the weight, and its values are the result."""
+        q = kvbuf.to_fp8(np.full((1, 1, 16, 320), 1.0))
+        rows = kvbuf.to_fp8(RNG.standard_normal((1001, 320)) / 8)
+        rows[777] = kvbuf.to_fp8(RNG.uniform(4, 8, 320))
+        want = np.broadcast_to(kvbuf.from_fp8(rows[777, :256]), (16, 256))
+        np.testing.assert_allclose(self.latent(q, rows), want, rtol=1e-5)
+
     def test_one_key(self):
         """One key of many has all of the weight."""
         keys, at = 1000, 777

@@ -33,6 +33,8 @@ KINDS = {
     "8-bit caches": PLAIN | {"kv_dtype": "f8E4M3FN", "granularity": "tensor"},
     "8-bit products": PLAIN | {"dtype": "f8E4M3FN", "o_dtype": "bf16"},
     "latent": LATENT | {"head_size": 320, "v_head_size": 256},
+    "8-bit latent": LATENT | {"head_size": 320, "v_head_size": 256,
+                              "dtype": "f8E4M3FN", "o_dtype": "bf16"},
     "packed latent": LATENT | {"head_size": 576, "v_head_size": 512, "row": "656",
                                "cache": "paged", "page_size": 64},
 }

@@ -38,8 +38,9 @@ static constexpr int64_t kFewestHeads = 33;
 static bool chooseLatentRoles(const TargetInfo &target,
                               const ScheduleRequest &request,
                               ScheduleChoice &choice) {
+  bool areBytes = request.multipliesBytes();
   if (!target.warpsPerMatrixGroup() || !request.movingTeam ||
-      request.multipliesBytes())
+      (areBytes && !target.turnsBytesForGroups()))
     return false;
   // A tile has the heads of a part, of one query row.
   int64_t parts = 1;
@@ -47,14 +48,22 @@ static bool chooseLatentRoles(const TargetInfo &target,
     ++parts;
   if (request.queries != 1 && request.sharing / parts < kFewestHeads)
     return false;
-  choice.mma = target.groupInstruction("bf16")->shape();
+  llvm::StringRef element = areBytes ? target.float8Formats.front() : "bf16";
+  choice.mma = target.groupInstruction(element)->shape();
   choice.BM = choice.BN = choice.BK = 64;
   choice.warps = choice.producers = target.warpsPerMatrixGroup();
   // Who widens has bytes, elements and addresses; scores leave as many, with
   // fewer columns of queries (H200: 246 us where 32 registers take 266).
   choice.producerRegisters = request.packed ? 48 : 24;
   choice.consumerRegisters = 160;
-  choice.qInRegs = true;
+  choice.qInRegs = !areBytes;
+  if (areBytes) {
+    // Half of a group turns values, which has no more registers than who moves
+    // them; those of a tile's products are the teams' that add them.
+    choice.wideners = choice.producers = target.warpsPerMatrixGroup() / 2;
+    choice.widenerRegisters = choice.producerRegisters = 32;
+    choice.consumerRegisters = 184;
+  }
   // Blocks of two parts of the heads widen half of each tile's rows, and store
   // them for both.
   constexpr int64_t cluster = 2;
@@ -73,14 +82,14 @@ static bool chooseLatentRoles(const TargetInfo &target,
   // Bytes of packed rows that come ahead of slots take the room of a third one.
   for (choice.stages = request.packed ? 2 : 3; choice.stages > 1;
        --choice.stages)
-    if (!ScheduleLimits(Schedule::of(choice), target)
+    if (!ScheduleLimits(Schedule::of(choice), target, element)
              .whyNotFor(operands, /*spills=*/false))
       return true;
   return false;
 }
 
-ScheduleChoice detail::scheduleLatent(const TargetInfo &target,
-                                      const ScheduleRequest &request) {
+ScheduleChoice kvbuf::detail::scheduleLatent(const TargetInfo &target,
+                                             const ScheduleRequest &request) {
   llvm::StringRef element = "bf16";
   if (request.multipliesBytes() && !target.float8Formats.empty())
     element = target.float8Formats.front();
