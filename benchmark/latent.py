@@ -211,11 +211,10 @@ def packed_contestants(t):
 
 
 def fp8_contestants(t):
-    """kvbuf widens the queries: it has no products of 8-bit queries and such rows."""
     import kvbuf
     runs = {"kvbuf": lambda: kvbuf.attention(
-        t.q.to(sys.modules["torch"].bfloat16), t.cache, t.cache[..., :VALUES],
-        page_table=t.table, lengths=t.seqlens, k_descale=t.one, v_descale=t.one)}
+        t.q, t.cache, t.cache[..., :VALUES], page_table=t.table, lengths=t.seqlens,
+        k_descale=t.one, v_descale=t.one)}
     try:
         import flash_mla
     except ImportError:

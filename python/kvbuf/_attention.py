@@ -389,6 +389,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if q_descale is not None and not q_kind:
         raise ValueError(f"q_descale is given, and q has type {q.dtype}; expected "
                          "8-bit floats")
+    rows_of = k_of, k_scales
     k_of, k_scales = times_queries(ops, q_descale, q, k_of, k_scales, kv_heads)
     v_of, v_scales = descaled(ops, "v_descale", v_descale, v, v_kind)
     index = same_index_type(ops, {"q_offsets": q_offsets, "k_offsets": k_offsets,
@@ -459,12 +460,16 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         want_lse = True
     unit = 16 if q_kind else 8
     depth, value_depth = (-(-n // unit) * unit for n in (size, value_size))
-    # Heads that are padded are copies; rows have one scale, which is no part of
-    # the queries'.
+    # Heads that are padded are copies; rows have one scale, beside that of the
+    # queries.
+    q_scale = None if q_descale is None else q_descale.reshape(-1)
     latent = (not append and is_part(ops, k, v)
               and (depth, value_depth) == (size, value_size)
-              and k_descale is v_descale and q_descale is None
-              and k_of in ("", "tensor", "head"))
+              and k_descale is v_descale and rows_of[0] in ("", "tensor", "head")
+              and (q_scale is None or (q_scale.shape[0] == 1 and not softcap
+                                       and not regions)))
+    if latent:
+        k_of, k_scales = rows_of
     out_shape = (*shape_of(q)[:-1], value_size)
     stored = "bf16" if q_kind else dtype
     if out is not None:
@@ -504,6 +509,7 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
         o_dtype=stored if q_kind or stored != dtype else "",
         alone=(ragged and shortest is None and not latent and not batch_invariant
                and runs_alone(q, k, batch, heads, table, longest)),
+        q_scale=latent and q_scale is not None,
         **(regions or {}), **append_fields(ops, append))
 
     def operand(x, columns=depth):
@@ -537,6 +543,8 @@ def build(ops, q, k, v, *, q_offsets=None, k_offsets=None, table=None,
     if latent:
         for name in "v", "v_offsets", "v_table", "v_lengths", "v_scales":
             tensors.pop(name, None)
+    if problem.q_scale:
+        tensors["q_scale"] = ops.contiguous(q_scale)
     if sink is not None:
         tensors["sink"] = ops.contiguous(sink)
     if alibi is not None:

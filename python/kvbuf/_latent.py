@@ -38,7 +38,8 @@ def flash_mla_with_kvcache(
         attn_sink: Tensor | None = None, extra_k_cache: Tensor | None = None,
         extra_indices_in_kvcache: Tensor | None = None,
         topk_length: Tensor | None = None,
-        extra_topk_length: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        extra_topk_length: Tensor | None = None, descale_q: Tensor | None = None,
+        descale_k: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Latent attention over pages: FlashMLA's function of that name.
 
     q (batch, rows, heads, head size), k_cache (pages, page size, KV heads, head
@@ -68,6 +69,9 @@ def flash_mla_with_kvcache(
     or of 528 (512 e4m3, 16 E8M0 scales of 32). Heads of q have 576, 512 and 512
     elements then.
 
+    q and k_cache may be 8-bit floats of one type, too, with a float32 scale of one
+    element each, ``descale_q`` and ``descale_k``, or without; out is bfloat16 then.
+
     A second cache (``extra_``) is refused."""
     for name, value in (("extra_k_cache", extra_k_cache),
                         ("extra_indices_in_kvcache", extra_indices_in_kvcache),
@@ -80,6 +84,8 @@ def flash_mla_with_kvcache(
     require_rank("q", q, 4, "(batch, rows, heads, head size)")
     require_rank("k_cache", k_cache, 4, "(pages, page size, KV heads, head size)")
     if indices is not None:
+        for name, value in ("descale_q", descale_q), ("descale_k", descale_k):
+            refuse(name, value, None, why=" with indices")
         refuse("causal", bool(causal), False, why=" with indices")
         return _listed(ops, q, k_cache, indices, topk_length, head_dim_v,
                        softmax_scale, attn_sink, is_fp8_kvcache)
@@ -87,7 +93,12 @@ def flash_mla_with_kvcache(
         raise ValueError("block_table and cache_seqlens are needed without indices; "
                          "one of them is None")
     require_rank("block_table", block_table, 2, "(batch, pages)")
-    if is_fp8_kvcache:
+    # Of one type there is nothing to unpack, whatever is said.
+    are_bytes = q.dtype == k_cache.dtype and ops.float8_of(q)
+    if not are_bytes:
+        for name, value in ("descale_q", descale_q), ("descale_k", descale_k):
+            refuse(name, value, None, why=f" beside q of {q.dtype}")
+    if is_fp8_kvcache and not are_bytes:
         data, row = packed_rows(q, k_cache)
         return _packed(ops, q, data, row, block_table, cache_seqlens, head_dim_v,
                        softmax_scale, causal, attn_sink)
@@ -106,9 +117,11 @@ def flash_mla_with_kvcache(
     out, lse = attention(q, k_cache, k_cache[..., :head_dim_v],
                          page_table=block_table, lengths=cache_seqlens,
                          scale=softmax_scale, causal=causal, out=out,
-                         return_lse=True)
+                         return_lse=True, q_descale=descale_q, k_descale=descale_k,
+                         v_descale=descale_k)
     if attn_sink is not None:
-        out = _beside_sink(out, lse, attn_sink, q.dtype)
+        out = _beside_sink(out, lse, attn_sink,
+                           torch.bfloat16 if are_bytes else q.dtype)
     return out, lse
 
 

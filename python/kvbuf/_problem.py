@@ -72,7 +72,9 @@ class Problem:
 
     ``latent``: V is the first ``v_head_size`` columns of K's rows, and no tensor of
     its own; what is said of ``k_dtype`` and ``k_scale`` holds of both. ``row``: the
-    text of a `#kvbuffer.row`, where its rows are packed into bytes.
+    text of a `#kvbuffer.row`, where its rows are packed into bytes. ``q_scale``: scores
+    are multiplied by a number of the queries, a tensor "q_scale" of one element; of other
+    problems a scale of the keys has it. It goes with no softcap, score and visible.
     """
 
     heads: int
@@ -114,6 +116,7 @@ class Problem:
     alone: bool = False
     latent: bool = False
     row: str = ""
+    q_scale: bool = False
 
     def __post_init__(self):
         choices = {"dtype": ("bf16", "f16", *_FLOAT8), "query": ("dense", "ragged"),
@@ -167,6 +170,10 @@ class Problem:
             raise ValueError("latent goes with a v_head_size of at most "
                              f"head_size, {self.head_size}, and with none of "
                              "v_dtype, v_scale and append")
+        if self.q_scale and (not self.latent or self.softcap or self.score
+                             or self.visible):
+            raise ValueError("q_scale goes with latent, and with none of softcap, score "
+                             "and visible")
         if self.row and (not self.latent or self.k_dtype):
             raise ValueError("row goes with latent, and with no k_dtype")
         if self.append and (not self.seq_q or not self.has_lengths
@@ -222,7 +229,7 @@ class Problem:
     def source(self) -> str:
         """The problem as a module in MLIR. Its tensors are q, k, v (but for latent
         ones), o and, where the problem has them, k_new, v_new, cos, sin, q_offsets, k_offsets, v_offsets, k_table, v_table,
-        k_lengths, v_lengths, k_scales, v_scales, sink, alibi, bias, keep and
+        k_lengths, v_lengths, k_scales, v_scales, sink, q_scale, alibi, bias, keep and
         lse."""
         ragged = self.query == "ragged"
         rows = "?" if ragged else f"?x{self.seq_q or '?'}"
@@ -291,6 +298,8 @@ class Problem:
             return f'kvbuffer.name = "{name}", kvbuffer.shape = [{named}]'
 
         free = "strided<[?, ?, ?, 1]>"
+        if self.q_scale:
+            captures["q_scale"] = ("memref<1xf32>", shape("q_scale", 1))
         if self.alibi == 1:
             captures["alibi"] = (f"memref<{self.heads}xf32>",
                                  shape("alibi", self.heads))
@@ -315,6 +324,11 @@ class Problem:
                  f"%key: index, {given}):")
         here = "[%batch, %head, %row, %key]"
         score, now = [], "%s"
+        if self.q_scale:
+            score = ["%c0_ = arith.constant 0 : index",
+                     "%of_q = memref.load %q_scale_[%c0_] : memref<1xf32>",
+                     "%scaled = arith.mulf %s, %of_q : f32"]
+            now = "%scaled"
         if self.alibi:
             where = "[%head]" if self.alibi == 1 else "[%batch, %head]"
             score += [

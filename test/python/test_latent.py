@@ -153,6 +153,35 @@ class Latent(unittest.TestCase):
         self.close(o, expected)
         torch.testing.assert_close(lse.double(), sums, atol=1e-4, rtol=1e-4)
 
+    @mock.patch.dict(os.environ, KVBUF_EMULATE="sm_90a")
+    def test_flash_mla_bytes(self):
+        # Scores have both scales, values that of the rows.
+        q, rows, table, lengths = (x.to(torch.float8_e4m3fn) if x.is_floating_point()
+                                   else x for x in tensors())
+        of_q, of_rows = torch.tensor([0.5]), torch.tensor([1.5])
+        for given in {}, {"descale_k": of_rows}, {"descale_q": of_q,
+                                                  "descale_k": of_rows}:
+            (o, lse), problems = self.problems(lambda: flash_mla_with_kvcache(
+                q, rows, table, lengths, 512, is_fp8_kvcache=True, **given))
+            self.assertTrue(problems[0].latent)
+            self.assertEqual(o.dtype, torch.bfloat16)
+            expected, sums = reference(
+                q.float() * given.get("descale_q", torch.ones(1)),
+                rows.float() * given.get("descale_k", torch.ones(1)), table, lengths,
+                512)
+            # Weights are rounded to 4 bits.
+            self.assertLess((o - expected).norm() / expected.norm(), 0.03)
+            torch.testing.assert_close(lse.double(), sums, atol=1e-4, rtol=1e-4)
+        with self.assertRaisesRegex(NotImplementedError, "^descale_k is of shape .*it "
+                                    "beside q of torch.bfloat16"):
+            flash_mla_with_kvcache(q.bfloat16(), rows.bfloat16(), table, lengths, 512,
+                                   descale_k=of_rows)
+        # A cap comes before the queries' scale would: two caches, and right.
+        o = kvbuf.attention(q, rows, rows[..., :512], page_table=table, lengths=lengths,
+                            q_descale=of_q, k_descale=of_rows, v_descale=of_rows,
+                            softcap=1e4)
+        self.assertLess((o - expected).norm() / expected.norm(), 0.03)
+
     def test_flash_mla_sink(self):
         q, rows, table, lengths = tensors()
         sink = torch.linspace(-2, 9, HEADS)
