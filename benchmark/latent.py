@@ -211,10 +211,10 @@ def packed_contestants(t):
 
 
 def fp8_contestants(t):
-    import kvbuf
-    runs = {"kvbuf": lambda: kvbuf.attention(
-        t.q, t.cache, t.cache[..., :VALUES], page_table=t.table, lengths=t.seqlens,
-        k_descale=t.one, v_descale=t.one)}
+    import kvbuf.torch
+    runs = {"kvbuf": lambda: kvbuf.torch.flash_mla_with_kvcache(
+        t.q, t.cache, t.table, t.seqlens, VALUES, is_fp8_kvcache=True,
+        descale_q=t.one, descale_k=t.one)[0]}
     try:
         import flash_mla
     except ImportError:
