@@ -132,13 +132,69 @@ static bool lanesVote(LaneContext &lower, const FragmentLayout &atom,
          columns > type.getCols() / voters;
 }
 
-/// The region's body, once for each element that the lane holds.
-LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
-  ImplicitLocOpBuilder &b = lower.builder();
-  FragmentType type = op.getResult().getType();
-  const FragmentLayout &atom = lower.layoutOf(type);
-  int64_t cols = atom.atomCols(type);
+namespace {
+/// Lowers one map: what its elements are made of, and where what is read for
+/// them is read.
+class MapOfLanes {
+public:
+  MapOfLanes(LaneContext &lower, MapOp op)
+      : lower(lower), b(lower.builder()), op(op),
+        type(op.getResult().getType()), atom(lower.layoutOf(type)),
+        cols(atom.atomCols(type)), atoms(atom.atoms(type)),
+        registers(atom.registers()), behind(b.saveInsertionPoint()) {}
+
+  LogicalResult emit();
+
+private:
+  using Element =
+      function_ref<FailureOr<Value>(ArrayRef<Value>, MapLowering::Place)>;
+
+  LogicalResult findInputs();
+  MapLowering::Place placeOf(int64_t index, int64_t reg) const {
+    return {firstRow, atom.rowOffset(index / cols, atom.rowPart(reg)), firstCol,
+            index % cols * atom.cols + atom.colOffset(reg)};
+  }
+  /// The first column of the tile, for a row.
+  MapLowering::Place firstOf(int64_t row) {
+    Value first =
+        op.getCol() ? lower.toI32(lower.single(op.getCol())) : lower.i32(0);
+    return {firstRow, row, first, 0};
+  }
+  /// A column of the tile for each lane.
+  Value ownColumn() {
+    Value mine = lower.laneInWarp();
+    if (!op.getCol())
+      return mine;
+    return arith::AddIOp::create(b, lower.toI32(lower.single(op.getCol())),
+                                 mine);
+  }
+  /// Finds where the lane's elements begin.
+  void findFirst();
+  LogicalResult vote(MapLowering &map);
+  /// Reads words of columns in pairs.
+  LogicalResult readPairs(MapLowering &map);
+  /// Results of which each is what `make` makes of it.
+  FailureOr<Values> each(Element make);
+  /// By branches of the warp: what is compared is often the same for all of a
+  /// tile's columns. Then elements of a row stay, or become a constant, all of
+  /// them, and where those of all rows stay nothing is done.
+  LogicalResult emitByComparisons(MapLowering &map, Operation *wait);
+
+  LaneContext &lower;
+  ImplicitLocOpBuilder &b;
+  MapOp op;
+  FragmentType type;
+  const FragmentLayout &atom;
+  int64_t cols, atoms, registers;
+  OpBuilder::InsertPoint behind;
   SmallVector<InputElements> inputs;
+  llvm::SmallSet<int64_t, 8> rows;
+  llvm::DenseSet<int64_t> columns;
+  Value firstRow, firstCol;
+};
+} // namespace
+
+LogicalResult MapOfLanes::findInputs() {
   for (Value input : op.getInputs()) {
     inputs.emplace_back(lower, input);
     // Where values of rows lie, fragments' layouts agree on before.
@@ -150,6 +206,10 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
                 "the layout "
              << type.getLayout();
   }
+  return success();
+}
+
+void MapOfLanes::findFirst() {
   Block &body = op.getBody().front();
   // Coordinates fit 32 bits, as the problem's sizes do.
   auto base = [&](BlockArgument argument, Value inLane, Value first) -> Value {
@@ -159,48 +219,18 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
       return inLane;
     return arith::AddIOp::create(b, lower.toI32(lower.single(first)), inLane);
   };
-  MapLowering map(lower, op);
-  int64_t atoms = atom.atoms(type), registers = atom.registers();
-  int64_t rowParts = atom.rowParts().size();
-  llvm::SmallSet<int64_t, 8> rows;
-  llvm::DenseSet<int64_t> columns;
-  auto placeOf = [&](int64_t index, int64_t reg) -> MapLowering::Place {
-    return {Value(), atom.rowOffset(index / cols, atom.rowPart(reg)), Value(),
-            index % cols * atom.cols + atom.colOffset(reg)};
-  };
-  for (int64_t index = 0; index < atoms; ++index)
-    for (int64_t reg = 0; reg < registers; ++reg) {
-      rows.insert(placeOf(index, reg).row);
-      columns.insert(placeOf(index, reg).col);
-    }
-  OpBuilder::InsertPoint behind = b.saveInsertionPoint();
-  bool votes = lanesVote(lower, atom, type, columns.size()) && map.findVotes();
-  int64_t reads =
-      map.countReads(atoms * registers, rows.size(), columns.size());
-  bool readsAhead = reads && reads <= kMostAhead;
-  Operation *wait = readsAhead || votes ? beforeProduct(lower, op) : nullptr;
-  if (wait)
-    b.setInsertionPoint(wait);
-  Value firstRow = base(body.getArgument(inputs.size()), lower.laneRow(type),
-                        op.getRow()),
-        firstCol = base(body.getArgument(inputs.size() + 1),
-                        lower.laneCol(type), op.getCol());
-  if (votes) {
-    Value mine = lower.laneInWarp();
-    if (op.getCol())
-      mine = arith::AddIOp::create(b, lower.toI32(lower.single(op.getCol())),
-                                   mine);
-    if (failed(map.vote({firstRow, 0, mine, 0},
-                        type.getCols() / MapLowering::kVoters,
-                        lower.laneCol(type))))
-      return failure();
-  }
-  auto at = [&](int64_t index, int64_t reg) {
-    MapLowering::Place place = placeOf(index, reg);
-    place.firstRow = firstRow;
-    place.firstCol = firstCol;
-    return place;
-  };
+  firstRow =
+      base(body.getArgument(inputs.size()), lower.laneRow(type), op.getRow());
+  firstCol = base(body.getArgument(inputs.size() + 1), lower.laneCol(type),
+                  op.getCol());
+}
+
+LogicalResult MapOfLanes::vote(MapLowering &map) {
+  return map.vote({firstRow, 0, ownColumn(), 0},
+                  type.getCols() / MapLowering::kVoters, lower.laneCol(type));
+}
+
+LogicalResult MapOfLanes::readPairs(MapLowering &map) {
   SmallVector<int64_t> pairs, ofRows(rows.begin(), rows.end());
   llvm::sort(ofRows);
   for (int64_t column : columns)
@@ -208,29 +238,26 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
       pairs.push_back(column);
   llvm::sort(pairs);
   // A lane's columns are pairs, each from an even one on.
-  if (wait && readsAhead && 2 * pairs.size() == columns.size() &&
-      atom.columnRun() >= 2 && firstCol && op.getCol() &&
-      isMultipleOf(op.getCol(), 2) &&
-      failed(map.readPairs(at(0, 0), ofRows, pairs)))
-    return failure();
-  if (wait && readsAhead)
-    for (int64_t index = 0; index < atoms; ++index)
-      for (int64_t reg = 0; reg < registers; ++reg)
-        if (failed(map.read(at(index, reg))))
-          return failure();
-  b.restoreInsertionPoint(behind);
+  if (2 * pairs.size() != columns.size() || atom.columnRun() < 2 || !firstCol ||
+      !op.getCol() || !isMultipleOf(op.getCol(), 2))
+    return success();
+  return map.readPairs(placeOf(0, 0), ofRows, pairs);
+}
+
+FailureOr<Values> MapOfLanes::each(Element make) {
+  int64_t rowParts = atom.rowParts().size();
   Values results;
   for (int64_t index = 0; index < atoms; ++index) {
     Values elements;
     for (int64_t reg = 0; reg < registers; ++reg) {
       SmallVector<Value> of;
-      MapLowering::Place place = at(index, reg);
+      MapLowering::Place place = placeOf(index, reg);
       for (const InputElements &input : inputs)
         of.push_back(
             input.isOfRows()
                 ? input.ofRow(index / cols * rowParts + atom.rowPart(reg))
                 : input.at(lower, {place.row, place.col}));
-      FailureOr<Value> element = map.element(of, place);
+      FailureOr<Value> element = make(of, place);
       if (failed(element))
         return failure();
       elements.push_back(*element);
@@ -240,6 +267,110 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
         VectorType::get({int64_t(elements.size())}, type.getElementType());
     results.push_back(vector::FromElementsOp::create(b, wideType, elements));
   }
-  lower.setLanes(op.getResult(), results);
+  return results;
+}
+
+LogicalResult MapOfLanes::emitByComparisons(MapLowering &map, Operation *wait) {
+  b.setInsertionPoint(wait);
+  findFirst();
+  FailureOr<Value> differ =
+      map.differs({firstRow, 0, ownColumn(), 0}, firstOf(0),
+                  type.getCols() / MapLowering::kVoters);
+  if (failed(differ))
+    return failure();
+  Value changes = *differ;
+  for (int64_t row : rows) {
+    FailureOr<Value> hidden = map.isHidden(firstOf(row));
+    if (failed(hidden))
+      return failure();
+    changes = arith::OrIOp::create(b, changes, *hidden);
+  }
+  Value ownCol = lower.laneCol(type);
+  Value anyDiffers = LaneAnyOp::create(b, *differ),
+        anyChanges = LaneAnyOp::create(b, changes);
+  b.restoreInsertionPoint(behind);
+  SmallVector<Type> types(atoms,
+                          VectorType::get({registers}, type.getElementType()));
+  auto branch = [&](Value condition) {
+    return scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
+                             /*addElseBlock=*/true);
+  };
+  auto yield = [&](Block *block, Element make) {
+    b.setInsertionPointToEnd(block);
+    FailureOr<Values> results = each(make);
+    if (succeeded(results))
+      scf::YieldOp::create(b, *results);
+    return LogicalResult(results);
+  };
+  auto outer = branch(anyChanges);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(outer.thenBlock());
+  auto inner = branch(anyDiffers);
+  scf::YieldOp::create(b, inner.getResults());
+  // What is computed in one branch is not there in others.
+  MapLowering apart(lower, op), same(lower, op);
+  same.findCompared();
+  apart.askLanes(map, ownCol);
+  if (failed(yield(inner.thenBlock(),
+                   [&](ArrayRef<Value> of, MapLowering::Place place) {
+                     return apart.element(of, place);
+                   })) ||
+      failed(yield(inner.elseBlock(),
+                   [&](ArrayRef<Value> of, MapLowering::Place place) {
+                     return map.element(of, firstOf(place.row));
+                   })) ||
+      failed(yield(outer.elseBlock(),
+                   [&](ArrayRef<Value> of, MapLowering::Place place) {
+                     return same.shown(of, firstOf(place.row));
+                   })))
+    return failure();
+  lower.setLanes(op.getResult(), outer.getResults());
   return success();
+}
+
+/// The region's body, once for each element that the lane holds.
+LogicalResult MapOfLanes::emit() {
+  if (failed(findInputs()))
+    return failure();
+  MapLowering map(lower, op);
+  for (int64_t index = 0; index < atoms; ++index)
+    for (int64_t reg = 0; reg < registers; ++reg) {
+      rows.insert(placeOf(index, reg).row);
+      columns.insert(placeOf(index, reg).col);
+    }
+  bool meet = lanesVote(lower, atom, type, columns.size());
+  if (meet && map.findCompared())
+    if (Operation *wait = beforeProduct(lower, op))
+      return emitByComparisons(map, wait);
+  bool votes = meet && map.findVotes();
+  int64_t reads =
+      map.countReads(atoms * registers, rows.size(), columns.size());
+  bool readsAhead = reads && reads <= kMostAhead;
+  Operation *wait = readsAhead || votes ? beforeProduct(lower, op) : nullptr;
+  if (wait)
+    b.setInsertionPoint(wait);
+  findFirst();
+  if (votes && failed(vote(map)))
+    return failure();
+  if (wait && readsAhead) {
+    if (failed(readPairs(map)))
+      return failure();
+    for (int64_t index = 0; index < atoms; ++index)
+      for (int64_t reg = 0; reg < registers; ++reg)
+        if (failed(map.read(placeOf(index, reg))))
+          return failure();
+  }
+  b.restoreInsertionPoint(behind);
+  FailureOr<Values> results =
+      each([&](ArrayRef<Value> of, MapLowering::Place place) {
+        return map.element(of, place);
+      });
+  if (failed(results))
+    return failure();
+  lower.setLanes(op.getResult(), *results);
+  return success();
+}
+
+LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
+  return MapOfLanes(lower, op).emit();
 }

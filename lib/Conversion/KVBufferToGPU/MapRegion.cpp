@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MapRegion.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -398,8 +399,18 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
       now[result] = known;
     return success();
   }
-  if (failed(evaluate(inner)))
+  if (auto words = wordsOfLanes.find(&inner);
+      firstOwnCol && words != wordsOfLanes.end()) {
+    Value source =
+        arith::AddIOp::create(b, firstOwnCol, lower.i32(place.col % kVoters));
+    Value word =
+        gpu::ShuffleOp::create(b, words->second[place.col / kVoters], source,
+                               lower.i32(kVoters), gpu::ShuffleMode::IDX)
+            .getShuffleResult();
+    now[inner.getResult(0)] = {Term{word, 0, Range::ofI32()}, Value()};
+  } else if (failed(evaluate(inner))) {
     return failure();
+  }
   SmallVector<Known, 1> values;
   for (Value result : inner.getResults())
     values.push_back(now[result]);
@@ -613,6 +624,80 @@ LogicalResult MapLowering::vote(const Place &place, int64_t words,
   return success();
 }
 
+bool MapLowering::findCompared() {
+  auto select = cast<YieldOp>(body.getTerminator())
+                    .getValue()
+                    .getDefiningOp<arith::SelectOp>();
+  auto levelOf = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return def && def->getBlock() == &body ? levels.lookup(def)
+                                           : unsigned(PerElement);
+  };
+  if (!select || select->getBlock() != &body ||
+      !matchPattern(select.getFalseValue(), m_Constant()) ||
+      levelOf(select.getCondition()) == PerElement)
+    return false;
+  auto loads = comparedWordsOf(
+      body.getArgument(op.getInputs().size() + 1),
+      [&](Operation *inner) { return levels.lookup(inner) == PerColumn; });
+  compared.assign(loads.begin(), loads.end());
+  choice = select;
+  return !compared.empty();
+}
+
+FailureOr<Value> MapLowering::differs(const Place &place, const Place &first,
+                                      int64_t words) {
+  SmallVector<Value> here;
+  Value differ;
+  // What those need, for the lane's own column, and not for others that are
+  // counted as it is.
+  for (int64_t word = -1; word < words; ++word) {
+    decltype(kept) others;
+    std::swap(kept, others);
+    Place at = word < 0 ? first : place;
+    at.col = word < 0 ? 0 : kVoters * word;
+    setPlace(at);
+    for (Operation &inner : body.without_terminator())
+      if (reads.contains(&inner) && !(levels.lookup(&inner) & PerRow) &&
+          failed(evaluateOnce(inner, at)))
+        return failure();
+    for (auto [i, load] : llvm::enumerate(compared)) {
+      Value value = materialize(load.getResult());
+      if (word < 0) {
+        here.push_back(value);
+        continue;
+      }
+      if (value.getType().isInteger(32))
+        wordsOfLanes[load].push_back(value);
+      Value other =
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, here[i]);
+      differ =
+          differ ? arith::OrIOp::create(b, differ, other).getResult() : other;
+    }
+    kept = std::move(others);
+  }
+  return differ;
+}
+
+FailureOr<Value> MapLowering::isHidden(const Place &place) {
+  setPlace(place);
+  for (Operation &inner : body.without_terminator())
+    if (levels.lookup(&inner) != PerElement &&
+        failed(evaluateOnce(inner, place)))
+      return failure();
+  return arith::XOrIOp::create(
+             b, materialize(choice.getCondition()),
+             arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult())
+      .getResult();
+}
+
+FailureOr<Value> MapLowering::shown(ArrayRef<Value> inputs,
+                                    const Place &place) {
+  if (failed(evaluateAll(inputs, place, choice)))
+    return failure();
+  return materialize(choice.getTrueValue());
+}
+
 LogicalResult MapLowering::read(const Place &place) {
   setPlace(place);
   for (Operation &inner : body.without_terminator())
@@ -621,13 +706,13 @@ LogicalResult MapLowering::read(const Place &place) {
   return success();
 }
 
-FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs,
-                                      const Place &place) {
+LogicalResult MapLowering::evaluateAll(ArrayRef<Value> inputs,
+                                       const Place &place, Operation *but) {
   for (auto [argument, input] : llvm::zip(body.getArguments(), inputs))
     now[argument] = {std::nullopt, input};
   setPlace(place);
   for (Operation &inner : body.without_terminator()) {
-    if (ofVotes.contains(&inner))
+    if (ofVotes.contains(&inner) || &inner == but)
       continue;
     if (voted.contains(&inner)) {
       Value bit = arith::AndIOp::create(
@@ -643,5 +728,12 @@ FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs,
                    : evaluateOnce(inner, place)))
       return failure();
   }
+  return success();
+}
+
+FailureOr<Value> MapLowering::element(ArrayRef<Value> inputs,
+                                      const Place &place) {
+  if (failed(evaluateAll(inputs, place)))
+    return failure();
   return materialize(cast<YieldOp>(body.getTerminator()).getValue());
 }

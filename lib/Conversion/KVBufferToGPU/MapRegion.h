@@ -113,6 +113,26 @@ public:
   /// `place` is the lane's, `ownCol` (i32) that of its first element.
   mlir::LogicalResult vote(const Place &place, int64_t words,
                            mlir::Value ownCol);
+  /// Finds what is read by columns alone, and compared alone
+  /// (`comparedWordsOf`), where that tells which elements stay and which become
+  /// a constant. Columns of a tile are often all of one document.
+  bool findCompared();
+  /// Whether what is compared is not what it is at the tile's first column, of
+  /// the columns that the lane looks at (i1): one of `kVoters`, `words` times,
+  /// from `place` on. `first`: the tile's first column.
+  mlir::FailureOr<mlir::Value> differs(const Place &place, const Place &first,
+                                       int64_t words);
+  /// Has other lanes' words of `map`, which has looked at them, where it would
+  /// read them; `ownCol` (i32) is the column of the lane's first element.
+  void askLanes(const MapLowering &map, mlir::Value ownCol) {
+    wordsOfLanes = map.wordsOfLanes;
+    firstOwnCol = ownCol;
+  }
+  /// Whether an element at a place becomes a constant (i1).
+  mlir::FailureOr<mlir::Value> isHidden(const Place &place);
+  /// What it is where it stays.
+  mlir::FailureOr<mlir::Value> shown(llvm::ArrayRef<mlir::Value> inputs,
+                                     const Place &place);
   /// Reads those of a place.
   mlir::LogicalResult read(const Place &place);
   /// Reads words that lie by columns two at a time, the lane's pairs of which
@@ -124,6 +144,10 @@ public:
                                 llvm::ArrayRef<int64_t> columns);
 
 private:
+  /// All but the op `but`, for an element.
+  mlir::LogicalResult evaluateAll(llvm::ArrayRef<mlir::Value> inputs,
+                                  const Place &place,
+                                  mlir::Operation *but = nullptr);
   void findLevels();
   /// Finds what is read, and what that needs, of no element.
   void findReads();
@@ -173,6 +197,13 @@ private:
   llvm::SmallPtrSet<mlir::Operation *, 2> voted;
   llvm::SmallPtrSet<mlir::Operation *, 8> ofVotes, beforeVotes;
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 2>> votes;
+  /// What is compared, and the choice that follows from it.
+  llvm::SmallVector<mlir::memref::LoadOp, 1> compared;
+  mlir::arith::SelectOp choice;
+  /// What lanes have read of it, of 32 bits, and which columns they ask for.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 4>>
+      wordsOfLanes;
+  mlir::Value firstOwnCol;
   /// Values of the element at hand, and those that others will have, too.
   llvm::DenseMap<mlir::Value, Known> now;
   llvm::DenseMap<std::pair<mlir::Operation *, std::pair<int64_t, int64_t>>,

@@ -12,6 +12,7 @@
 #include "ProblemLimits.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Schedules/ScheduleLimits.h"
 #include "mlir/Analysis/SliceAnalysis.h"
@@ -189,6 +190,26 @@ static bool isVotedOn(Operation *load,
   });
 }
 
+/// Whether lanes hold none of what functions read by the key alone, as they do
+/// of documents' numbers: it is only compared, by a warp for a tile's keys
+/// together. Tiles have whole words of a warp's keys.
+static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
+                            const ScheduleChoice &choice) {
+  if (op.getVisible().empty() || op.getBlockMaskAttr() || choice.splitKeys ||
+      target.waveSize != 32 || choice.BN % target.waveSize)
+    return false;
+  constexpr unsigned row = 2, position = 3, key = 4;
+  if (!op.getScore().empty() && !op.getScore().getArgument(key + 1).use_empty())
+    return false;
+  llvm::SetVector<Operation *> ofRow;
+  getForwardSlice(op.getVisible().getArgument(row), &ofRow);
+  getForwardSlice(op.getVisible().getArgument(position), &ofRow);
+  return !comparedWordsOf(
+              op.getVisible().getArgument(key),
+              [&](Operation *inner) { return !ofRow.contains(inner); })
+              .empty();
+}
+
 /// `others`: loads that do not count; `votes`: whether those do not that are
 /// voted on.
 static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others,
@@ -231,6 +252,8 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   others.push_back(staged);
   bool votes = choice.splitKeys && target.waveSize == 32;
   ReadsBy reads = readsBy(op, others, votes);
+  if (!staged && reads == ReadsBy::Keys && comparesByWarps(op, target, choice))
+    return;
   if (!staged && reads == ReadsBy::Nothing)
     return;
   TileOperands operands = operandsOf(op);

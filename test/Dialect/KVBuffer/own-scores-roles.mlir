@@ -2,7 +2,7 @@
 // product of Q and K and the softmax, while the product of P and V of the tile before is
 // in flight; groups take turns; maxima are compared as integers. Tiles that go beyond
 // the last key have a loop of their own. What a function of visibility reads by the key
-// has registers of its own, and tiles fewer keys for it.
+// has registers of its own, and tiles fewer keys for it, unless it is only compared.
 
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=sm_90a --mlir-print-local-scope | FileCheck %s
 
@@ -10,7 +10,7 @@
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
 
 // CHECK-LABEL: gpu.func @documents(
-// CHECK-SAME:    BM = 192, BN = 96,
+// CHECK-SAME:    BM = 192, BN = 128,
 // CHECK:         kvbuffer.team @consumers
 // CHECK:         scf.for
 // CHECK:           kvbuffer.mask
@@ -38,6 +38,22 @@ func.func @documents(%q: !qo, %k: !kv, %v: !kv,
       %y = memref.load %d[%batch, %key] : memref<?x?xi32>
       %same = arith.cmpi eq, %x, %y : i32
       kvbuffer.yield %same : i1
+    }
+  return
+}
+
+// CHECK-LABEL: gpu.func @levels(
+// CHECK-SAME:    BM = 192, BN = 96,
+func.func @levels(%q: !qo, %k: !kv, %v: !kv,
+    %level: memref<?x?xi32> {kvbuffer.name = "level", kvbuffer.shape = ["batch", "seq_k"]}, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%level : memref<?x?xi32>)
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %l: memref<?x?xi32>):
+      %x = memref.load %l[%batch, %row] : memref<?x?xi32>
+      %y = memref.load %l[%batch, %key] : memref<?x?xi32>
+      %lower = arith.cmpi sle, %x, %y : i32
+      kvbuffer.yield %lower : i1
     }
   return
 }

@@ -1,0 +1,53 @@
+//===- WordsOfColumns.cpp - What regions read by columns alone ------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// Whether all that is asked of an integer is whether it is equal to another.
+static bool isComparedAlone(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    using Predicate = arith::CmpIPredicate;
+    if (auto compare = dyn_cast<arith::CmpIOp>(user))
+      return compare.getPredicate() == Predicate::eq ||
+             compare.getPredicate() == Predicate::ne;
+    return isa<arith::IndexCastOp, arith::ExtSIOp, arith::ExtUIOp>(user) &&
+           isComparedAlone(user->getResult(0));
+  });
+}
+
+SmallVector<memref::LoadOp>
+kvbuf::comparedWordsOf(Value column,
+                       function_ref<bool(Operation *)> isOfColumnAlone) {
+  SmallVector<memref::LoadOp> loads;
+  llvm::SetVector<Operation *> followers(column.getUsers().begin(),
+                                         column.getUsers().end());
+  for (size_t i = 0; i < followers.size(); ++i) {
+    Operation *op = followers[i];
+    if (op->getBlock() != column.getParentBlock() || op->getNumRegions() ||
+        op->getNumResults() != 1 || !isOfColumnAlone(op))
+      return {};
+    if (auto load = dyn_cast<memref::LoadOp>(op)) {
+      if (!load.getType().isInteger() || !isComparedAlone(load.getResult()))
+        return {};
+      loads.push_back(load);
+      continue;
+    }
+    // On the way to a load are places alone.
+    if (!isPure(op) || !op->getResult(0).getType().isIntOrIndex() ||
+        op->getResult(0).getType().isInteger(1))
+      return {};
+    followers.insert(op->user_begin(), op->user_end());
+  }
+  return loads;
+}
