@@ -9,6 +9,7 @@
 #include "kvbuffer/Compiler/Codegen.h"
 #include "AwaitReleases.h"
 #include "CompareBySign.h"
+#include "CountThreads.h"
 #include "OwnLanes.h"
 #include "ParkUniforms.h"
 #include "RareBlocks.h"
@@ -37,6 +38,7 @@
 #include "llvm/Transforms/Scalar.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include <mutex>
+#include <optional>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -358,14 +360,19 @@ static llvm::FailureOr<std::string> runBackend(llvm::Module &module,
 }
 
 namespace {
-/// A way to do with fewer registers: as it is, without what saves vector
-/// instructions; or vector registers for scalars, about as
-/// many as that, whether large loops compute what other parts compute, too, and
-/// whether addresses that they leave the same are computed before them.
+/// A way to do with fewer registers than a module has spilled.
 struct Saving {
-  size_t parked;
-  bool inLoops;
+  /// What parts of a kernel that compute of the same numbers of lanes have of
+  /// each other: a copy of the number behind large loops, or in front of them,
+  /// too, or nothing, as each makes the numbers of its threads anew.
+  enum Numbers { Copied, CopiedInLoops, MadeAnew };
+  /// About as many vector registers for scalars; nothing: none.
+  std::optional<size_t> parked;
+  Numbers numbers = Copied;
+  /// Whether addresses that large loops leave the same are computed before
+  /// them.
   bool addressesBefore = false;
+  /// The module as it is, without what saves vector instructions.
   bool asItIs = false;
 };
 } // namespace
@@ -373,16 +380,20 @@ struct Saving {
 /// Lets the kernels of a module do with fewer of the registers that they have
 /// spilled; false if that changes nothing.
 static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
-                          const Spills &spills, const Saving &way) {
+                          const TargetInfo &target, const Spills &spills,
+                          const Saving &way) {
   bool changed = false;
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    if (spills.scalars)
+    if (way.parked)
       changed |=
-          parkUniforms(function, machine, way.parked, way.addressesBefore);
-    if (spills.vectors)
-      changed |= computeOwnLanes(function, machine, way.inLoops);
+          parkUniforms(function, machine, *way.parked, way.addressesBefore);
+    if (spills.vectors && way.numbers == Saving::MadeAnew)
+      changed |= countThreadsAnew(function, target.waveSize);
+    else if (spills.vectors)
+      changed |= computeOwnLanes(function, machine,
+                                 way.numbers == Saving::CopiedInLoops);
   }
   return changed;
 }
@@ -408,15 +419,23 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
     return code;
   // What saves registers, and what it costs, is known when it is compiled. Code
   // that spills nothing stays as it is.
+  auto atMost = [&](size_t most) {
+    return spills.scalars ? std::optional(most) : std::nullopt;
+  };
+  size_t scalars = spills.scalars;
+  llvm::SmallVector<Saving> ways = {
+      {.parked = std::nullopt, .asItIs = true},
+      {atMost(scalars), Saving::CopiedInLoops},
+      {atMost(SIZE_MAX)},
+      {atMost(scalars / 2)},
+      {atMost(scalars), Saving::Copied, /*addressesBefore=*/true},
+      {std::nullopt, Saving::MadeAnew}};
   Spills least = spills;
-  for (const Saving &way :
-       {Saving{0, false, false, true}, Saving{size_t(spills.scalars), true},
-        Saving{SIZE_MAX, false}, Saving{size_t(spills.scalars) / 2, false},
-        Saving{size_t(spills.scalars), false, true}}) {
-    if (!least.any())
-      break;
+  for (size_t i = 0; i < ways.size() && least.any(); ++i) {
+    Saving way = ways[i];
     std::unique_ptr<llvm::Module> other = llvm::CloneModule(*asItIs);
-    if (way.asItIs ? !compares : !saveRegisters(*other, *machine, spills, way))
+    if (way.asItIs ? !compares
+                   : !saveRegisters(*other, *machine, target, spills, way))
       continue;
     Spills fewer;
     llvm::FailureOr<std::string> saved =
@@ -428,6 +447,9 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
       code = std::move(saved);
       least = fewer;
     }
+    // Vector registers that are free now are for the scalars that are left.
+    if (way.numbers == Saving::MadeAnew && !way.parked && fewer.scalars)
+      ways.push_back({size_t(fewer.scalars), Saving::MadeAnew});
   }
   return code;
 }
