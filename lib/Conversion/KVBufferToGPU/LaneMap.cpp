@@ -179,6 +179,24 @@ private:
   /// tile's columns. Then elements of a row stay, or become a constant, all of
   /// them, and where those of all rows stay nothing is done.
   LogicalResult emitByComparisons(MapLowering &map, Operation *wait);
+  /// By a branch of the warp: distances that are clamped are all clamped to the
+  /// same number where the warp's rows are far from the tile's columns. `wait`:
+  /// before which it is found out, if it can be.
+  LogicalResult emitByDistance(MapLowering &map, Operation *wait);
+  scf::IfOp branch(Value condition) {
+    SmallVector<Type> types(
+        atoms, VectorType::get({registers}, type.getElementType()));
+    return scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
+                             /*addElseBlock=*/true);
+  }
+  /// Yields from a block of a branch what `make` makes of each element.
+  LogicalResult yield(Block *block, Element make) {
+    b.setInsertionPointToEnd(block);
+    FailureOr<Values> results = each(make);
+    if (succeeded(results))
+      scf::YieldOp::create(b, *results);
+    return LogicalResult(results);
+  }
 
   LaneContext &lower;
   ImplicitLocOpBuilder &b;
@@ -289,19 +307,6 @@ LogicalResult MapOfLanes::emitByComparisons(MapLowering &map, Operation *wait) {
   Value anyDiffers = LaneAnyOp::create(b, *differ),
         anyChanges = LaneAnyOp::create(b, changes);
   b.restoreInsertionPoint(behind);
-  SmallVector<Type> types(atoms,
-                          VectorType::get({registers}, type.getElementType()));
-  auto branch = [&](Value condition) {
-    return scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
-                             /*addElseBlock=*/true);
-  };
-  auto yield = [&](Block *block, Element make) {
-    b.setInsertionPointToEnd(block);
-    FailureOr<Values> results = each(make);
-    if (succeeded(results))
-      scf::YieldOp::create(b, *results);
-    return LogicalResult(results);
-  };
   auto outer = branch(anyChanges);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(outer.thenBlock());
@@ -328,6 +333,52 @@ LogicalResult MapOfLanes::emitByComparisons(MapLowering &map, Operation *wait) {
   return success();
 }
 
+LogicalResult MapOfLanes::emitByDistance(MapLowering &map, Operation *wait) {
+  if (wait)
+    b.setInsertionPoint(wait);
+  findFirst();
+  SmallVector<MapLowering::Place> places;
+  for (int64_t index = 0; index < atoms; ++index)
+    for (int64_t reg = 0; reg < registers; ++reg)
+      places.push_back(placeOf(index, reg));
+  FailureOr<MapLowering::Term> difference = map.differenceAt(places);
+  if (failed(difference))
+    return failure();
+  auto [least, most] = map.limits();
+  using Predicate = arith::CmpIPredicate;
+  auto isOn = [&](Predicate predicate, int64_t bound) {
+    return arith::CmpIOp::create(b, predicate, difference->base,
+                                 lower.i32(bound));
+  };
+  Value isBehind = isOn(Predicate::sge, most - difference->range.least);
+  Value isBefore = isOn(Predicate::sle, least - difference->range.most);
+  Value isFar = arith::OrIOp::create(b, isBehind, isBefore);
+  Value anyNear = LaneAnyOp::create(
+      b, arith::XOrIOp::create(
+             b, isFar,
+             arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult()));
+  MapLowering far(lower, op), near(lower, op);
+  far.findClamped();
+  far.fix(
+      arith::SelectOp::create(b, isBehind, lower.i32(most), lower.i32(least)));
+  if (failed(far.read(places.front())))
+    return failure();
+  b.restoreInsertionPoint(behind);
+  auto outer = branch(anyNear);
+  OpBuilder::InsertionGuard guard(b);
+  if (failed(yield(outer.thenBlock(),
+                   [&](ArrayRef<Value> of, MapLowering::Place place) {
+                     return near.element(of, place);
+                   })) ||
+      failed(
+          yield(outer.elseBlock(), [&](ArrayRef<Value> of, MapLowering::Place) {
+            return far.element(of, places.front());
+          })))
+    return failure();
+  lower.setLanes(op.getResult(), outer.getResults());
+  return success();
+}
+
 /// The region's body, once for each element that the lane holds.
 LogicalResult MapOfLanes::emit() {
   if (failed(findInputs()))
@@ -342,6 +393,11 @@ LogicalResult MapOfLanes::emit() {
   if (meet && map.findCompared())
     if (Operation *wait = beforeProduct(lower, op))
       return emitByComparisons(map, wait);
+  // What a branch for near tiles has stands behind the wait anyway.
+  if (op.getInputs()[0].getDefiningOp<MmaWaitOp>() && map.findClamped() &&
+      succeeded(emitByDistance(map, beforeProduct(lower, op))))
+    return success();
+  b.restoreInsertionPoint(behind);
   bool votes = meet && map.findVotes();
   int64_t reads =
       map.countReads(atoms * registers, rows.size(), columns.size());

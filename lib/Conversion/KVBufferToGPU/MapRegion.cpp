@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "MapRegion.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -399,8 +398,10 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
       now[result] = known;
     return success();
   }
-  if (auto words = wordsOfLanes.find(&inner);
-      firstOwnCol && words != wordsOfLanes.end()) {
+  if (fixed && &inner == clamp) {
+    now[inner.getResult(0)] = {Term{fixed, 0, clampedTo}, Value()};
+  } else if (auto words = wordsOfLanes.find(&inner);
+             firstOwnCol && words != wordsOfLanes.end()) {
     Value source =
         arith::AddIOp::create(b, firstOwnCol, lower.i32(place.col % kVoters));
     Value word =
@@ -549,153 +550,6 @@ LogicalResult MapLowering::readPairs(const Place &place, ArrayRef<int64_t> rows,
     }
   }
   return success();
-}
-
-bool MapLowering::findVotes() {
-  llvm::SmallPtrSet<Operation *, 8> ofReads;
-  auto usersOf = [&](Operation &inner) {
-    return llvm::map_range(inner.getUsers(), [&](Operation *user) {
-      return body.findAncestorOpInBlock(*user);
-    });
-  };
-  for (Operation &inner : body.without_terminator()) {
-    bool follows = isa<memref::LoadOp>(inner) ||
-                   llvm::any_of(inner.getOperands(), [&](Value operand) {
-                     return ofReads.contains(operand.getDefiningOp());
-                   });
-    if (levels.lookup(&inner) != PerColumn || !follows)
-      continue;
-    ofReads.insert(&inner);
-    bool ends = llvm::none_of(usersOf(inner), [&](Operation *user) {
-      return levels.lookup(user) == PerColumn;
-    });
-    if (!ends)
-      continue;
-    // What else is read of columns, or by what lanes vote about, is read as it
-    // is.
-    if (inner.getNumResults() != 1 ||
-        !inner.getResult(0).getType().isInteger(1) || reads.contains(&inner)) {
-      voted.clear();
-      return false;
-    }
-    voted.insert(&inner);
-  }
-  for (Operation &inner : llvm::reverse(body.without_terminator()))
-    if (!voted.contains(&inner) &&
-        llvm::all_of(usersOf(inner), [&](Operation *user) {
-          return voted.contains(user) || ofVotes.contains(user);
-        }))
-      ofVotes.insert(&inner);
-  // What others need, too, is found out for the column that a lane votes about
-  // as for its own ones.
-  for (Operation &inner : llvm::reverse(body.without_terminator()))
-    if (voted.contains(&inner) ||
-        llvm::any_of(usersOf(inner), [&](Operation *user) {
-          return beforeVotes.contains(user);
-        }))
-      beforeVotes.insert(&inner);
-  for (Operation *inner : ofVotes)
-    reads.erase(inner);
-  return !voted.empty();
-}
-
-LogicalResult MapLowering::vote(const Place &place, int64_t words,
-                                Value ownCol) {
-  // Not what the lane's own columns have.
-  decltype(kept) others;
-  std::swap(kept, others);
-  for (int64_t word = 0; word < words; ++word) {
-    Place here = place;
-    here.col = kVoters * word;
-    setPlace(here);
-    for (Operation &inner : body.without_terminator()) {
-      if (!beforeVotes.contains(&inner))
-        continue;
-      if (failed(evaluateOnce(inner, here)))
-        return failure();
-      if (!voted.contains(&inner))
-        continue;
-      Value bits = LaneVoteOp::create(b, b.getI32Type(),
-                                      materialize(inner.getResult(0)));
-      votes[&inner].push_back(arith::ShRUIOp::create(b, bits, ownCol));
-    }
-  }
-  kept = std::move(others);
-  return success();
-}
-
-bool MapLowering::findCompared() {
-  auto select = cast<YieldOp>(body.getTerminator())
-                    .getValue()
-                    .getDefiningOp<arith::SelectOp>();
-  auto levelOf = [&](Value value) {
-    Operation *def = value.getDefiningOp();
-    return def && def->getBlock() == &body ? levels.lookup(def)
-                                           : unsigned(PerElement);
-  };
-  if (!select || select->getBlock() != &body ||
-      !matchPattern(select.getFalseValue(), m_Constant()) ||
-      levelOf(select.getCondition()) == PerElement)
-    return false;
-  auto loads = comparedWordsOf(
-      body.getArgument(op.getInputs().size() + 1),
-      [&](Operation *inner) { return levels.lookup(inner) == PerColumn; });
-  compared.assign(loads.begin(), loads.end());
-  choice = select;
-  return !compared.empty();
-}
-
-FailureOr<Value> MapLowering::differs(const Place &place, const Place &first,
-                                      int64_t words) {
-  SmallVector<Value> here;
-  Value differ;
-  // What those need, for the lane's own column, and not for others that are
-  // counted as it is.
-  for (int64_t word = -1; word < words; ++word) {
-    decltype(kept) others;
-    std::swap(kept, others);
-    Place at = word < 0 ? first : place;
-    at.col = word < 0 ? 0 : kVoters * word;
-    setPlace(at);
-    for (Operation &inner : body.without_terminator())
-      if (reads.contains(&inner) && !(levels.lookup(&inner) & PerRow) &&
-          failed(evaluateOnce(inner, at)))
-        return failure();
-    for (auto [i, load] : llvm::enumerate(compared)) {
-      Value value = materialize(load.getResult());
-      if (word < 0) {
-        here.push_back(value);
-        continue;
-      }
-      if (value.getType().isInteger(32))
-        wordsOfLanes[load].push_back(value);
-      Value other =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, here[i]);
-      differ =
-          differ ? arith::OrIOp::create(b, differ, other).getResult() : other;
-    }
-    kept = std::move(others);
-  }
-  return differ;
-}
-
-FailureOr<Value> MapLowering::isHidden(const Place &place) {
-  setPlace(place);
-  for (Operation &inner : body.without_terminator())
-    if (levels.lookup(&inner) != PerElement &&
-        failed(evaluateOnce(inner, place)))
-      return failure();
-  return arith::XOrIOp::create(
-             b, materialize(choice.getCondition()),
-             arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult())
-      .getResult();
-}
-
-FailureOr<Value> MapLowering::shown(ArrayRef<Value> inputs,
-                                    const Place &place) {
-  if (failed(evaluateAll(inputs, place, choice)))
-    return failure();
-  return materialize(choice.getTrueValue());
 }
 
 LogicalResult MapLowering::read(const Place &place) {

@@ -133,6 +133,16 @@ public:
   /// What it is where it stays.
   mlir::FailureOr<mlir::Value> shown(llvm::ArrayRef<mlir::Value> inputs,
                                      const Place &place);
+  /// Finds a difference of the row and the column that is clamped to numbers,
+  /// as distances are, where elements follow from neither but by it.
+  bool findClamped();
+  /// The difference at `places`, as a register and the least and the most that
+  /// is added to it there. Fails where it is no such sum.
+  mlir::FailureOr<Term> differenceAt(llvm::ArrayRef<Place> places);
+  /// The numbers that it is clamped to.
+  Range limits() const { return clampedTo; }
+  /// Takes `value` for what it is clamped to, at all places.
+  void fix(mlir::Value value) { fixed = value; }
   /// Reads those of a place.
   mlir::LogicalResult read(const Place &place);
   /// Reads words that lie by columns two at a time, the lane's pairs of which
@@ -204,6 +214,10 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 4>>
       wordsOfLanes;
   mlir::Value firstOwnCol;
+  /// The difference that is clamped, the op that does so, and what it gives.
+  mlir::Value difference, fixed;
+  mlir::Operation *clamp = nullptr;
+  Range clampedTo{0, 0};
   /// Values of the element at hand, and those that others will have, too.
   llvm::DenseMap<mlir::Value, Known> now;
   llvm::DenseMap<std::pair<mlir::Operation *, std::pair<int64_t, int64_t>>,

@@ -1,0 +1,93 @@
+# Distances of rows and keys that are clamped: far from a warp's rows all keys of a tile have
+# one of them, on the emulator.
+# RUN: %python %s
+"""A relative bias by the clamped distance of the key and the row, either from the other,
+with a causal mask and without, against float64. Who takes tiles that a warp's rows are near
+for such that they are far from is caught.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import numpy as np
+
+import kvbuf
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
+from numbers16 import attend, check, from_bf16, to_bf16
+
+RNG = np.random.default_rng()
+SIZE, QUERIES, KEYS = 64, 200, 520
+LEAST, MOST = -40, 15
+
+
+def source(causal=False, turned=False):
+    qo = f"memref<?x?x1x{SIZE}xbf16, strided<[?, ?, ?, 1]>>"
+    kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {SIZE}>"
+    mask = " {mask = #kvbuffer.mask<causal = true>}" if causal else ""
+    of, operands = f"memref<{MOST - LEAST + 1}xf32>", ("%position, %key" if turned else
+                                                       "%key, %position")
+    return f"""func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, %o: {qo}, %t: {of} {{kvbuffer.name = "t"}}) {{
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){mask} : {qo}, {kv}, {kv}, {qo}
+    captures(%t : {of})
+    score {{
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %t_: {of}):
+      %least = arith.constant {LEAST} : index
+      %most = arith.constant {MOST} : index
+      %distance = arith.subi {operands} : index
+      %above = arith.maxsi %distance, %least : index
+      %clamped = arith.minsi %above, %most : index
+      %number = arith.subi %clamped, %least : index
+      %b = memref.load %t_[%number] : {of}
+      %r = arith.addf %s, %b : f32
+      kvbuffer.yield %r : f32
+    }}
+  return
+}}
+"""
+
+
+def compiled(text):
+    return kvbuf.compile(text, target="sm_90a", machine_code=False)
+
+
+class Distances(unittest.TestCase):
+    def compare(self, run, causal=False, turned=False):
+        q, k, v = (to_bf16(RNG.standard_normal((1, n, 1, SIZE)))
+                   for n in (QUERIES, KEYS, KEYS))
+        bias = RNG.standard_normal(MOST - LEAST + 1).astype(np.float32)
+        out = np.full(q.shape, 0x7FC0, np.uint16)
+        run(q=q, k=k, v=v, o=out, t=bias)
+        i, j = np.arange(QUERIES)[:, None] + KEYS - QUERIES, np.arange(KEYS)[None]
+        distance = i - j if turned else j - i
+        seen = j <= i if causal else np.ones((QUERIES, KEYS), bool)
+        q, k, v = map(from_bf16, (q, k, v))
+        s = np.einsum("bihd,bjhd->bhij", q, k) / SIZE ** 0.5
+        s = s + bias[distance.clip(LEAST, MOST) - LEAST]
+        exact, base = (x.transpose(0, 2, 1, 3) for x in attend(
+            s, seen[None, None], v.transpose(0, 2, 1, 3))[:2])
+        check(self, from_bf16(out), exact, base)
+
+    def test_distances(self):
+        for given in {}, {"causal": True}, {"turned": True}:
+            with self.subTest(**given):
+                self.compare(compiled(source(**given)), **given)
+
+    def test_fault(self):
+        text = subprocess.run(
+            ["kvbuf-compile", "-", "--target=sm_90a", "--emit=thread", "--no-alternatives"],
+            input=source(), text=True, check=True, stdout=subprocess.PIPE).stdout
+        self.compare(compiled(text))
+        # Whether a warp's rows are near.
+        wrong, count = re.subn(r"(%\w+) = kvbuffer\.lane_any %\w+",
+                               r"\1 = arith.constant false", text)
+        self.assertGreaterEqual(count, 3)
+        with self.assertRaises(AssertionError):
+            self.compare(compiled(wrong))
+
+
+if __name__ == "__main__":
+    unittest.main()
