@@ -229,14 +229,17 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
           // CHECK:        %[[PAIR:.*]] = arith.divui %[[WARP:.*]], %c2_i32
           // CHECK:        %[[FIRST:.*]] = arith.cmpi eq, %[[PAIR]], %c0_i32
           // CHECK:      scf.if %[[FIRST]] {
-          // Eight lanes copy a row, four rows at a time, of a warp's sixteen: lane l
-          // finds where row 4 (l mod 8) + l / 8 begins.
+          // Eight lanes copy a row, and then the one beside it in its page, four such
+          // pairs at a time, of a warp's eight: lane l finds where pair
+          // 4 (l mod 8) + l / 8 begins.
           // CHECK:        %[[PLACE:.*]] = arith.andi %[[LANE:.*]], %c7_i32
           // CHECK:        %[[GROUP:.*]] = arith.shrui %[[LANE]], %c3_i32
           // CHECK:        %[[SHARE:.*]] = arith.remui %[[WARP]], %c2_i32
           // CHECK:        arith.muli %[[SHARE]], %c16_i32
+          // CHECK:        %[[STRIDE:.*]] = arith.muli %{{.*}}, %c2_i64
           // CHECK:        arith.muli %[[PLACE]], %c4_i32
-          // CHECK:        arith.minui %{{.*}}, %c15_i32
+          // CHECK:        %[[OWN:.*]] = arith.minui %{{.*}}, %c7_i32
+          // CHECK:        arith.muli %[[OWN]], %c2_i32
           // CHECK:        memref.load %{{.*}}xi32
           // CHECK:        nvvm.mbarrier.try_wait.parity
           // Rows' addresses are made after it.
@@ -246,9 +249,12 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
           // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c0_i32, %c6175_i32
           // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c0_i32, %c6175_i32
           // CHECK:        nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg
+          // CHECK:        arith.addi %{{.*}}, %[[STRIDE]] : i64
+          // CHECK-NOT:    nvvm.shfl
+          // CHECK:        nvvm.cp.async.shared.global
           // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c1_i32, %c6175_i32
           // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c1_i32, %c6175_i32
-          // CHECK-COUNT-3: nvvm.cp.async.shared.global
+          // CHECK-COUNT-2: nvvm.cp.async.shared.global
           // CHECK-NOT:    nvvm.cp.async.shared
           // The warp waits, so that no consumer needs a fence.
           // CHECK:        nvvm.cp.async.wait.group 0

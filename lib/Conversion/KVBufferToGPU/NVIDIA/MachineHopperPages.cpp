@@ -54,7 +54,9 @@ Values hopper::ifAnyRow(Lanes &lower, const TileView &tile, int64_t count,
 /// block, and the same columns of the blocks beside it; so a step copies as
 /// many rows as there are groups. Each lane finds out where one row begins of
 /// every 32: its group knows the rows that it copies in its next steps, and a
-/// step asks a lane of the own group, whose place there is a number.
+/// step asks a lane of the own group, whose place there is a number. Where a
+/// page has an even number of rows, a group copies two of them after each other
+/// and asks for the first one alone.
 struct BoxMachine::RowCopies {
   Lanes &lower;
   ImplicitLocOpBuilder &b;
@@ -67,6 +69,10 @@ struct BoxMachine::RowCopies {
   Value place, group;
   /// Where the lane's part of a row lies in LDS.
   LinearAddress address;
+  /// Rows of one page that a group copies after each other, and how many bytes
+  /// they are apart, i64.
+  int64_t together = 1;
+  Value rowStride;
 
   RowCopies(Lanes &lower, KVBufferAttr params, Value ldsAddress)
       : lower(lower), b(lower.b), params(params), ldsAddress(ldsAddress),
@@ -82,7 +88,28 @@ struct BoxMachine::RowCopies {
     return arith::ConstantIntOp::create(b, value, 64);
   }
 
-  /// Of `count` rows, 32 at most, the one that this lane knows, i32.
+  /// Goes on with two rows at a time.
+  void joinRows(const TileView &tile) {
+    together = 2;
+    address.terms.back() = {group, images("row", together, rowsPerStep)};
+    rowStride = arith::MulIOp::create(
+        b,
+        arith::IndexCastOp::create(b, b.getI64Type(), tile.rowStride)
+            .getResult(),
+        i64(layout.elementBytes));
+  }
+
+  /// Bytes in LDS that `count` numbers are apart, `step` of a dimension each.
+  SmallVector<int64_t> images(StringRef dim, int64_t step, int64_t count) {
+    SmallVector<int64_t> basis =
+        imagesOf(layout, dim, llvm::Log2_64(step), llvm::Log2_64_Ceil(count));
+    for (int64_t &image : basis)
+      image *= layout.elementBytes;
+    return basis;
+  }
+
+  /// Of `count` rows, or as many times so many together, 32 at most, the one
+  /// that this lane knows, i32.
   Value known(int64_t count) {
     Value row = arith::AddIOp::create(
         b, arith::MulIOp::create(b, place, lower.i32(rowsPerStep)).getResult(),
@@ -128,65 +155,79 @@ struct BoxMachine::RowCopies {
         address);
   }
 
-  /// Copies `count` rows, 32 at most, whose addresses the lanes hold, to where
-  /// row `first` of the slot lies; `isThere` says whether the lane's row of a
-  /// step, from this one on, is there, null: all are.
+  /// Copies one row to where row `row` of the slot lies.
+  void copyRow(Value slot, int64_t row, Value from, int64_t reach, Value there);
+  /// Copies `count` rows, 32 at most, or as many times so many together, whose
+  /// addresses the lanes hold, to where row `first` of the slot lies; `isThere`
+  /// says whether the lane's row of a step, from this one on, is there, null:
+  /// all are.
   void copy(Value slot, int64_t first, int64_t count, ArrayRef<Value> addresses,
             function_ref<Value(int64_t)> isThere);
 };
 
-void BoxMachine::RowCopies::copy(Value slot, int64_t first, int64_t count,
-                                 ArrayRef<Value> addresses,
-                                 function_ref<Value(int64_t)> isThere) {
-  int64_t reach = 0, width = kTensorAlignment / layout.elementBytes;
-  for (const LinearAddress::Term &term : address.terms)
-    for (int64_t image : term.basis)
-      reach |= image;
+void BoxMachine::RowCopies::copyRow(Value slot, int64_t row, Value from,
+                                    int64_t reach, Value there) {
   // Columns that rows do not have are zeros, too.
-  int64_t columns = params.getColumnsOf(/*block=*/0);
-  auto bytesOf = [&](int64_t start, Value there) -> Value {
+  int64_t columns = params.getColumnsOf(/*block=*/0),
+          width = kTensorAlignment / layout.elementBytes;
+  auto bytesOf = [&](int64_t start) -> Value {
+    Value ok = there;
     if (start + layout.blockCols > columns) {
       Value inside = arith::CmpIOp::create(
           b, arith::CmpIPredicate::slt, place,
           lower.i32(std::max<int64_t>(0, columns - start) / width));
-      there =
-          there ? arith::AndIOp::create(b, there, inside).getResult() : inside;
+      ok = ok ? arith::AndIOp::create(b, ok, inside).getResult() : inside;
     }
-    if (!there)
+    if (!ok)
       return nullptr;
-    return arith::SelectOp::create(b, there, lower.i32(kTensorAlignment),
+    return arith::SelectOp::create(b, ok, lower.i32(kTensorAlignment),
                                    lower.i32(0));
   };
+  // Numbers that no lane's part reaches end up in the instruction.
+  int64_t byte = layout.byteOffset(row, 0);
+  Value to = arith::ExtUIOp::create(
+      b, b.getI64Type(),
+      arith::AddIOp::create(
+          b, ldsAddress,
+          lower.toI32(address.emit(b, slot, kSwizzleRows * rowBytes(params),
+                                   byte & reach)))
+          .getResult());
+  for (int64_t block = 0; block < layout.repeats; ++block)
+    NVVM::CpAsyncOp::create(
+        b,
+        pointerTo(to, (byte & ~reach) + block * blockBytes(params),
+                  NVVM::NVVMMemorySpace::Shared),
+        pointerTo(from, block * rowBytes(params),
+                  NVVM::NVVMMemorySpace::Global),
+        kTensorAlignment, NVVM::LoadCacheModifierKind::CG,
+        bytesOf(block * layout.blockCols));
+}
+
+void BoxMachine::RowCopies::copy(Value slot, int64_t first, int64_t count,
+                                 ArrayRef<Value> addresses,
+                                 function_ref<Value(int64_t)> isThere) {
+  int64_t reach = 0;
+  for (const LinearAddress::Term &term : address.terms)
+    for (int64_t image : term.basis)
+      reach |= image;
   Value placeBytes = arith::ExtUIOp::create(
       b, b.getI64Type(),
       arith::MulIOp::create(b, place, lower.i32(kTensorAlignment)).getResult());
-  for (int64_t row = 0, step = 0; row < count; row += rowsPerStep, ++step) {
+  int64_t rowsAtOnce = together * rowsPerStep;
+  for (int64_t row = 0, step = 0; row < count; row += rowsAtOnce, ++step) {
     OpBuilder::InsertionGuard guard(b);
     Value high = arith::ShLIOp::create(b, ask(addresses[1], step), i64(32));
     Value from = arith::OrIOp::create(b, high, ask(addresses[0], step));
     from = arith::AddIOp::create(b, from, placeBytes);
-    if (row + rowsPerStep > count)
+    if (row + rowsAtOnce > count)
       lower.enter(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, group,
-                                        lower.i32(count - row)));
+                                        lower.i32((count - row) / together)));
     Value there = isThere ? isThere(row) : Value();
-    // Numbers that no lane's part reaches end up in the instruction.
-    int64_t byte = layout.byteOffset(first + row, 0);
-    Value to = arith::ExtUIOp::create(
-        b, b.getI64Type(),
-        arith::AddIOp::create(
-            b, ldsAddress,
-            lower.toI32(address.emit(b, slot, kSwizzleRows * rowBytes(params),
-                                     byte & reach)))
-            .getResult());
-    for (int64_t block = 0; block < layout.repeats; ++block)
-      NVVM::CpAsyncOp::create(
-          b,
-          pointerTo(to, (byte & ~reach) + block * blockBytes(params),
-                    NVVM::NVVMMemorySpace::Shared),
-          pointerTo(from, block * rowBytes(params),
-                    NVVM::NVVMMemorySpace::Global),
-          kTensorAlignment, NVVM::LoadCacheModifierKind::CG,
-          bytesOf(block * layout.blockCols, there));
+    for (int64_t i = 0; i < together; ++i) {
+      if (i)
+        from = arith::AddIOp::create(b, from, rowStride);
+      copyRow(slot, first + row + i, from, reach, there);
+    }
   }
 }
 
@@ -244,18 +285,12 @@ BoxMachine::SmallPages::SmallPages(BoxMachine &machine, Lanes &lower,
       params(op.getRing().getType().getParams()),
       copies(lower, params, machine.ldsAddress), slot(slot) {
   const SharedTile &layout = copies.layout;
-  auto images = [&](StringRef dim, int64_t step, int64_t count) {
-    SmallVector<int64_t> basis =
-        imagesOf(layout, dim, llvm::Log2_64(step), llvm::Log2_64_Ceil(count));
-    for (int64_t &image : basis)
-      image *= layout.elementBytes;
-    return basis;
-  };
   copies.address.terms.push_back(
       {copies.place,
-       images("col", kTensorAlignment / layout.elementBytes, copies.perRow)});
+       copies.images("col", kTensorAlignment / layout.elementBytes,
+                     copies.perRow)});
   copies.address.terms.push_back(
-      {copies.group, images("row", 1, copies.rowsPerStep)});
+      {copies.group, copies.images("row", 1, copies.rowsPerStep)});
   // This warp's rows of the tile; a swizzle repeats before they begin.
   int64_t warps = machine.warpsOfSlot(lower, op);
   rows = layout.rows / warps;
@@ -280,13 +315,22 @@ void BoxMachine::SmallPages::copyWhole(Value empty, Value emptyParity) {
     Value inPage, block;
   };
   SmallVector<Some> all;
-  for (int64_t first = 0; first < rows; first += copies.lanes) {
-    int64_t count = std::min(copies.lanes, rows - first);
-    Value row = inTile(copies.known(count));
+  int64_t page = op.getTile().getType().getPageSize();
+  RowCopies copies = this->copies;
+  // An even row and the next one are of one page.
+  if (page % 2 == 0 && startsAtMultiple(op.getTile(), 2) &&
+      rows % (2 * copies.rowsPerStep) == 0)
+    copies.joinRows(tile);
+  int64_t atOnce = copies.together * copies.lanes;
+  for (int64_t first = 0; first < rows; first += atOnce) {
+    int64_t count = std::min(atOnce, rows - first);
+    Value row = copies.known(count / copies.together);
+    if (copies.together > 1)
+      row = arith::MulIOp::create(b, row, lower.i32(copies.together));
+    row = inTile(row);
     // Where pages divide what is looked up at once the next ones' numbers lie
     // a constant further on.
-    int64_t page = op.getTile().getType().getPageSize();
-    bool apart = copies.lanes % page == 0;
+    bool apart = atOnce % page == 0;
     if (first && !apart)
       row = arith::AddIOp::create(b, row, lower.i32(first));
     Value block = tile.lookUpPage(lower, row, apart ? first / page : 0);
