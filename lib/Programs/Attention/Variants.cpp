@@ -38,18 +38,18 @@ static Attribute launchIfClustersGain(MLIRContext *context,
                                       const TargetInfo &target, StringRef rows,
                                       Attribute keys, int64_t BM,
                                       int64_t headSize, bool masked,
-                                      int64_t sharing, bool paged) {
+                                      int64_t sharing, int64_t pageSize) {
   SizeBuilder b(context);
   auto tilesOf = [&](int64_t size) {
     return b.expr("ceildiv", {b.getStringAttr(rows), b.number(size)});
   };
   int64_t fewest =
-      Tuning(target).fewestClusterTiles(headSize, masked, sharing, paged);
+      Tuning(target).fewestClusterTiles(headSize, masked, sharing, pageSize);
   Attribute tiles = tilesOf(BM);
   // What a pair waits for is a tile of keys, so that what counts under a mask
   // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
   // average, which is q / 2 where there are as many keys as rows.
-  if (keys && (paged || (masked && !TargetInfo::clustersOfHeads(sharing)))) {
+  if (keys && (pageSize || (masked && !TargetInfo::clustersOfHeads(sharing)))) {
     Attribute seen = b.expr(
         "product", {b.number(2), b.expr("ceildiv", {keys, b.number(BM)})});
     tiles =
@@ -180,15 +180,15 @@ private:
 Attribute AttentionVariants::clustersGain() {
   MaskAttr mask = problem.getMaskValue();
   CacheType cache = problem.getK().getType();
-  bool paged = cache.getRun() != 0;
+  int64_t pageSize = cache.getRun();
   Attribute keys;
-  if (paged || cache.getRows().endWithData())
+  if (pageSize || cache.getRows().endWithData())
     keys = mostTokensOf(cache);
-  return launchIfClustersGain(b.getContext(), target, kLongestQuerySize, keys,
-                              chosen.getBM(), problem.getHeadSize(),
-                              /*masked=*/mask.boundsLeft() ||
-                                  mask.boundsRight(),
-                              problem.getHeads() / problem.getKVHeads(), paged);
+  return launchIfClustersGain(
+      b.getContext(), target, kLongestQuerySize, keys, chosen.getBM(),
+      problem.getHeadSize(),
+      /*masked=*/mask.boundsLeft() || mask.boundsRight(),
+      problem.getHeads() / problem.getKVHeads(), pageSize);
 }
 
 void AttentionVariants::addSums() {

@@ -74,9 +74,13 @@ struct Tuning {
   /// Over pages, whose producers wait for two blocks' slots before each looks
   /// pages up: twice the fewest tiles of keys that a row sees on average.
   int64_t clusterPagedTiles = 1;
-  /// The fewest tiles with which heads of `headSize` gain.
+  /// The same over pages of fewer than `manyPageRows` rows, where each block
+  /// asks for half of very many boxes.
+  int64_t clusterSmallPageTiles = 1, manyPageRows = 8;
+  /// The fewest tiles with which heads of `headSize` gain; `pageSize` 0: keys
+  /// are in no pages.
   int64_t fewestClusterTiles(int64_t headSize, bool masked, int64_t sharing,
-                             bool paged) const;
+                             int64_t pageSize) const;
 
 private:
   void measuredOnNVIDIA(const TargetInfo &target);
