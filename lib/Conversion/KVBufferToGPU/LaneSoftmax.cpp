@@ -22,6 +22,11 @@ using namespace kvbuf;
 /// weights of up to 256.
 static constexpr double kSlack = 8;
 
+/// From which product of a maximum and the scale on, in base 2, any larger
+/// score raises: up to there its rounding loses 2^-5 at most, which no weight
+/// minds.
+static constexpr double kExactFrom = 1 << 20;
+
 /// Folds values in one chain; the backend makes operations of three operands of
 /// a chain of maxima.
 static Value chain(ArrayRef<Value> values,
@@ -56,13 +61,13 @@ struct LaneScores {
     }
     return own;
   }
-  /// What `vectors` are multiplied by for exponents, and the offset of these,
-  /// where scores have `scale` and `offset`.
-  Value factor(double scale) const {
-    return lanes.f32(shares ? shares->gain * scale : scale);
-  }
-  Value offset(double scale, Value offset) const {
-    return shares ? addf(b, offset, lanes.f32(shares->outer * scale)) : offset;
+  /// By what `vectors` become exponents, where scores do by `row`.
+  RowExponents ofVectors(RowExponents row, double scale) const {
+    if (!shares)
+      return row;
+    row.scale = lanes.f32(shares->gain * scale);
+    row.offset = addf(b, row.offset, lanes.f32(shares->outer * scale));
+    return row;
   }
 
   ImplicitLocOpBuilder &b;
@@ -75,23 +80,30 @@ struct LaneScores {
 
 /// Maxima of rows, raised to the lanes' largest scores if those are larger, and
 /// by what is to be multiplied what was relative to the old ones.
-static std::pair<Values, Values> raiseTo(LaneContext &lanes,
-                                         FragmentType scores, double scale,
-                                         ArrayRef<Value> max,
+static std::pair<Values, Values> raiseTo(LaneContext &lanes, RaiseMaxOp op,
+                                         double scale, ArrayRef<Value> max,
                                          ArrayRef<Value> own) {
   ImplicitLocOpBuilder &b = lanes.builder();
+  FragmentType scores = op.getScores().getType();
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
   Values newMax, factors;
   for (auto [before, value] : llvm::zip_equal(max, own)) {
     Value raised = lanes.reduceLanes(lanes.layoutOf(scores),
                                      arith::MaxNumFOp::create(b, before, value),
                                      /*isMax=*/true);
+    newMax.push_back(raised);
+    if (op.getUnbounded()) {
+      // Of offsets as they were rounded: no weight is counted under two.
+      RowExponents row = unboundedExponents(lanes, raised, op.getScale());
+      factors.push_back(exp2(
+          b, arith::SubFOp::create(b, row.offset, row.offsetOf(b, before))));
+      continue;
+    }
     // A row that has seen no key: -inf - -inf would be NaN.
     Value none =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, raised, lowest);
     Value finite = arith::SelectOp::create(b, none, lanes.f32(0), raised);
     Value down = arith::SubFOp::create(b, before, finite);
-    newMax.push_back(raised);
     factors.push_back(
         exp2(b, arith::MulFOp::create(b, down, lanes.f32(scale))));
   }
@@ -99,7 +111,8 @@ static std::pair<Values, Values> raiseTo(LaneContext &lanes,
 }
 
 /// Maxima and factors where any lane of the warp has a score above its row's
-/// limit, which is `slack` above the maximum, and last whether one has.
+/// limit, which is `slack` above the maximum (of unbounded scores no more than
+/// the maximum where that is large), and last whether one has.
 static Values raiseAbove(LaneContext &lanes, RaiseMaxOp op, double scale,
                          ArrayRef<Value> max, Value slack) {
   ImplicitLocOpBuilder &b = lanes.builder();
@@ -107,7 +120,14 @@ static Values raiseAbove(LaneContext &lanes, RaiseMaxOp op, double scale,
   Values own = LaneScores(lanes, op.getScores()).largest();
   Value needed;
   for (auto [row, value] : llvm::enumerate(own)) {
-    Value limit = arith::AddFOp::create(b, max[row], slack);
+    Value ofRow = slack;
+    if (op.getUnbounded()) {
+      Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
+                                            math::AbsFOp::create(b, max[row]),
+                                            lanes.f32(kExactFrom / scale));
+      ofRow = arith::SelectOp::create(b, isSmall, slack, lanes.f32(0));
+    }
+    Value limit = arith::AddFOp::create(b, max[row], ofRow);
     Value above =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, limit);
     needed = needed ? arith::OrIOp::create(b, needed, above) : above;
@@ -118,8 +138,7 @@ static Values raiseAbove(LaneContext &lanes, RaiseMaxOp op, double scale,
                                  /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(raise.thenBlock());
-  auto [newMax, factors] =
-      raiseTo(lanes, op.getScores().getType(), scale, max, own);
+  auto [newMax, factors] = raiseTo(lanes, op, scale, max, own);
   llvm::append_range(newMax, factors);
   scf::YieldOp::create(b, newMax);
   b.setInsertionPointToEnd(raise.elseBlock());
@@ -221,32 +240,34 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
   LaneScores scores(lanes, op.getScores());
-  Values offset, ofVectors;
+  bool unbounded = op.getUnbounded() && !scores.shares;
+  SmallVector<RowExponents> rows, ofVectors;
   for (Value max : lanes.lanesOf(op.getMax())) {
-    if (op.getMasked()) {
+    if (op.getMasked() && !unbounded) {
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
       max = arith::SelectOp::create(b, none, lanes.f32(0), max);
     }
-    offset.push_back(arith::MulFOp::create(b, max, lanes.f32(-scale)));
-    ofVectors.push_back(scores.offset(scale, offset.back()));
+    rows.push_back(unbounded ? unboundedExponents(lanes, max, op.getScale())
+                             : RowExponents{lanes.f32(scale), lanes.f32(-scale),
+                                            mulf(b, max, lanes.f32(-scale))});
+    ofVectors.push_back(scores.ofVectors(rows.back(), scale));
   }
   // What rounding adds to the lane's largest weight; its score was found for
   // the maximum already.
   Values excess;
   for (auto [row, own] : llvm::enumerate(scores.largest())) {
-    Value weight =
-        exp2(b, math::FmaOp::create(b, own, lanes.f32(scale), offset[row]));
+    Value weight = exp2(b, fma(b, own, rows[row].scale, rows[row].offset));
     excess.push_back(roundingOf(lanes, weight, op.getOperand()));
   }
   lanes.setLanes(op.getExcess(), excess);
-  Value factor = scores.factor(scale);
   lanes.setLanes(
       op.getExponents(),
       lanes.mapElements(
           scores.vectors, [&](Value s, unsigned index, int64_t reg) -> Value {
             int64_t row = index / cols * parts + atom.rowPart(reg);
-            Value x = math::FmaOp::create(b, s, factor, ofVectors[row]);
+            const RowExponents &by = ofVectors[row];
+            Value x = fma(b, s, by.scale, by.offset);
             return !op.getExponentsOnly() &&
                            isHead(index % cols * atom.cols, type.getCols())
                        ? exp2(b, x)

@@ -142,31 +142,37 @@ SoftmaxStep tile::onlineSoftmax(const Matrix &scores, const Matrix &max,
 }
 
 RaisedMax tile::raiseMax(const Matrix &scores, const Matrix &max, float scale,
-                         bool exact) {
+                         bool exact, bool unbounded) {
   RaisedMax raised{max, max, false};
   float base2 = scale * std::numbers::log2e_v<float>;
-  const float slack = exact ? 0 : 8; // weights of up to 2^8
-  for (int64_t r = 0; r < scores.rows; ++r)
+  for (int64_t r = 0; r < scores.rows; ++r) {
+    // Weights of up to 2^8, where products are not rounded by much.
+    bool isLarge = unbounded && std::abs(max.at(r, 0)) >= 0x1p20f / base2;
+    float slack = exact || isLarge ? 0 : 8;
     for (int64_t c = 0; c < scores.cols; ++c) {
       float &m = raised.max.at(r, 0);
       raised.any |= scores.at(r, c) > max.at(r, 0) + slack / base2;
       m = std::max(m, scores.at(r, c));
     }
+  }
   if (!raised.any)
     raised.max = max;
   for (int64_t r = 0; r < scores.rows; ++r) {
     float m = raised.max.at(r, 0), finite = m == -kInfinity ? 0 : m;
-    raised.factor.at(r, 0) =
-        raised.any ? std::exp2((max.at(r, 0) - finite) * base2) : 1;
+    float by = exponentScale(m, scale, unbounded);
+    // Of products as they were rounded, where that is much.
+    float below = unbounded ? max.at(r, 0) * by - finite * by
+                            : (max.at(r, 0) - finite) * base2;
+    raised.factor.at(r, 0) = raised.any ? std::exp2(below) : 1;
   }
   return raised;
 }
 
 Matrix tile::softmaxHead(const Matrix &scores, const Matrix &max, float scale,
-                         bool exponentsOnly) {
+                         bool exponentsOnly, bool unbounded) {
   Matrix x(scores.rows, scores.cols);
-  float base2 = scale * std::numbers::log2e_v<float>;
   for (int64_t r = 0; r < scores.rows; ++r) {
+    float base2 = exponentScale(max.at(r, 0), scale, unbounded);
     float m = max.at(r, 0), origin = m == -kInfinity ? 0 : m * base2;
     for (int64_t c = 0; c < scores.cols; ++c) {
       float exponent = std::fma(scores.at(r, c), base2, -origin);

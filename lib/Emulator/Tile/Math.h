@@ -57,12 +57,12 @@ struct RaisedMax {
   bool any;
 };
 RaisedMax raiseMax(const Matrix &scores, const Matrix &max, float scale,
-                   bool exact);
+                   bool exact, bool unbounded);
 
 /// `kvbuffer.softmax_head`: weights in the left half of the columns, exponents
 /// in the right one.
 Matrix softmaxHead(const Matrix &scores, const Matrix &max, float scale,
-                   bool exponentsOnly);
+                   bool exponentsOnly, bool unbounded);
 
 /// The results of `kvbuffer.softmax_tail`. `sum` is of weights as `rounded`
 /// rounds them; of null, as they are.

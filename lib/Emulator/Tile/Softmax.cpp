@@ -62,8 +62,8 @@ LogicalResult tile::execute(TileContext &context, RaiseMaxOp op) {
                                   -std::numeric_limits<float>::infinity())
           ? RaisedMax{max, Matrix(max.rows, max.cols, 1), false}
           : raiseMax(context.matrixOf(op.getScores()), max,
-                     op.getScale().convertToFloat(),
-                     exact || op.getExactOnly());
+                     op.getScale().convertToFloat(), exact || op.getExactOnly(),
+                     op.getUnbounded());
   context.setMatrix(op.getNewMax(), std::move(raised.max));
   context.setMatrix(op.getFactor(), std::move(raised.factor));
   context.setInteger(op.getRaised(), int64_t(raised.any));
@@ -94,7 +94,7 @@ LogicalResult tile::execute(TileContext &context, SoftmaxHeadOp op) {
         return context.errorAt(op)
                << "has no 'masked', but the maximum of row " << r << " is -inf";
   Matrix x = softmaxHead(scores, max, op.getScale().convertToFloat(),
-                         op.getExponentsOnly());
+                         op.getExponentsOnly(), op.getUnbounded());
   Matrix largest = max;
   for (int64_t r = 0; r < max.rows; ++r) {
     largest.at(r, 0) = 0;

@@ -194,12 +194,14 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
       arith::ConstantIntOp::create(b, /*value=*/1, /*width=*/32));
   auto raise = RaiseMaxOp::create(b, rowType, rowType, b.getI1Type(), scores,
                                   max, early, softmaxScale,
-                                  /*exact_only=*/UnitAttr());
+                                  /*exact_only=*/UnitAttr(),
+                                  /*unbounded=*/UnitAttr());
   auto head = SoftmaxHeadOp::create(b, scores.getType(), rowType, scores,
                                     raise.getNewMax(), softmaxScale,
                                     TypeAttr::get(type.getElementType()),
                                     /*masked=*/b.getUnitAttr(),
-                                    /*exponents_only=*/UnitAttr());
+                                    /*exponents_only=*/UnitAttr(),
+                                    /*unbounded=*/UnitAttr());
   Value before = CarryExcessOp::create(b, rowType, sum, raise.getFactor(),
                                        fill(rowType, 0.0f));
   auto tail = SoftmaxTailOp::create(b, type, rowType, head.getExponents(),

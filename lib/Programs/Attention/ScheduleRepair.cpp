@@ -48,14 +48,62 @@ static bool hidesLazyRounding(AttentionOp op) {
   return bitsOf(op.getOutElementType()) <= bitsOf(weightsOf(op));
 }
 
+/// What a problem's functions read tensors by.
+enum class ReadsBy { Nothing, Keys, RowsAndKeys };
+
+/// Whether all that follows from a load, up to what follows from rows, too, or
+/// leaves the region, is true or false: the lanes of a warp then find it out
+/// together, and have no register for each key.
+static bool isVotedOn(Operation *load,
+                      const llvm::SetVector<Operation *> &ofRow) {
+  llvm::SetVector<Operation *> slice;
+  getForwardSlice(load, &slice);
+  slice.insert(load);
+  return llvm::all_of(slice, [&](Operation *some) {
+    return ofRow.contains(some) || some->hasTrait<OpTrait::IsTerminator>() ||
+           llvm::all_of(some->getUsers(), [&](Operation *user) {
+             return !(ofRow.contains(user) ||
+                      user->hasTrait<OpTrait::IsTerminator>()) ||
+                    (some->getNumResults() == 1 &&
+                     some->getResult(0).getType().isInteger(1));
+           });
+  });
+}
+
+/// `others`: loads that do not count; `votes`: whether those do not that are
+/// voted on.
+static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others,
+                       bool votes) {
+  ReadsBy most = ReadsBy::Nothing;
+  for (Region *region : {&op.getVisible(), &op.getScore()}) {
+    if (region->empty())
+      continue;
+    // Behind the sequence and the head, in a score's region behind the score.
+    unsigned row = region == &op.getScore() ? 3 : 2;
+    llvm::SetVector<Operation *> ofRow, ofKey;
+    getForwardSlice(region->getArgument(row), &ofRow);
+    getForwardSlice(region->getArgument(row + 1), &ofRow);
+    getForwardSlice(region->getArgument(row + 2), &ofKey);
+    for (Operation *reader : ofKey)
+      if (isa<memref::LoadOp>(reader) && !llvm::is_contained(others, reader) &&
+          !(votes && !ofRow.contains(reader) && isVotedOn(reader, ofRow)))
+        most = std::max(most, ofRow.contains(reader) ? ReadsBy::RowsAndKeys
+                                                     : ReadsBy::Keys);
+  }
+  return most;
+}
+
 /// What the problem does not go with.
 static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
-  // Where all warps are alike, functions of scores, which may be of any size,
-  // run one tile after the other, and so do lists of blocks. Halves take turns
-  // where functions only hide keys.
-  bool hidesAlone = op.getScore().empty() && choice.pingPong;
+  // Where all warps are alike, lists of blocks run one tile after the other,
+  // and so do functions, unless halves take turns. What scores read for each
+  // key would be awaited with all loads of tiles there.
+  bool takesTurns =
+      choice.pingPong &&
+      (op.getScore().empty() ||
+       readsBy(op, /*others=*/{}, /*votes=*/false) == ReadsBy::Nothing);
   if (!choice.producers &&
-      (op.getBlockMaskAttr() || (op.hasOwnScores() && !hidesAlone)))
+      (op.getBlockMaskAttr() || (op.hasOwnScores() && !takesTurns)))
     rescaleAtOnce(choice);
   if (choice.lazyRescale && !hidesLazyRounding(op))
     rescaleAtOnce(choice);
@@ -168,28 +216,6 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
     --choice.stages;
 }
 
-/// What a problem's functions read tensors by.
-enum class ReadsBy { Nothing, Keys, RowsAndKeys };
-
-/// Whether all that follows from a load, up to what follows from rows, too, or
-/// leaves the region, is true or false: the lanes of a warp then find it out
-/// together, and have no register for each key.
-static bool isVotedOn(Operation *load,
-                      const llvm::SetVector<Operation *> &ofRow) {
-  llvm::SetVector<Operation *> slice;
-  getForwardSlice(load, &slice);
-  slice.insert(load);
-  return llvm::all_of(slice, [&](Operation *some) {
-    return ofRow.contains(some) || some->hasTrait<OpTrait::IsTerminator>() ||
-           llvm::all_of(some->getUsers(), [&](Operation *user) {
-             return !(ofRow.contains(user) ||
-                      user->hasTrait<OpTrait::IsTerminator>()) ||
-                    (some->getNumResults() == 1 &&
-                     some->getResult(0).getType().isInteger(1));
-           });
-  });
-}
-
 /// Whether lanes hold none of what functions read by the key alone, as they do
 /// of documents' numbers: it is only compared, by a warp for a tile's keys
 /// together. Tiles have whole words of a warp's keys.
@@ -208,29 +234,6 @@ static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
               op.getVisible().getArgument(key),
               [&](Operation *inner) { return !ofRow.contains(inner); })
               .empty();
-}
-
-/// `others`: loads that do not count; `votes`: whether those do not that are
-/// voted on.
-static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others,
-                       bool votes) {
-  ReadsBy most = ReadsBy::Nothing;
-  for (Region *region : {&op.getVisible(), &op.getScore()}) {
-    if (region->empty())
-      continue;
-    // Behind the sequence and the head, in a score's region behind the score.
-    unsigned row = region == &op.getScore() ? 3 : 2;
-    llvm::SetVector<Operation *> ofRow, ofKey;
-    getForwardSlice(region->getArgument(row), &ofRow);
-    getForwardSlice(region->getArgument(row + 1), &ofRow);
-    getForwardSlice(region->getArgument(row + 2), &ofKey);
-    for (Operation *reader : ofKey)
-      if (isa<memref::LoadOp>(reader) && !llvm::is_contained(others, reader) &&
-          !(votes && !ofRow.contains(reader) && isVotedOn(reader, ofRow)))
-        most = std::max(most, ofRow.contains(reader) ? ReadsBy::RowsAndKeys
-                                                     : ReadsBy::Keys);
-  }
-  return most;
 }
 
 /// What such functions read comes ahead of its use, beside a tile of scores: Q

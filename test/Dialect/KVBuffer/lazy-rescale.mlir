@@ -118,7 +118,7 @@ gpu.module @m {
 #eager = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true>
 
 // A factor or a sum that something else reads too, a sum that starts somewhere
-// else, scores of any size, and a schedule that does not ask.
+// else, and a schedule that does not ask. Scores of any size are told.
 // CHECK-LABEL: gpu.func @two_readers
 // CHECK: kvbuffer.online_softmax
 // CHECK-LABEL: gpu.func @sum_read
@@ -126,13 +126,13 @@ gpu.module @m {
 // CHECK-LABEL: gpu.func @sum_given
 // CHECK: kvbuffer.online_softmax
 // CHECK-LABEL: gpu.func @any_size
-// CHECK: kvbuffer.online_softmax {{.*}}unbounded}
+// CHECK: kvbuffer.raise_max {{.*}} {scale = 1.000000e+00 : f32, unbounded}
+// CHECK: kvbuffer.softmax_head {{.*}} {masked, operand = bf16, scale = 1.000000e+00 : f32, unbounded}
 // CHECK-LABEL: gpu.func @eager
 // CHECK: kvbuffer.online_softmax
 // REMARK: rescaled every time: the factor is not of one accumulator that is there before the softmax
 // REMARK: rescaled every time: the sum of the weights is not one that only a division reads
 // REMARK: rescaled every time: the sum of the weights is not one that only a division reads
-// REMARK: rescaled every time: scores may be of any size, and a maximum that stays behind them need not be of theirs
 gpu.module @m {
   gpu.func @two_readers(%s: !s, %m: !row, %l: !row, %a: !o) -> (!p, !row, !o)
       attributes {kvbuffer.schedule = #lazy} {
@@ -204,6 +204,12 @@ gpu.module @m {
 // CHECK-LABEL: gpu.func @capped
 // CHECK-NOT: exact_only
 // CHECK: kvbuffer.softmax_tail %{{[^ ]*}}, %{{[^ ]*}} {rounded} :
+
+// Nor does a sum tell by how much scores of any size are above a maximum.
+// CHECK-LABEL: gpu.func @short_any_size
+// CHECK: kvbuffer.raise_max {{.*}} {scale = 1.000000e+00 : f32, unbounded}
+// CHECK-NOT: softmax_settle
+// CHECK: kvbuffer.softmax_tail %{{[^ ]*}}, %{{[^ ]*}} {rounded} :
 !s = !kvbuffer.fragment<128x64xf32, acc>
 !row = !kvbuffer.fragment<128x1xf32, row>
 !o = !kvbuffer.fragment<128x64xf32, acc>
@@ -266,6 +272,19 @@ gpu.module @m {
     }
     %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !long, !row
     gpu.return %o : !long
+  }
+  gpu.func @short_any_size(%s: !s, %v: !v, %a: !o, %m: !row, %l: !row, %n: index) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %m, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %m0, %l0 {scale = 1.0 : f32, masked, unbounded} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32, unbounded} : !o, !row
+    gpu.return %o : !o
   }
 }
 }

@@ -66,6 +66,14 @@ func.func @exact_only(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fra
 
 // -----
 
+func.func @any_size(%s: !kvbuffer.fragment<128x64xf32, acc>, %m: !kvbuffer.fragment<128x1xf32, row>, %few: i1) {
+  // expected-error@+1 {{'kvbuffer.raise_max' op has 'exact_only' and 'unbounded'; expected one of them: a sum does not tell by how much scores of any size are above a maximum}}
+  %0, %1, %2 = kvbuffer.raise_max %s, %m exact(%few) {scale = 1.0 : f32, exact_only, unbounded} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row>
+  return
+}
+
+// -----
+
 func.func @rounded(%x: !kvbuffer.fragment<128x64xf32, acc>, %l: !kvbuffer.fragment<128x1xf32, row>) {
   // expected-error@+1 {{'kvbuffer.softmax_tail' op has 'rounded', by which the sum is of rounded weights; expected no excess}}
   %0, %1 = kvbuffer.softmax_tail %x, %l excess(%l) {rounded} : !kvbuffer.fragment<128x64xf32, acc>, !kvbuffer.fragment<128x1xf32, row> -> !kvbuffer.fragment<128x64xbf16, a>

@@ -61,6 +61,10 @@ def added():
         scattered, highest, pick(near), pick(-near),
         np.sort(pick(-near)), np.sort(pick(-near))[::-1],
         pick([0, -1e4, -1e8, -1e9, -1e38, LOWEST, -np.inf]),
+        # The next number that there is, behind the tiles that are looked at for maxima:
+        # as far above as a maximum may stay behind elsewhere, where products with
+        # log2(e) lose as much again.
+        *(fill((72, step + 8), (128, step)) for step in 1.2e8 + 8.0 * np.arange(8)),
     ]).astype(np.float32)
 
 

@@ -29,6 +29,10 @@ LogicalResult RaiseMaxOp::verify() {
   if (getExactOnly() && !getExact())
     return emitOpError() << "has 'exact_only'; expected 'exact', which says "
                             "where maxima are raised at all";
+  if (getExactOnly() && getUnbounded())
+    return emitOpError() << "has 'exact_only' and 'unbounded'; expected one of "
+                            "them: a sum does not tell by how much scores of "
+                            "any size are above a maximum";
   return verifyScores(*this, getScores().getType(), getMax().getType(),
                       getScale());
 }

@@ -153,10 +153,6 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     if (op.getGain() || rescale.getAddend())
       return missed("weights are multiplied by a gain, or what is rescaled is "
                     "added to");
-    if (op.getUnbounded())
-      return missed(
-          "scores may be of any size, and a maximum that stays behind "
-          "them need not be of theirs");
     std::optional<SumReaders> readers = findReaders(op);
     if (!readers)
       return missed("the sum of the weights is not one that only a division "
@@ -174,16 +170,17 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     bool rounded = !readers->lse && !op.getP().use_empty() && addsPairs(op) &&
                    (isShort || isCapped(op));
     UnitAttr settles, unit = b.getUnitAttr();
-    if (rounded && early && isShort)
+    // Of scores of any size a sum does not tell how far they are above.
+    if (rounded && early && isShort && !op.getUnbounded())
       settles = unit;
-    auto raise =
-        RaiseMaxOp::create(b, loc, row, row, b.getI1Type(), op.getScores(),
-                           op.getMax(), early, op.getScaleAttr(), settles);
+    auto raise = RaiseMaxOp::create(
+        b, loc, row, row, b.getI1Type(), op.getScores(), op.getMax(), early,
+        op.getScaleAttr(), settles, op.getUnboundedAttr());
     auto head = SoftmaxHeadOp::create(
         b, loc, op.getScores().getType(), row, op.getScores(),
         raise.getNewMax(), op.getScaleAttr(),
         TypeAttr::get(op.getP().getType().getElementType()), op.getMaskedAttr(),
-        /*exponents_only=*/UnitAttr());
+        /*exponents_only=*/UnitAttr(), op.getUnboundedAttr());
     auto apply = ApplyRaiseOp::create(b, loc, rescale.getAcc().getType(), row,
                                       raise.getRaised(), raise.getFactor(),
                                       rescale.getAcc(), op.getSum());

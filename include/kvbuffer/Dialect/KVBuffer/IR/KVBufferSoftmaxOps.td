@@ -238,6 +238,11 @@ def KVBuffer_RaiseMaxOp : KVBuffer_OpOf<KVBuffer_Softmax, "raise_max", [
     that has no key yet (m = -inf): `kvbuffer.softmax_settle` notices what m is too
     low for.
 
+    `unbounded` is that of `kvbuffer.online_softmax`. Where a row's |scale * m| in
+    base 2 is 2^20 or more, any larger score raises: the product is rounded by too
+    much there to tell by how much a score is above. It does not go with
+    `exact_only`.
+
     Most tiles raise nothing, and then cost a comparison instead of a
     multiplication of every accumulator.
 
@@ -253,7 +258,8 @@ def KVBuffer_RaiseMaxOp : KVBuffer_OpOf<KVBuffer_Softmax, "raise_max", [
       Arg<KVBuffer_FragmentType, "each row's largest score so far">:$max,
       Arg<Optional<I1>, "whether any larger score raises">:$exact,
       Arg<F32Attr, "what scores are multiplied by">:$scale,
-      Arg<UnitAttr, "else nothing raises but a row's first key">:$exact_only);
+      Arg<UnitAttr, "else nothing raises but a row's first key">:$exact_only,
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
   let results = (outs
       Res<KVBuffer_FragmentType, "the maxima that weights are relative to">:$newMax,
       Res<KVBuffer_FragmentType, "what accumulated rows are multiplied by">:$factor,
@@ -303,7 +309,8 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_head", [
     lane's columns: as much as runs beside one of the two products. Which columns
     these are is between this op and `kvbuffer.softmax_tail`. A row whose maximum
     is -inf has no key yet; without `masked` there is none. `exponents_only` leaves
-    all of x as it is, for `kvbuffer.softmax_settle`.
+    all of x as it is, for `kvbuffer.softmax_settle`. `unbounded` is that of
+    `kvbuffer.online_softmax`.
 
     A maximum that is behind the scores makes the largest weight some number that
     the operand's type, `operand`, has to round, where it would be 1. `excess` is
@@ -325,7 +332,8 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_head", [
       Arg<F32Attr, "what scores are multiplied by">:$scale,
       Arg<TypeAttrOf<AnyTypeOf<[BF16, F16]>>, "the type that weights are rounded to">:$operand,
       Arg<UnitAttr, "a row may have no key yet">:$masked,
-      Arg<UnitAttr, "no weights yet">:$exponents_only);
+      Arg<UnitAttr, "no weights yet">:$exponents_only,
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
   let results = (outs
       Res<KVBuffer_FragmentType, "exponents, and weights of the first half of columns">:$exponents,
       Res<KVBuffer_FragmentType, "what rounding adds to the largest weights">:$excess);
