@@ -390,7 +390,7 @@ static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
       changed |=
           parkUniforms(function, machine, *way.parked, way.addressesBefore);
     if (spills.vectors && way.numbers == Saving::MadeAnew)
-      changed |= countThreadsAnew(function, target.waveSize);
+      changed |= countThreadsAnew(function, machine, target.waveSize);
     else if (spills.vectors)
       changed |= computeOwnLanes(function, machine,
                                  way.numbers == Saving::CopiedInLoops);

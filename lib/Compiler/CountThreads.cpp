@@ -7,13 +7,14 @@
 //===----------------------------------------------------------------------===//
 //
 // What stands behind a kernel's large loops uses rows, columns and addresses
-// that are computed of the thread's number and constants. The backend computes
-// them once, before the first loop, and holds a vector register through it for
-// each, or at least for the number itself. But a thread's number takes no
-// vector register to begin with: the hardware counts the lanes below, and the
-// wave is one that all lanes have in common. So each part behind the first
-// large loop makes the number anew, from a mask that comes out of an empty
-// assembly statement, which the backend cannot look through.
+// that are computed of the thread's number, constants and what all lanes have
+// in common. The backend computes them once, before the first loop, and holds a
+// vector register through it for each, or at least for the number itself. But a
+// thread's number takes no vector register to begin with: the hardware counts
+// the lanes below, and the wave is one that all lanes have in common. So each
+// part behind the first large loop makes the number anew, from a mask that
+// comes out of an empty assembly statement, which the backend cannot look
+// through.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +28,7 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsAMDGPU.h"
 #include "llvm/IR/Metadata.h"
+#include "llvm/IR/PatternMatch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -35,6 +37,22 @@ using namespace kvbuf;
 static bool isThreadNumber(const Value *value) {
   const auto *call = dyn_cast<IntrinsicInst>(value);
   return call && call->getIntrinsicID() == Intrinsic::amdgcn_workitem_id_x;
+}
+
+/// Whether `value` is the number of the lane in its wave, as the hardware
+/// counts it.
+static bool isLaneNumber(const Value *value, unsigned waveSize) {
+  auto counts = [](const Value *value, Intrinsic::ID id) {
+    const auto *call = dyn_cast<IntrinsicInst>(value);
+    const auto *mask = call && call->getIntrinsicID() == id
+                           ? dyn_cast<ConstantInt>(call->getArgOperand(0))
+                           : nullptr;
+    return mask && mask->isMinusOne() ? call->getArgOperand(1) : nullptr;
+  };
+  if (waveSize > 32)
+    value = counts(value, Intrinsic::amdgcn_mbcnt_hi);
+  value = value ? counts(value, Intrinsic::amdgcn_mbcnt_lo) : nullptr;
+  return value && match(value, PatternMatch::m_Zero());
 }
 
 /// Whether a kernel's blocks are whole waves along one dimension: a thread's
@@ -52,8 +70,9 @@ static bool hasWholeWaves(const Function &kernel, unsigned waveSize) {
 namespace {
 class ThreadCount {
 public:
-  ThreadCount(Function &kernel, unsigned waveSize)
-      : kernel(kernel), waveSize(waveSize), regions(kernel) {}
+  ThreadCount(Function &kernel, TargetMachine &machine, unsigned waveSize)
+      : kernel(kernel), waveSize(waveSize), regions(kernel),
+        lanes(kernel, machine) {}
 
   bool run() {
     for (Instruction &op : kernel.getEntryBlock())
@@ -77,12 +96,14 @@ public:
   }
 
 private:
-  /// Whether `value` is the thread's number, or computed of it and constants.
+  /// Whether `value` is the thread's or the lane's number, or computed of
+  /// these, constants and what lanes have in common.
   bool isMade(const Value *value) {
-    if (isThreadNumber(value))
+    if (isThreadNumber(value) || isLaneNumber(value, waveSize))
       return true;
     const auto *op = dyn_cast<Instruction>(value);
-    if (!op || !op->getType()->isIntegerTy() || op->getType()->isIntegerTy(1))
+    if (!op || !op->getType()->isIntegerTy() || op->getType()->isIntegerTy(1) ||
+        !lanes.differ(op))
       return false;
     switch (op->getOpcode()) {
     case Instruction::Add:
@@ -103,8 +124,12 @@ private:
     if (auto it = isKnown.find(op); it != isKnown.end())
       return it->second;
     return isKnown[op] = none_of(op->operands(), [&](const Value *operand) {
-             return !isa<ConstantInt>(operand) && !isMade(operand);
+             return !isInCommon(operand) && !isMade(operand);
            });
+  }
+
+  bool isInCommon(const Value *value) const {
+    return isa<ConstantInt>(value) || !lanes.differ(value);
   }
 
   /// Where what `use` takes is made anew: in front of the large loop that it is
@@ -128,11 +153,13 @@ private:
   }
 
   Value *anew(Value *value, Instruction *at) {
-    if (isa<Constant>(value))
+    if (isa<Constant>(value) || !isMade(value))
       return value;
     Value *&known = made[{value, at}];
     if (known)
       return known;
+    if (isLaneNumber(value, waveSize))
+      return known = laneAt(at);
     if (isThreadNumber(value))
       return known = threadAt(at);
     Instruction *op = cast<Instruction>(value)->clone();
@@ -142,20 +169,28 @@ private:
     return made[{value, at}] = op;
   }
 
-  Value *threadAt(Instruction *at) {
+  Value *laneAt(Instruction *at) {
+    Value *&lane = laneNumbers[at];
+    if (lane)
+      return lane;
     IRBuilder<> b(at);
     auto *type = FunctionType::get(b.getInt32Ty(), {b.getInt32Ty()},
                                    /*isVarArg=*/false);
     Value *mask = b.CreateCall(
         type, InlineAsm::get(type, "", "=s,0", /*hasSideEffects=*/true),
         {b.getInt32(-1)});
-    Value *lane = b.CreateIntrinsic(Intrinsic::amdgcn_mbcnt_lo,
-                                    ArrayRef<Type *>(), {mask, b.getInt32(0)});
+    lane = b.CreateIntrinsic(Intrinsic::amdgcn_mbcnt_lo, ArrayRef<Type *>(),
+                             {mask, b.getInt32(0)});
     if (waveSize > 32)
       lane = b.CreateIntrinsic(Intrinsic::amdgcn_mbcnt_hi, ArrayRef<Type *>(),
                                {mask, lane});
     // That lanes are few makes products of theirs cheap.
-    lane = b.CreateAnd(lane, waveSize - 1);
+    return lane = b.CreateAnd(lane, waveSize - 1);
+  }
+
+  Value *threadAt(Instruction *at) {
+    Value *lane = laneAt(at);
+    IRBuilder<> b(at);
     Value *first = b.CreateShl(waveNumber(), Log2_32(waveSize));
     return b.CreateOr(first, lane);
   }
@@ -191,14 +226,17 @@ private:
   Function &kernel;
   unsigned waveSize;
   LoopRegions regions;
+  LanesInCommon lanes;
   Instruction *thread = nullptr;
   Value *wave = nullptr;
   DenseMap<const Value *, bool> isKnown;
+  DenseMap<Instruction *, Value *> laneNumbers;
   DenseMap<std::pair<Value *, Instruction *>, Value *> made;
 };
 } // namespace
 
-bool kvbuf::countThreadsAnew(Function &kernel, unsigned waveSize) {
+bool kvbuf::countThreadsAnew(Function &kernel, TargetMachine &machine,
+                             unsigned waveSize) {
   return kernel.getCallingConv() == CallingConv::AMDGPU_KERNEL &&
-         ThreadCount(kernel, waveSize).run();
+         ThreadCount(kernel, machine, waveSize).run();
 }

@@ -11,6 +11,7 @@
 
 namespace llvm {
 class Function;
+class TargetMachine;
 } // namespace llvm
 
 namespace kvbuf {
@@ -18,7 +19,8 @@ namespace kvbuf {
 /// Lets the parts of an AMD kernel behind its first large loop make the
 /// thread's number, and what they use that is computed of it and constants,
 /// anew. Returns whether anything has changed.
-bool countThreadsAnew(llvm::Function &kernel, unsigned waveSize);
+bool countThreadsAnew(llvm::Function &kernel, llvm::TargetMachine &machine,
+                      unsigned waveSize);
 
 } // namespace kvbuf
 
