@@ -227,7 +227,8 @@ class Latent:
 
 class Scores:
     """Beside the plain kernel of as many tiles, or a "peer". The group: a head size
-    and a shape."""
+    and a shape. "own": by kvbuf's flex_attention, given what the peer is given, lists of
+    visible blocks too."""
 
     #: Functions of scores.Work that launch peers.
     PEERS = {"FlexAttention": "flex", "FlashAttention 4": "flash4"}
@@ -237,41 +238,58 @@ class Scores:
         made = scores.kernels()
         names = set()
         for row in rows:
+            if "own" in row:
+                continue
             size = row["group"].split()[0]
             names |= {f"{row['case']}{size}", f"{scores.plain_of(row['case'])}{size}"}
         return {name: made[name] for name in names}
 
+    def work(lab, row):
+        size, shape, *_ = row["group"].split()
+        batch, seq = SHAPES[shape]
+        return scores.Work(lab.torch, batch, seq, int(size))
+
+    @staticmethod
+    def prepare(lab, row):
+        """Makes the package compile what the row needs."""
+        Scores.work(lab, row).own_flex(row["case"])
+
     @staticmethod
     def measure(lab, rows):
-        size, shape, *_ = rows[0]["group"].split()
-        batch, seq = SHAPES[shape]
-        work = scores.Work(lab.torch, batch, seq, int(size))
+        size = rows[0]["group"].split()[0]
+        work = Scores.work(lab, rows[0])
         load, runs = lab.loader("scores"), {}
+
+        def own(row):
+            return f"{row['own']} {row['case']}" if "own" in row else row["case"]
 
         def peer(row):
             return (f"{row['peer']} {row['case']}" if "peer" in row
                     else scores.plain_of(row["case"]))
         for row in rows:
             name, plain = row["case"], scores.plain_of(row["case"])
-            kernel = load(f"{name}{size}")
-            # As many keys as a tile divides, and not.
-            if not all(scores.check(lab.torch, kernel, name, int(size), keys)
-                       for keys in scores.KEYS):
-                raise RuntimeError(f"{name}{size} is wrong")
-            if name not in runs:
-                runs[name] = work.runner(kernel, name)
+            if "own" in row:
+                runs[own(row)] = work.own_flex(name)
+            else:
+                kernel = load(f"{name}{size}")
+                # As many keys as a tile divides, and not.
+                if not all(scores.check(lab.torch, kernel, name, int(size), keys)
+                           for keys in scores.KEYS):
+                    raise RuntimeError(f"{name}{size} is wrong")
+                if name not in runs:
+                    runs[name] = work.runner(kernel, name)
             if "peer" in row:
                 try:
                     runs[peer(row)] = getattr(work, Scores.PEERS[row["peer"]])(name)
                 except ImportError as error:
                     raise Missing(f"there is no {error.name}") from error
-                own, other = runs[name]().float(), runs[peer(row)]().float()
-                if not (own - other).abs().max() < 0.05:
+                mine, other = runs[own(row)]().float(), runs[peer(row)]().float()
+                if not (mine - other).abs().max() < 0.05:
                     raise RuntimeError(f"{name}: {row['peer']} has another result")
             elif plain not in runs:
                 runs[plain] = work.runner(load(f"{plain}{size}"))
         return lab.modes([row | {"share": work.share(row["case"])} for row in rows],
-                         runs, lambda row: row["case"], peer)
+                         runs, own, peer)
 
 
 class Trees:
@@ -544,8 +562,8 @@ def file_of(run):
 
 def warm_package(folder, rows, jobs):
     """Makes the package's functions compile into the folder, one process a row."""
-    cases = {row["case"]: row for row in rows if row.get("measure") == "latent"
-             and "why" not in row}
+    cases = {row["case"]: row for row in rows if "why" not in row
+             and (row.get("measure") == "latent" or "own" in row)}
     me = [sys.executable, __file__, "--prepare", str(folder)]
     with concurrent.futures.ThreadPoolExecutor(jobs or os.cpu_count()) as pool:
         done = list(pool.map(lambda row: subprocess.run(

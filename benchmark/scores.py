@@ -281,8 +281,8 @@ class Work:
         blocks = self.rows // BLOCK
         return round(VISIBLE.get(name, 1) * blocks) / blocks
 
-    def flex(self, name):
-        """Calls torch's flex_attention, compiled, with a function's mathematics."""
+    def flex_arguments(self, name):
+        """What flex_attention is called with for a function's mathematics."""
         from torch.nn.attention import flex_attention as flex
         torch, tensor, rows = self.torch, self.captured[name], self.rows
         # Rows stand at keys of their own number: as many rows as keys.
@@ -303,10 +303,31 @@ class Work:
         blocks = mask and flex.create_block_mask(
             mask, len(self.q) if name in ("documents", "prefix") else None, None,
             rows, rows)
-        call = torch.compile(flex.flex_attention, dynamic=False)
         q, k, v = (x.transpose(1, 2) for x in (self.q, self.k, self.v))
-        return lambda: call(q, k, v, score_mod=scores.get(name),
-                            block_mask=blocks).transpose(1, 2)
+        return {"query": q, "key": k, "value": v, "score_mod": scores.get(name),
+                "block_mask": blocks}
+
+    def flex(self, name):
+        """Calls torch's flex_attention, compiled."""
+        from torch.nn.attention import flex_attention as flex
+        call = self.torch.compile(flex.flex_attention, dynamic=False)
+        arguments = self.flex_arguments(name)
+        return lambda: call(**arguments).transpose(1, 2)
+
+    def own_flex(self, name):
+        """Calls kvbuf's flex_attention, with the same arguments."""
+        import kvbuf.torch
+        if name not in self.captured:
+            self.captured[name] = captures(self.torch, name, len(self.q), self.rows,
+                                           self.rows)
+        arguments = self.flex_arguments(name)
+
+        def run():
+            return kvbuf.torch.flex_attention(**arguments).transpose(1, 2)
+        run()
+        if (report := kvbuf.torch.flex_report()) and ", 0 by torch" not in report:
+            raise RuntimeError(report)
+        return run
 
     def flash4(self, name):
         """Calls FlashAttention 4 with a function's mathematics."""

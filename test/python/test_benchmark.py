@@ -312,6 +312,9 @@ class Required(unittest.TestCase):
             if row["measure"] == "latent":
                 self.assertLessEqual({row["case"], row.get("peer", row["case"])},
                                      cases | {"copies"})
+            elif "own" in row:
+                self.assertTrue(hasattr(required.Scores, "prepare"), row)
+                self.assertFalse(required.kernels([row]), row)
             else:
                 self.assertTrue(required.kernels([row]), row)
 
