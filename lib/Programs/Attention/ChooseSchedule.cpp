@@ -117,6 +117,7 @@ static ScheduleChoice chooseTiles(AttentionOp op, ScheduleRequest request,
     return kvbuf::chooseSchedule(target, request);
   ScheduleRequest folded = request;
   folded.queries *= request.sharing;
+  folded.sharesTiles = whyNotShared(op, target).empty();
   ScheduleChoice choice = kvbuf::chooseSchedule(target, folded);
   if (choice.producers == 0 || foldedHeadsOf(op, choice.BM) == 1)
     return kvbuf::chooseSchedule(target, request);

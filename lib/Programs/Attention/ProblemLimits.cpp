@@ -88,7 +88,7 @@ std::string kvbuf::headSizesText(AttentionOp op) {
 StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
   if (op.getBlockMaskAttr())
     return "lists of blocks name other keys for each tile of queries";
-  if (boundsKeys(op))
+  if (boundsEnds(op))
     return "a function of visibility shows other keys to each tile of queries";
   // Who widens packed rows stores some for all blocks.
   if (packedRowOf(op.getK().getType()))

@@ -108,7 +108,7 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   if (choice.lazyRescale && !hidesLazyRounding(op))
     rescaleAtOnce(choice);
   // Blocks of a cluster read the same keys.
-  if (op.getBlockMaskAttr() || boundsKeys(op))
+  if (op.getBlockMaskAttr() || boundsEnds(op))
     choice.cluster = 1;
   // Weights that scales of tokens multiply are another product's. The scales of
   // a tile's keys take registers, too.

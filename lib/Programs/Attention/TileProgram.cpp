@@ -286,8 +286,12 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
     bounds =
         visibleBounds(b, op, args, {batch, head, query, Value(), queries, keys},
                       BM / group, BN);
-  auto range = KeyRangeOp::create(b, group > 1 ? query : clusterRow, queries,
-                                  keys, BM, mask, group, bounds.lo);
+  // Blocks of a cluster have one range.
+  Value first = clusterRow;
+  if (group > 1)
+    first = arith::DivUIOp::create(b, clusterRow, constant(group));
+  auto range =
+      KeyRangeOp::create(b, first, queries, keys, BM, mask, group, bounds.lo);
   // Groups that pass over keys of their own would have parts of their own, and
   // take other numbers of turns. A function's ends are those of all rows.
   range.setDescending(mask.boundsRight() && !schedule.getSumKeys() &&

@@ -227,6 +227,28 @@ bool kvbuf::boundsKeys(AttentionOp op, int64_t group) {
              cast<YieldOp>(op.getVisible().front().getTerminator()).getValue());
 }
 
+/// Whether the keys that a condition shows may end before the sequence does
+/// (`endOfKeys`).
+static bool hasEnd(Value condition) {
+  if (std::optional<KeyBound> bound = keyBoundOf(condition))
+    return bound->isEnd;
+  if (equalsOf(condition).first)
+    return true;
+  if (!isBounded(condition))
+    return false;
+  Operation *op = condition.getDefiningOp();
+  bool lhs = hasEnd(op->getOperand(0)), rhs = hasEnd(op->getOperand(1));
+  return isa<arith::AndIOp>(op) ? lhs || rhs : lhs && rhs;
+}
+
+bool kvbuf::boundsEnds(AttentionOp op) {
+  if (!boundsKeys(op))
+    return false;
+  Value condition =
+      cast<YieldOp>(op.getVisible().front().getTerminator()).getValue();
+  return hasStart(condition) || hasEnd(condition);
+}
+
 static bool startsAreOfRows(Value condition) {
   if (!hasStart(condition) || equalsOf(condition).first)
     return true;

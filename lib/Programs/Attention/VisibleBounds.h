@@ -30,6 +30,12 @@ struct VisibleBounds {
 /// be hidden.
 bool boundsKeys(AttentionOp op, int64_t group = 1);
 
+/// Whether such a function hides the first or the last keys of a sequence from
+/// some rows: tiles of other rows then have other keys. One that joins
+/// something else by `or` to the keys before a number, as a tree of draft
+/// tokens does, hides none for certain.
+bool boundsEnds(AttentionOp op);
+
 /// Whether what such a function hides before a tile's first key are keys that
 /// others may see, as those of other documents are: all starts are read from
 /// tensors whose numbers rise, for the row. What lies before a number of the

@@ -72,6 +72,21 @@ gpu.module @m {
     gpu.return
   }
 
+  // Rows of four heads: a range of keys begins at the query of the cluster's first row.
+  // CHECK-LABEL: gpu.func @heads_as_rows
+  // CHECK:         %[[FIRSTROW:.*]] = arith.muli
+  // CHECK:         %[[QUERY:.*]] = arith.divui %{{.*}}, %c4
+  // CHECK:         kvbuffer.key_range %[[QUERY]] {{.*}}BM = 128 : i64, group = 4
+  gpu.func @heads_as_rows(%o: memref<?x?xindex>, %n: index) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c4 = arith.constant 4 : index
+    %tile, %head = kvbuffer.work_item [<"rows" by 64, sharing = all>, <6, sharing = 3>]
+    %first, %row = kvbuffer.item_rows %tile by 64
+    %query = arith.divui %first, %c4 : index
+    %lo, %hi, %fullLo, %fullHi = kvbuffer.key_range %query of %n keys %n {BM = 64, group = 4, mask = #kvbuffer.mask<>}
+    memref.store %row, %o[%tile, %head] : memref<?x?xindex>
+    gpu.return
+  }
+
   // Items that grow are taken in turn: by how many numbers for each cluster lie
   // before this one.
   // CHECK-LABEL: gpu.func @turns

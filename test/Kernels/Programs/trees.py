@@ -67,9 +67,10 @@ def pages_of(caches, page):
 
 
 class Trees(unittest.TestCase):
-    def run_case(self, chip, tokens, group, tree=True, page=0, batches=(1,), splits=True):
+    def run_case(self, chip, tokens, group, tree=True, page=0, batches=(1,), splits=True,
+                 schedule=""):
         run = kvbuf.compile(source(tokens, group, tree, page), target=chip,
-                            machine_code=False)
+                            machine_code=False, schedule=schedule)
         for batch in batches:
             keys = int(RNG.integers(3, 150)) + tokens
             with self.subTest(chip=chip, tokens=tokens, batch=batch, keys=keys):
@@ -119,6 +120,14 @@ class Trees(unittest.TestCase):
             self.assertIn("producers", first)
             self.run_case(chip, 40, 2, tree=False, batches=(2, 1))
             self.run_case(chip, 16, 4, page=PAGE, batches=(2,))
+
+    def test_clusters(self):
+        # Two blocks load keys for each other; of three tiles one has no partner.
+        for chip in set(CHIPS) & {"sm_90a"}:
+            for tree, group in (True, 4), (True, 8), (False, 8):
+                first, *_ = self.run_case(chip, 64, group, tree, batches=(1, 2),
+                                          splits=False, schedule="cluster=2")
+                self.assertIn("cluster = 2", first)
 
 
 CHIPS = sys.argv[1:]

@@ -101,6 +101,16 @@ static llvm::DenseSet<Value> dependentsOf(Value value) {
   return seen;
 }
 
+/// Whether a range of keys begins at a row: of several heads that are rows of a
+/// tile, at the query that the row is of.
+static bool beginsAt(KeyRangeOp range, Value row) {
+  if (range.getRow() == row)
+    return true;
+  auto query = range.getRow().getDefiningOp<arith::DivUIOp>();
+  return query && query.getLhs() == row && range.getGroup() > 1 &&
+         getConstantIntValue(query.getRhs()) == int64_t(range.getGroup());
+}
+
 /// Rows from item `op` on, of number `value`: those of the cluster and of the
 /// block.
 static LogicalResult replaceRows(WorkItems &items, ItemRowsOp op,
@@ -110,7 +120,7 @@ static LogicalResult replaceRows(WorkItems &items, ItemRowsOp op,
   llvm::DenseSet<Value> dependents = dependentsOf(op.getFirst());
   SmallVector<KeyRangeOp> ranges;
   WalkResult result = items.kernel.walk([&](KeyRangeOp range) -> WalkResult {
-    if (range.getRow() == op.getFirst()) {
+    if (beginsAt(range, op.getFirst())) {
       ranges.push_back(range);
       return WalkResult::advance();
     }

@@ -55,6 +55,9 @@ struct ScheduleRequest {
   /// then: query rows times the heads that share a head of the cache.
   bool splitKeys = false;
   int64_t foldedRows = 0;
+  /// Whether `queries` counts the rows of all heads that share a head of the
+  /// cache, whose tiles blocks of a cluster may read for each other.
+  bool sharesTiles = false;
   /// Whether sequences may be of different lengths, which the device alone
   /// knows.
   bool lengthsDiffer = false;
