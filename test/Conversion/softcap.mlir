@@ -62,48 +62,46 @@
 // that yield exponents below the rows' new maxima: by the shortest polynomial that
 // reaches as far as the lane's scores. Two terms are off by 2/15 x^5 / 16 of tanh x, which
 // times the cap may be 4e-5 where a log-sum-exp shows it: up to x = 0.1738, rounded down
-// to a 128th, |s| = 22/128 * 30 / 0.5 = 10.3125, or 1092943872 as an integer.
-// SOFTMAX-DAG: %[[LOW:.*]] = arith.constant -1.031250e+01 : f32
-// SOFTMAX-DAG: %[[BITS:.*]] = arith.constant 1092943872 : i32
+// to a 128th, |s| = 22/128 * 30 / 0.5 = 10.3125, or 1092943872 as an integer, twice this:
+// SOFTMAX-DAG: %[[BITS:.*]] = arith.constant 546471936 : i32
+// SOFTMAX-DAG: %[[SIGNED:.*]] = arith.constant 1073741824 : i32
+// SOFTMAX-DAG: %[[ABS:.*]] = arith.constant 2147483647 : i32
 // The first coefficients are close to 0.5 * log2(e) = 0.72135.
 // SOFTMAX-DAG: arith.constant 0.7213{{[0-9]*}} : f32
 // In base 2, -2 * cap * log2(e).
 // SOFTMAX-DAG: %[[GAIN:.*]] = arith.constant -8.6561{{[0-9]*}}e+01 : f32
-// SOFTMAX-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
 // As signed integers, a row's largest score is the largest if it is not negative; negative
-// ones are above the bound as unsigned integers. The smallest score is the largest of
-// those.
+// ones are above others as unsigned integers. The smallest score is the largest of those.
+// One number says how far from zero the warp's are: half of it, which is no negative integer.
 // SOFTMAX-COUNT-4: arith.bitcast %{{.*}} : f32 to i32
 // SOFTMAX-COUNT-2: arith.maxsi
 // SOFTMAX-NEXT: %[[LARGEST:.*]] = arith.maxsi
 // SOFTMAX:     %[[TOP:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
 // SOFTMAX-COUNT-2: arith.maxui
 // SOFTMAX-NEXT: %[[LOWEST:.*]] = arith.maxui
-// SOFTMAX-NEXT: %[[SMALLEST:.*]] = arith.bitcast %[[LOWEST]] : i32 to f32
-// SOFTMAX:     arith.cmpi ugt, %[[LARGEST]], %[[BITS]] : i32
-// SOFTMAX:     arith.cmpf ult, %[[SMALLEST]], %[[LOW]] : f32
-// SOFTMAX:     %[[OUTSIDE:.*]] = kvbuffer.lane_any
+// SOFTMAX:     %[[LOW:.*]] = arith.andi %[[LOWEST]], %[[ABS]]
+// SOFTMAX-NEXT: %[[EITHER:.*]] = arith.maxui %[[LARGEST]], %[[LOW]]
+// SOFTMAX:     %[[HALF:.*]] = arith.shrui
+// SOFTMAX-NEXT: %[[ALL:.*]] = gpu.subgroup_reduce {{ *}}maxsi %[[HALF]] uniform
+// SOFTMAX-NEXT: %[[OUTSIDE:.*]] = arith.cmpi sgt, %[[ALL]], %[[BITS]] : i32
 // The exponents and the new maxima of the lane's two rows.
 // SOFTMAX-NEXT: %[[CHOSEN:.*]]:4 = scf.if %[[OUTSIDE]] -> (vector<4xf32>, vector<4xf32>, f32, f32)
 // Three terms reach farther.
-// SOFTMAX-NEXT:  arith.cmpi ugt, %[[LARGEST]], %{{.*}} : i32
-// SOFTMAX-NEXT:  arith.cmpf ult, %[[SMALLEST]],
-// SOFTMAX:       kvbuffer.lane_any
+// SOFTMAX-NEXT:  arith.cmpi sgt, %[[ALL]], %{{.*}} : i32
 // SOFTMAX-NEXT:  scf.if
 // Rows whose scores are negative may be near zero, too.
-// SOFTMAX-NEXT:    arith.cmpf ult, %[[TOP]], %[[ZERO]] : f32
-// SOFTMAX:         kvbuffer.lane_any
-// SOFTMAX-NEXT:    %[[EXACT:.*]]:2 = scf.if
+// SOFTMAX-NEXT:    arith.cmpi sge, %[[ALL]], %[[SIGNED]] : i32
+// SOFTMAX-NEXT:    %[[EXACT:.*]]:3 = scf.if
 // SOFTMAX-COUNT-6:   arith.maxnumf
+// SOFTMAX:           gpu.subgroup_reduce {{ *}}maxsi
 // SOFTMAX:         } else {
-// SOFTMAX:         }
+// SOFTMAX-NEXT:      scf.yield %[[TOP]], %{{.*}}, %[[ALL]]
+// SOFTMAX-NEXT:    }
 // Two polynomials of more terms, then four scores to a reciprocal, with exponents that are
 // limited.
-// SOFTMAX:         arith.cmpf ugt, %[[EXACT]]#0, %{{.*}} : f32
-// SOFTMAX-NEXT:    arith.cmpf ult, %[[SMALLEST]],
-// SOFTMAX:         kvbuffer.lane_any
+// SOFTMAX-NEXT:    arith.cmpi sgt, %[[EXACT]]#2, %{{.*}} : i32
 // SOFTMAX-NEXT:    scf.if
-// SOFTMAX:           kvbuffer.lane_any
+// SOFTMAX-NEXT:      arith.cmpi sgt, %[[EXACT]]#2, %{{.*}} : i32
 // SOFTMAX-NEXT:      scf.if
 // One for each row's maximum, eight for the scores, of which four of one row share a
 // reciprocal.
@@ -153,8 +151,8 @@
 
 // A score may be wrong by 3e-4 where no sum is seen, and bf16 is all that is: up to
 // x = 0.2605, |s| = 33/128 * 30 / 0.5 = 15.46875, or 1098350592 as an integer.
-// UNSEEN:      arith.cmpi ugt, %{{.*}}, %c1098350592
-// UNSEEN:      kvbuffer.lane_any
+// UNSEEN:      gpu.subgroup_reduce
+// UNSEEN-NEXT: arith.cmpi sgt, %{{.*}}, %c549175296
 
 // Not where the product of P and V takes longer than that is worth, where a cap turns
 // scores round, or where the largest weight is too far from 1.

@@ -425,18 +425,28 @@ public:
   CappedExponents emit();
 
 private:
-  Value isOrdered(arith::CmpFPredicate order, Value x, double bound) {
-    return arith::CmpFOp::create(b, order, x, lower.f32(bound)).getResult();
+  Value bitsOf(Value x) {
+    return arith::BitcastOp::create(b, b.getI32Type(), x);
   }
-  Value either(Value x, Value y) {
-    return x ? arith::OrIOp::create(b, x, y).getResult() : y;
+  Value withoutSign(Value bits) {
+    return arith::AndIOp::create(
+        b, bits, lower.i32(std::numeric_limits<int32_t>::max()));
   }
   /// The rows' extremes as integers, of which an instruction may take the
   /// largest of three.
   void findExtremes();
-  /// Whether the lane has a score beyond a bound. Negative maxima, and what is
-  /// no number, are above it as unsigned integers.
-  Value isBeyond(double bound, bool exact);
+  Value halved(Value bits) {
+    return arith::ShRUIOp::create(b, bits, lower.i32(1));
+  }
+  /// Half the bits of the warp's largest magnitude of a score, the same for all
+  /// of its lanes; with `signs`, more than any where a row's maximum is
+  /// negative.
+  Value findLargest(bool signs);
+  /// Whether the largest is beyond a bound. What is no number is.
+  Value isBeyond(double bound) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, largest,
+                                 halved(bitsOf(lower.f32(bound))));
+  }
   /// The new maxima, of which `capOf` caps the rows' largest scores.
   void raise(llvm::function_ref<Value(Value)> capOf);
   void yield(Values exponents);
@@ -462,6 +472,7 @@ private:
   unsigned chains;
   SmallVector<Values> rows;
   Values tops, lows, newMax, offsets;
+  Value largest;
 };
 } // namespace
 
@@ -498,22 +509,20 @@ void CapsInSoftmax::findExtremes() {
   }
 }
 
-Value CapsInSoftmax::isBeyond(double bound, bool exact) {
-  Value beyond;
-  for (auto [row, top] : llvm::enumerate(tops)) {
-    Value above;
-    if (exact)
-      above = isOrdered(arith::CmpFPredicate::UGT, top, bound);
-    else
-      above = arith::CmpIOp::create(
-          b, arith::CmpIPredicate::ugt,
-          arith::BitcastOp::create(b, b.getI32Type(), top),
-          arith::BitcastOp::create(b, b.getI32Type(), lower.f32(bound)));
-    beyond = either(beyond, above);
-    beyond =
-        either(beyond, isOrdered(arith::CmpFPredicate::ULT, lows[row], -bound));
+Value CapsInSoftmax::findLargest(bool signs) {
+  Value largest;
+  auto add = [&](Value bits) {
+    largest =
+        largest ? arith::MaxUIOp::create(b, largest, bits).getResult() : bits;
+  };
+  for (auto [top, low] : llvm::zip_equal(tops, lows)) {
+    add(signs ? bitsOf(top) : withoutSign(bitsOf(top)));
+    add(withoutSign(bitsOf(low)));
   }
-  return LaneAnyOp::create(b, beyond).getResult();
+  // Half of them, of which the largest as a signed integer is that of all.
+  return gpu::SubgroupReduceOp::create(b, halved(largest),
+                                       gpu::AllReduceOperation::MAXSI,
+                                       /*uniform=*/true);
 }
 
 void CapsInSoftmax::raise(llvm::function_ref<Value(Value)> capOf) {
@@ -576,52 +585,58 @@ ValueRange CapsInSoftmax::choose(Value beyond, llvm::function_ref<void()> far,
 void CapsInSoftmax::yieldFrom(size_t tier) {
   if (tier >= tiers.size())
     return yieldFar();
-  Value beyond = isBeyond(tiers[tier].bound, /*exact=*/true);
   scf::YieldOp::create(b, choose(
-                              beyond, [&] { yieldFrom(tier + 1); },
+                              isBeyond(tiers[tier].bound),
+                              [&] { yieldFrom(tier + 1); },
                               [&] { yieldNear(tiers[tier]); }));
 }
 
 void CapsInSoftmax::yieldExact() {
   // Rows that are negative may be near zero all the same.
-  Value negative;
-  for (Value top : tops)
-    negative = either(negative, isOrdered(arith::CmpFPredicate::ULT, top, 0.0));
-  SmallVector<Type> oneEach(tops.size(), b.getF32Type());
-  auto exact =
-      scf::IfOp::create(b, oneEach, LaneAnyOp::create(b, negative).getResult(),
-                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, largest,
+                                         lower.i32(1 << 30));
+  SmallVector<Type> types(tops.size(), b.getF32Type());
+  types.push_back(b.getI32Type());
+  auto exact = scf::IfOp::create(b, types, negative, /*addThenBlock=*/true,
+                                 /*addElseBlock=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(exact.elseBlock());
-    scf::YieldOp::create(b, tops);
+    Values same(tops);
+    same.push_back(largest);
+    scf::YieldOp::create(b, same);
     b.setInsertionPointToEnd(exact.thenBlock());
     Values maxima;
     for (const Values &row : rows)
       maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
         return arith::MaxNumFOp::create(b, x, y);
       }));
+    maxima.push_back(findLargest(/*signs=*/false));
     scf::YieldOp::create(b, maxima);
   }
   Values inexact = tops;
-  tops.assign(exact.getResults().begin(), exact.getResults().end());
+  Value all = largest;
+  tops.assign(exact.getResults().begin(), std::prev(exact.getResults().end()));
+  largest = exact.getResults().back();
   yieldFrom(2);
   tops = inexact;
+  largest = all;
 }
 
 void CapsInSoftmax::yieldSecond() {
   if (tiers.size() < 2)
     return yieldExact();
-  Value beyond = isBeyond(tiers[1].bound, /*exact=*/false);
-  scf::YieldOp::create(
-      b, choose(beyond, [&] { yieldExact(); }, [&] { yieldNear(tiers[1]); }));
+  scf::YieldOp::create(b, choose(
+                              isBeyond(tiers[1].bound), [&] { yieldExact(); },
+                              [&] { yieldNear(tiers[1]); }));
 }
 
 CappedExponents CapsInSoftmax::emit() {
   findExtremes();
-  Value beyond = isBeyond(tiers.front().bound, /*exact=*/false);
-  ValueRange results =
-      choose(beyond, [&] { yieldSecond(); }, [&] { yieldNear(tiers.front()); });
+  largest = findLargest(/*signs=*/true);
+  ValueRange results = choose(
+      isBeyond(tiers.front().bound), [&] { yieldSecond(); },
+      [&] { yieldNear(tiers.front()); });
   auto exponents = results.take_front(scores.size());
   auto maxima = results.drop_front(scores.size());
   return {Values(exponents.begin(), exponents.end()),

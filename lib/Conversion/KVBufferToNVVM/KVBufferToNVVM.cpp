@@ -392,6 +392,7 @@ struct ConvertKVBufferToNVVMPass
     cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
     populateGpuGlobalIdPatterns(patterns);
     populateGpuToNVVMConversionPatterns(converter, patterns);
+    populateGpuSubgroupReduceOpLoweringPattern(converter, patterns);
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
     populateNVGPUToNVVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
