@@ -92,12 +92,15 @@ struct LatentRoles {
         llvm::alignDown(left / schedule.warps, target.registerStep),
         llvm::alignDown(target.registersPerLane + 1, target.registerStep));
     if (operands.bytes == 1) {
-      constexpr int64_t slots = 2;
+      constexpr int64_t slots = 2, most = 3;
       roles.turns = true;
       roles.rowSlots = schedule.stages;
-      roles.turnedSlots = roles.weightSlots = slots;
+      roles.turnedSlots = most;
+      roles.weightSlots = slots;
       roles.productCols = kProductColsOfBytes;
       roles.queries = 0;
+      if (roles.bytes(schedule) > target.ldsBytes)
+        roles.turnedSlots = slots;
       return roles;
     }
     // What scores and 32 registers beside leave, in columns of whole blocks.

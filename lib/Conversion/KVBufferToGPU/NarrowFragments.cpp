@@ -352,14 +352,25 @@ static void sinkConversions(ImplicitLocOpBuilder &b, ArrayRef<Value> values,
   }
 }
 
-/// Lets each of the reads stand before what becomes of the one before it, so
-/// that a lane does not wait for what it has just asked for.
-static void readAhead(ArrayRef<Operation *> reads) {
+/// Lets each of the reads stand before what becomes of the one that is so many
+/// before it, so that a lane does not wait for what it has just asked for.
+static void readAhead(ArrayRef<Operation *> reads, size_t distance) {
   SmallVector<Operation *> users;
   for (Operation *read : reads)
     users.push_back(read->getNextNode());
   for (size_t i = 1; i < reads.size(); ++i)
-    reads[i]->moveBefore(users[i - 1]);
+    reads[i]->moveBefore(users[i < distance ? 0 : i - distance]);
+}
+
+/// How many reads a lane of a team that turns has on their way beside the one
+/// that it stores. Where other teams do nothing but wait for it, as those of
+/// latent attention, as many as it has registers for.
+static size_t readsAhead(Lanes &lower) {
+  constexpr int64_t ofOne = 4, beside = 28;
+  if (!lower.blockSchedule.getStructure().dividesColumns() || !lower.team)
+    return 1;
+  int64_t registers = TeamOp(lower.team->op).getRegisters();
+  return std::max<int64_t>(1, (registers - beside) / ofOne);
 }
 
 /// Whether what is put is read from a slot that is given back after the put
@@ -488,6 +499,6 @@ LogicalResult kvbuf::emitFragmentPut(Lanes &lower, RingPutOp op,
   // costs more than it wins: 4 % at 128 columns on an H200, where it wins 3 %
   // at 256, whose products do not.
   if (!std::holds_alternative<SoftmaxAhead>(lower.schedule.getAhead()))
-    readAhead(reads);
+    readAhead(reads, readsAhead(lower));
   return success();
 }

@@ -77,6 +77,10 @@ DecodeProgram::makeRing(int64_t rows, int64_t cols, int64_t depthInMemory,
                         int64_t offset, int64_t slots, StringRef from,
                         ArrayRef<StringRef> to, Dimension order) {
   int64_t BK = schedule.getBK(), bytes = element.getIntOrFloatBitWidth() / 8;
+  // Rows of 128 bytes, where there are such.
+  constexpr int64_t widest = 128;
+  while (2 * BK * bytes <= widest && cols % (2 * BK) == 0)
+    BK *= 2;
   Swizzle swizzle = target.swizzle(
       *target.instructionFor(schedule.getMmaShape(ProductKind::Scores),
                              elementName(element)),
@@ -375,11 +379,12 @@ DecodeProgram::scoreTilesAhead(const Roles &roles, const RolePiece &own,
     // The parts with fewer slots come behind the softmax: their slots are free
     // sooner.
     RoleProducts flight;
-    startScores(roles, own, columns.take_front(), rest, next, flight);
+    size_t ahead = roles.sizes.turns ? columns.size() : 1;
+    startScores(roles, own, columns.take_front(ahead), rest, next, flight);
     Weighted weighted = passWeights(
         roles, own, loop.getRegionIterArg(2), loop.getRegionIterArg(0),
         loop.getRegionIterArg(1), edges, i, keyOf(own, i));
-    startScores(roles, own, columns.drop_front(), rest, next, flight);
+    startScores(roles, own, columns.drop_front(ahead), rest, next, flight);
     scf::YieldOp::create(
         b, ValueRange{weighted.max, weighted.sum, awaitScores(flight)});
   }

@@ -58,9 +58,9 @@ struct DecodeProgram::Roles {
   mlir::TypedValue<RingType> queries, weights;
   /// By what each half's rows are rescaled.
   mlir::Value factors[2];
-  /// Of bytes: each half of the values, turned; weights and factors, for both
-  /// halves; what maxima and sums come to.
-  llvm::SmallVector<RolePart, 2> turned;
+  /// Of bytes: the values, turned; weights and factors, for both halves; what
+  /// maxima and sums come to.
+  mlir::TypedValue<RingType> turned;
   mlir::Value weighted, ends;
   /// How the block's work is divided, where it has shares of all sequences.
   Shares shares;

@@ -9,9 +9,9 @@
 /// \file
 /// Products of 8-bit floats, of queries and rows. A group of warps contracts
 /// bytes that lie side by side: of rows for scores, and of keys for the output.
-/// So one more team turns the values of each tile of rows into slots of the
-/// teams that multiply by them, a half of the columns each, and rows have one
-/// slot for all of their columns, which scores and that team read. Weights are
+/// So one more team turns the values of each tile of rows into a slot of which
+/// two teams multiply by a half of the columns each, and rows have one slot for
+/// all of their columns, which scores and that team read. Weights are
 /// few bytes, in the order in which lanes hold scores: they go through a queue
 /// as the operand that they are. A tile's weighted values are products of their
 /// own, of a few columns each, and are added to the accumulators in f32.
@@ -32,15 +32,17 @@ void DecodeProgram::makeChannelsOfBytes(Roles &roles) {
   CacheType cache = op.getK().getType();
   roles.queries = makeRing(BM, depth, op.getHeadSize(), /*offset=*/0,
                            /*slots=*/1, kLoad, {kScores});
-  roles.parts.push_back(
-      {0, depth,
-       makeRing(BN, depth, cache.getTileCols(), cache.getHeadDimOffset(),
-                sizes.rowSlots, kLoad, {kScores, kTurn})});
-  for (unsigned half : {0, 1})
-    roles.turned.push_back(
-        {half * sizes.half, sizes.half,
-         makeRing(BN, sizes.half, sizes.half, /*offset=*/0, sizes.turnedSlots,
-                  kTurn, {half ? kRight : kLeft}, Dimension::Cols)});
+  auto part = [&](int64_t first, int64_t cols, ArrayRef<StringRef> to) {
+    roles.parts.push_back({first, cols,
+                           makeRing(BN, cols, cache.getTileCols(),
+                                    cache.getHeadDimOffset() + first,
+                                    sizes.rowSlots, kLoad, to)});
+  };
+  part(0, 2 * sizes.half, {kScores, kTurn});
+  part(2 * sizes.half, sizes.rest, {kScores});
+  roles.turned =
+      makeRing(BN, 2 * sizes.half, 2 * sizes.half, /*offset=*/0,
+               sizes.turnedSlots, kTurn, {kLeft, kRight}, Dimension::Cols);
   ArrayAttr halves = symbolsOf(b.getContext(), {kLeft, kRight});
   auto queue = [&](ArrayRef<Type> types, int64_t slots) -> Value {
     return QueueOp::create(b, QueueType::get(b.getContext(), types), slots,
@@ -53,9 +55,8 @@ void DecodeProgram::makeChannelsOfBytes(Roles &roles) {
 
 void DecodeProgram::computeHalfOfBytes(const Roles &roles, const RolePiece &own,
                                        unsigned half) {
-  const RolePart &part = roles.turned[half];
   int64_t BM = schedule.getBM(), cols = roles.sizes.productCols;
-  int64_t many = part.cols / cols;
+  int64_t many = roles.sizes.half / cols, first = half * roles.sizes.half;
   FragmentType type = fragment(BM, cols, b.getF32Type(), Role::Acc);
   auto pending = PendingType::get(b.getContext(), BM, cols, b.getF32Type());
   SmallVector<Value> none(many, fill(type, 0.0f));
@@ -65,13 +66,13 @@ void DecodeProgram::computeHalfOfBytes(const Roles &roles, const RolePiece &own,
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value number = own.number(b, loop.getInductionVar(), 0, 0);
-    Value staged = RingWaitOp::create(b, part.ring, number);
+    Value staged = RingWaitOp::create(b, roles.turned, number);
     auto taken = QueueTakeOp::create(b, roles.weighted, number);
     Value p = taken.getResult(0), factor = taken.getResult(1);
     auto start = [&](int64_t n, Value acc) -> Value {
-      return MmaStartOp::create(b, pending, p,
-                                columnsOf(b, staged, n * cols, cols), acc,
-                                /*transpose_b=*/false);
+      return MmaStartOp::create(
+          b, pending, p, columnsOf(b, staged, first + n * cols, cols), acc,
+          /*transpose_b=*/false);
     };
     // The unit adds all where that is asked for; else a tile's product is
     // added while the next columns' is on its way.
@@ -85,7 +86,7 @@ void DecodeProgram::computeHalfOfBytes(const Roles &roles, const RolePiece &own,
       Value next = n + 1 < many ? begin(n + 1) : Value();
       Value sum = MmaWaitOp::create(b, product, /*younger=*/next ? 1 : 0);
       if (!next)
-        RingReleaseOp::create(b, part.ring, number);
+        RingReleaseOp::create(b, roles.turned, number);
       results.push_back(apart ? RescaleOp::create(b, type,
                                                   loop.getRegionIterArg(n),
                                                   factor, sum)
@@ -106,12 +107,11 @@ void DecodeProgram::turnTiles(const Roles &roles, const RolePiece &own) {
   b.setInsertionPointToStart(loop.getBody());
   Value number = own.number(b, loop.getInductionVar(), 0, 0);
   Value staged = RingWaitOp::create(b, rows.ring, number);
-  for (const RolePart &part : roles.turned) {
-    FragmentType type = fragment(schedule.getBN(), part.cols, element, Role::B);
-    Value values = FragmentLoadOp::create(
-        b, type, staged, /*row=*/0, part.first,
-        DimensionAttr::get(b.getContext(), Dimension::Rows));
-    RingPutOp::create(b, values, part.ring, number, /*transpose=*/false);
-  }
+  FragmentType type =
+      fragment(schedule.getBN(), 2 * roles.sizes.half, element, Role::B);
+  Value values = FragmentLoadOp::create(
+      b, type, staged, /*row=*/0, /*col=*/0,
+      DimensionAttr::get(b.getContext(), Dimension::Rows));
+  RingPutOp::create(b, values, roles.turned, number, /*transpose=*/false);
   RingReleaseOp::create(b, rows.ring, number);
 }
