@@ -77,6 +77,8 @@ struct BulkCopy {
   /// Words that a thread sends; no copy of memory.
   bool isWords = false;
   std::array<uint32_t, 4> words = {};
+  /// Bytes of another block's memory, as they were when the copy began.
+  std::vector<uint8_t> data = {};
   std::array<int32_t, rt::SoftwareTensorMap::maxRank> at;
   /// `at` is a column and four rows of a matrix, not the beginning of a box.
   bool gathers = false;
@@ -219,6 +221,8 @@ struct AsyncState {
   /// A new agent's number. Where there are no more, the last is shared: fewer
   /// races are found then, and none that is not there.
   uint32_t newAgent(Run &run, std::string name, bool generic);
+  /// The actor of what is copied in the name of an mbarrier.
+  uint32_t copyAgentOf(Run &run, MBarrier &b);
 
   /// The mbarrier at an address; null and a fault if there is none that `w` may
   /// use.

@@ -200,6 +200,10 @@ void AsyncState::moveIn(Run &run, BulkCopy &copy) {
   if (copy.read)
     return;
   copy.read = true;
+  if (!copy.data.empty()) {
+    std::memcpy(run.shared.data() + copy.shared, copy.data.data(), copy.bytes);
+    return;
+  }
   if (copy.isWords) {
     std::memcpy(run.shared.data() + copy.shared, copy.words.data(), copy.bytes);
     return;
@@ -269,6 +273,15 @@ void Run::bulkLoad(Warp &w, const Inst &inst, unsigned lane, uint32_t dst,
   async->send(*this, w, inst, *b, copy);
 }
 
+uint32_t AsyncState::copyAgentOf(Run &run, MBarrier &b) {
+  if (!b.copyAgent)
+    b.copyAgent = newAgent(run,
+                           "the copy engine, for the mbarrier at " +
+                               run.sharedPlace(b.address),
+                           /*generic=*/false);
+  return b.copyAgent;
+}
+
 void AsyncState::send(Run &run, Warp &w, const Inst &inst, MBarrier &target,
                       BulkCopy &copy) {
   MBarrier *b = &target;
@@ -282,13 +295,9 @@ void AsyncState::send(Run &run, Warp &w, const Inst &inst, MBarrier &target,
               "its last arrival", &run.program.insts[b->lastArrival]);
     return;
   }
-  if (!b->copyAgent)
-    b->copyAgent = newAgent(run,
-                            "the copy engine, for the mbarrier at " +
-                                run.sharedPlace(b->address),
-                            /*generic=*/false);
+  uint32_t agent = copyAgentOf(run, *b);
   if (run.hot.checkShadow)
-    writeWords(run, w, inst, copy.shared / 4, copy.bytes / 4, b->copyAgent);
+    writeWords(run, w, inst, copy.shared / 4, copy.bytes / 4, agent);
   b->inFlight += copy.bytes;
   if (run.trace)
     run.trace->touch(w.id, inst, copy.shared, copy.bytes, /*store=*/true);

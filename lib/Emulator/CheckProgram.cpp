@@ -222,6 +222,8 @@ static Fields fieldsOf(const Inst &i) {
   case Code::ClusterStore:
     // One word in a field of the instruction, the others behind the rank.
     return withStat(i.imm == 1 || i.imm == 4 ? "abc" : "x", i.imm);
+  case Code::ClusterCopy:
+    return withStat("abc", 2);
   case Code::BulkLoad:
   case Code::BulkStore: {
     bool load = i.op == Code::BulkLoad, fits = i.imm >= 0 && i.imm <= 5;

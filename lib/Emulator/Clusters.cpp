@@ -165,6 +165,53 @@ void Run::clusterStore(Warp &w, const Inst &inst, unsigned lane,
   async->send(*this, w, inst, *b, copy);
 }
 
+void Run::clusterCopy(Warp &w, const Inst &inst, unsigned lane,
+                      uint32_t address, uint32_t bytes, uint32_t mbarrier,
+                      uint32_t rank) {
+  if (bytes % 16 || address % 16) {
+    fault(FaultKind::Misaligned, w, inst, lane,
+          "misaligned: " + std::to_string(bytes) + " bytes at " +
+              sharedPlace(address) + "; both need to be multiples of 16");
+    return;
+  }
+  uint32_t to, barrier;
+  if (!reach(w, inst, lane, address, rank, to) ||
+      !reach(w, inst, lane, mbarrier, rank, barrier))
+    return;
+  if (uint64_t(address - hot.sharedBegin) + bytes > hot.sharedBytes) {
+    fault(FaultKind::Bounds, w, inst, lane,
+          "out of bounds: " + std::to_string(bytes) + " bytes at " +
+              sharedPlace(address) + "; the block has " +
+              std::to_string(hot.sharedBytes));
+    return;
+  }
+  MBarrier *b =
+      async->find(*this, w, inst, lane, barrier, "copies in the name of");
+  if (!b)
+    return;
+  BulkCopy copy;
+  copy.inst = &inst - program.insts.data();
+  copy.warp = w.id;
+  copy.lane = lane;
+  copy.map = {};
+  copy.at = {};
+  copy.global = 0;
+  copy.shared = to;
+  copy.bytes = bytes;
+  // Read at once: who writes there later has waited for the mbarrier's phase,
+  // or is told from the stamps that the copies leave.
+  copy.data.assign(shared.begin() + address, shared.begin() + address + bytes);
+  MemStat &s = hot.stats[inst.stat];
+  ++s.accesses;
+  s.bytes += bytes;
+  uint32_t agent = async->copyAgentOf(*this, *b);
+  if (hot.checkShadow)
+    for (uint32_t at = 0; at < bytes && !hot.stop; at += 4)
+      async->readWord(*this, w, inst, (address + at) / 4, agent, ++clockCounter,
+                      /*stamp=*/true);
+  async->send(*this, w, inst, *b, copy);
+}
+
 //===----------------------------------------------------------------------===//
 // Ends
 //===----------------------------------------------------------------------===//

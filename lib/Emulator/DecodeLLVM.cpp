@@ -387,6 +387,7 @@ Class kvbuf::emu::defaultClass(Code op) {
   case Code::SetMaxRegisters:
     return Class::Barrier;
   case Code::ClusterStore:
+  case Code::ClusterCopy:
   case Code::BulkLoad:
   case Code::BulkStore:
   case Code::BulkCommit:

@@ -83,6 +83,20 @@ LogicalResult Decoder::decodeKVBuffer(Operation *op) {
     list(inst, others);
     return success();
   }
+  if (auto x = dyn_cast<kvbuf::ClusterCopyOp>(op)) {
+    Comp address = sharedPointer(x.getAddress()),
+         barrier = sharedPointer(x.getBarrier()), rank = getNarrow(x.getRank()),
+         bytes = getNarrow(x.getBytes()),
+         predicate = getNarrow(x.getPredicate());
+    Inst &inst = emitAsync(Code::ClusterCopy);
+    inst.a = address.slot;
+    inst.b = bytes.slot;
+    inst.c = barrier.slot;
+    inst.align = 16;
+    inst.stat = program.numStats++;
+    list(inst, {rank, predicate});
+    return success();
+  }
   auto gather = [&](ValueRange range) {
     Comps all;
     for (Value v : range)
@@ -318,6 +332,7 @@ static void readSlots(const Program &program, const Inst &inst,
   case Code::BulkLoad:
   case Code::BulkStore:
   case Code::ClusterStore:
+  case Code::ClusterCopy:
   case Code::MBarrierArrive:
     llvm::copy_if(list, std::back_inserter(out),
                   [](uint32_t slot) { return slot != noSlot; });

@@ -505,6 +505,13 @@ template <unsigned W> Stop Exec<W>::run() {
       }
       break;
     }
+    case Code::ClusterCopy: {
+      const u32 *rank = reg<u32>(h.lists[i.list]);
+      KVBUF_EACH(predicated(h.lists[i.list + 1]))
+      r.clusterCopy(w, i, l, reg<u32>(i.a)[l], reg<u32>(i.b)[l],
+                    reg<u32>(i.c)[l], rank[l]);
+      break;
+    }
     case Code::MBarrierTest: {
       uint64_t complete = mbarrierTest(i);
       if (complete == w.mask)

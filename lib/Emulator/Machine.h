@@ -513,6 +513,8 @@ public:
   /// which the warp is about to access. False: nowhere.
   bool reach(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
              uint32_t rank, uint32_t &there);
+  void clusterCopy(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
+                   uint32_t bytes, uint32_t mbarrier, uint32_t rank);
   void clusterStore(Warp &w, const Inst &inst, unsigned lane, uint32_t address,
                     const std::array<uint32_t, 4> &words, uint32_t mbarrier,
                     uint32_t rank);

@@ -114,6 +114,8 @@ private:
   raiseClusterArrive(llvm::ArrayRef<PtxInstruction> instructions);
   mlir::Operation *
   raiseClusterStore(llvm::ArrayRef<PtxInstruction> instructions);
+  mlir::Operation *
+  raiseClusterCopy(llvm::ArrayRef<PtxInstruction> instructions);
   /// Vectors of four of the scalars that are tied to the results.
   llvm::SmallVector<mlir::Value> accumulators();
   /// The statement's result, a struct, of vectors of four.

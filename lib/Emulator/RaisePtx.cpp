@@ -275,6 +275,31 @@ Operation *PtxRaiser::raiseClusterStore(ArrayRef<PtxInstruction> instructions) {
   return make("kvbuffer.cluster_store", {word, address, barrier, rank});
 }
 
+Operation *PtxRaiser::raiseClusterCopy(ArrayRef<PtxInstruction> instructions) {
+  // mapa there, $address, $rank; mapa barrier, $barrier, $rank;
+  // @$predicate cp.async.bulk [there], [$address], $bytes, [barrier]
+  const PtxInstruction &there = instructions[0], &other = instructions[1],
+                       &copy = instructions[2];
+  const std::vector<PtxOperand> &o = copy.operands;
+  if (other.opcode != there.opcode || there.operands.size() != 3 ||
+      other.operands.size() != 3 || o.size() != 4 || !copy.predicate ||
+      *copy.predicate >= numbered.size() || o[0].parts.size() != 1 ||
+      o[3].parts.size() != 1 || o[0].parts[0].word != there.operands[0].word ||
+      o[3].parts[0].word != other.operands[0].word)
+    return nullptr;
+  Value rank = value(there.operands[2]), bytes = value(o[2]),
+        predicate = numbered[*copy.predicate];
+  Value address = shared(there.operands[1]),
+        barrier = shared(other.operands[1]);
+  if (!rank || rank != value(other.operands[2]) || !bytes || !predicate ||
+      !address || !barrier || o[1].parts.size() != 1 ||
+      value(o[1].parts[0]) != value(there.operands[1]))
+    return nullptr;
+  context->getOrLoadDialect<kvbuf::KVBufferDialect>();
+  return make("kvbuffer.cluster_copy",
+              {bytes, address, barrier, rank, predicate});
+}
+
 Operation *PtxRaiser::raiseWideMad(const PtxInstruction &low,
                                    const PtxInstruction &high) {
   const std::vector<PtxOperand> &l = low.operands, &h = high.operands;
@@ -336,8 +361,11 @@ Operation *PtxRaiser::run() {
     return raiseGroupWait(last);
   if (first.opcode == "mapa.shared::cluster.u32")
     return instructions.size() == 2   ? raiseClusterArrive(instructions)
-           : instructions.size() == 3 ? raiseClusterStore(instructions)
-                                      : nullptr;
+           : instructions.size() != 3 ? nullptr
+           : last.opcode.starts_with("cp.async.bulk.shared::cluster.shared::"
+                                     "cta.mbarrier::complete_tx::bytes")
+               ? raiseClusterCopy(instructions)
+               : raiseClusterStore(instructions);
   if (instructions.size() == 1 &&
       last.opcode == "movmatrix.sync.aligned.m8n8.trans.b16" &&
       last.operands.size() == 2 && value(last.operands[1]) &&

@@ -90,12 +90,16 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
     // CHECK-NEXT: mapa.shared::cluster.u32 barrier, %r{{[0-9]+}}, [[RANK]];
     // CHECK-NEXT: st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [there], %r{{[0-9]+}}, [barrier];
     // CHECK:      st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [there], {%r{{[0-9]+}}, %r{{[0-9]+}}, %r{{[0-9]+}}, %r{{[0-9]+}}}, [barrier];
+    // CHECK:      mapa.shared::cluster.u32 there, [[FROM:%r[0-9]+]], [[RANK]];
+    // CHECK-NEXT: mapa.shared::cluster.u32 barrier, %r{{[0-9]+}}, [[RANK]];
+    // CHECK-NEXT: @%p{{[0-9]+}} cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [there], [[[FROM]]], %r{{[0-9]+}}, [barrier];
     llvm.func @in_cluster(%at: i32, %rank: i32, %value: i32, %four: vector<4xi32>) attributes {nvvm.kernel, gpu.kernel, nvvm.cluster_dim = array<i32: 2, 1, 1>, kvbuffer.phase = #kvbuffer.phase<target>} {
       %barrier = llvm.inttoptr %at : i32 to !llvm.ptr<3>
       %first = llvm.icmp "eq" %value, %at : i32
       kvbuffer.cluster_arrive %barrier in %rank if %first : !llvm.ptr<3>
       kvbuffer.cluster_store %value to %barrier completes %barrier in %rank : i32, !llvm.ptr<3>
       kvbuffer.cluster_store %four to %barrier completes %barrier in %rank : vector<4xi32>, !llvm.ptr<3>
+      kvbuffer.cluster_copy %value from %barrier completes %barrier in %rank if %first : !llvm.ptr<3>
       llvm.return
     }
   }

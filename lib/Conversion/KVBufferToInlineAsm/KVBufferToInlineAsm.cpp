@@ -222,6 +222,20 @@ static void lowerStore(ClusterStoreOp op) {
   op.erase();
 }
 
+static void lowerCopy(ClusterCopyOp op) {
+  ImplicitLocOpBuilder b(op.getLoc(), op);
+  statement(b,
+            "{\n.reg .b32 there;\n.reg .b32 barrier;\n"
+            "mapa.shared::cluster.u32 there, $0, $2;\n"
+            "mapa.shared::cluster.u32 barrier, $1, $2;\n"
+            "@$4 cp.async.bulk.shared::cluster.shared::cta.mbarrier::"
+            "complete_tx::bytes [there], [$0], $3, [barrier];\n}",
+            "r,r,r,r,b,~{memory}",
+            {address(b, op.getAddress()), address(b, op.getBarrier()),
+             op.getRank(), op.getBytes(), op.getPredicate()});
+  op.erase();
+}
+
 /// PTX ISA, "movmatrix". The statement has effects, so that LLVM leaves it
 /// where all lanes of the warp are together.
 static void lowerTranspose(LaneTransposeOp op) {
@@ -253,6 +267,8 @@ struct ConvertKVBufferToInlineAsmPass
         lowerArrive(arrive);
       else if (auto store = dyn_cast<ClusterStoreOp>(op))
         lowerStore(store);
+      else if (auto copy = dyn_cast<ClusterCopyOp>(op))
+        lowerCopy(copy);
       else if (auto transpose = dyn_cast<LaneTransposeOp>(op))
         lowerTranspose(transpose);
     });

@@ -87,6 +87,7 @@ def own_types(op):
         "mma_wait": {"pending": "!kvbuffer.pending<128x64xf32>"},
         "wgmma": {"qd": "i64", "kd": "i64"},
         "cluster_arrive": {"barrier": "!llvm.ptr<3>", "rank": "i32", "first": "i1"},
+        "cluster_copy": {"bytes": "i32", "address": "!llvm.ptr<3>", "barrier": "!llvm.ptr<3>", "rank": "i32", "first": "i1"},
         "cluster_store": {"value": "i32", "address": "!llvm.ptr<3>", "barrier": "!llvm.ptr<3>", "rank": "i32"},
         "wgmma_wait": {"s0": "vector<4xf32>", "s1": "vector<4xf32>"},
         "fragment_store": {"o": fragment("128x128xbf16", "acc"),

@@ -147,6 +147,35 @@ def KVBuffer_ClusterStoreOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "cluster_store", [
   }];
 }
 
+def KVBuffer_ClusterCopyOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "cluster_copy", [
+    AllTypesMatch<["address", "barrier"]>]> {
+  let summary = "Sends bytes to the same place in another block";
+  let description = [{
+    Where `predicate` holds, copies `bytes` bytes of shared memory from `address`
+    on to where they lie in block `rank` of the cluster, and completes as many at
+    the mbarrier there; address and bytes are multiples of 16. The copy engine
+    does it: what lanes have written needs a fence before. Exists because LLVM
+    22's op takes no mbarrier of another block; it becomes inline assembly in the
+    translation out of MLIR (PTX ISA, "cp.async.bulk").
+
+    Example:
+
+    ```mlir
+    kvbuffer.cluster_copy %bytes from %address completes %barrier in %rank if %first : !llvm.ptr<3>
+    ```
+  }];
+  let arguments = (ins
+      Arg<I32, "how many">:$bytes,
+      Arg<AnyType, "where they lie in this block">:$address,
+      Arg<AnyType, "the mbarrier that counts them, at its place in this block">:$barrier,
+      Arg<I32, "the block of the cluster">:$rank,
+      Arg<I1, "whether to copy">:$predicate);
+  let assemblyFormat = [{
+    $bytes `from` $address `completes` $barrier `in` $rank `if` $predicate
+    attr-dict `:` type($address)
+  }];
+}
+
 def KVBuffer_LaneTransposeOp : KVBuffer_OpOf<KVBuffer_NVIDIA, "lane_transpose"> {
   let summary = "Transposes an 8x8 matrix that a warp's lanes hold";
   let description = [{
