@@ -313,13 +313,16 @@ bool ScheduleLimits::stagesReads() const {
 }
 
 int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
-                                   const TileOperands &operands) const {
+                                   const TileOperands &operands,
+                                   int64_t loaded) const {
   auto [depth, valueDepth] = paddedSizes(operands);
   int64_t output = mover.stagesOutput ? valueDepth * schedule.BM : 0;
   // What is widened, or turned, has slots of its own.
-  auto rowBytes = [&](int64_t narrow, int64_t cols, bool turns) {
+  auto slotBytes = [&](int64_t narrow, int64_t cols, bool turns) {
     bool again = mover.widens.warps && (narrow < operands.bytes || turns);
-    return (narrow + (again ? operands.bytes : 0)) * cols;
+    int64_t slots = again ? loaded : schedule.stages;
+    return (narrow * slots + (again ? operands.bytes * schedule.stages : 0)) *
+           cols * schedule.BN;
   };
   // What is staged has 16 bits.
   constexpr int64_t outputBytes = 2;
@@ -328,10 +331,20 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   int64_t padding = operands.readBytes == wordBytes ? kReadPadding : 0;
   return reads * schedule.BM * (schedule.BN + padding) +
          operands.bytes * depth * schedule.BM + outputBytes * output +
-         (rowBytes(operands.keyBytes, depth, false) +
-          rowBytes(operands.valueBytes, valueDepth, operands.bytes == 1)) *
-             schedule.stages * schedule.BN +
+         slotBytes(operands.keyBytes, depth, false) +
+         slotBytes(operands.valueBytes, valueDepth, operands.bytes == 1) +
          kBarrierBytes;
+}
+
+int64_t ScheduleLimits::loadedSlots(const TileOperands &operands) const {
+  const MovingTeam *mover = schedule.movingTeam();
+  int64_t slots = schedule.stages;
+  if (!mover || !mover->widens.warps || operands.bytes == 1)
+    return slots;
+  while (slots > 1 &&
+         teamsBytes(*mover, operands, slots) > int64_t(target.ldsBytes))
+    --slots;
+  return slots;
 }
 
 int64_t ScheduleLimits::querySlots(const TileOperands &operands) const {
@@ -341,7 +354,7 @@ int64_t ScheduleLimits::querySlots(const TileOperands &operands) const {
     return 1;
   // Beside what is counted there are columns of ones.
   constexpr int64_t rowsOfOnes = 16;
-  int64_t bytes = teamsBytes(*mover, operands) +
+  int64_t bytes = teamsBytes(*mover, operands, schedule.stages) +
                   paddedSizes(operands).first * schedule.BM +
                   rowsOfOnes * mover->widens.warps * schedule.BN;
   return bytes <= int64_t(target.ldsBytes) ? 2 : 1;
@@ -454,7 +467,7 @@ int64_t ScheduleLimits::sharedBytes(const TileOperands &operands) const {
   if (schedule.dividesColumns())
     return LatentRoles::of(schedule, operands, target).bytes(schedule);
   if (const MovingTeam *mover = schedule.movingTeam())
-    return teamsBytes(*mover, operands);
+    return teamsBytes(*mover, operands, loadedSlots(operands));
   return schedule.splitKeys() ? splitKeysBytes(operands) : aloneBytes(operands);
 }
 

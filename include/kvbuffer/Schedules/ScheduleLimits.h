@@ -102,6 +102,10 @@ public:
   /// there is room. Loads are in order: with one, keys of the next tile would
   /// wait until the last group has multiplied this one.
   int64_t querySlots(const TileOperands &operands) const;
+  /// Slots of K and V as they are loaded: `stages`, or, where a team widens
+  /// them into as many, those that LDS has room for beside, one at least. A
+  /// slot of bytes is free before what became of it is multiplied.
+  int64_t loadedSlots(const TileOperands &operands) const;
   /// Whether tiles of split keys are within the shared memory of a block and
   /// the registers of a lane.
   bool hasRoom(const TileOperands &operands) const {
@@ -148,8 +152,9 @@ private:
   int64_t equalShare() const;
   /// Registers of a lane that multiplies.
   int64_t otherRegisters(const MovingTeam &mover) const;
-  int64_t teamsBytes(const MovingTeam &mover,
-                     const TileOperands &operands) const;
+  /// `loaded`: slots of what is widened, as it is loaded.
+  int64_t teamsBytes(const MovingTeam &mover, const TileOperands &operands,
+                     int64_t loaded) const;
   int64_t splitKeysBytes(const TileOperands &operands) const;
   int64_t aloneBytes(const TileOperands &operands) const;
   /// An f32 for each row that a lane has, of all threads.

@@ -372,16 +372,18 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
     tile.at.insert(tile.at.begin(), batch);
 
   bool qFromDram = schedule.getQInRegs() && target.fragmentsFromDram;
-  int64_t slots =
-      limitsOf(op, schedule.getStructure(), target).querySlots(operandsOf(op));
-  Value qbuf = qFromDram ? Value() : alloc(Operand::Q, BM, slots);
-  tile.kbuf = alloc(Operand::K, BN, schedule.getStages());
+  ScheduleLimits limits = limitsOf(op, schedule.getStructure(), target);
+  Value qbuf = qFromDram
+                   ? Value()
+                   : alloc(Operand::Q, BM, limits.querySlots(operandsOf(op)));
+  int64_t slots = limits.loadedSlots(operandsOf(op));
+  tile.kbuf = alloc(Operand::K, BN, slots);
   // A strip of V is BK keys.
   tile.vbuf = alloc(Operand::V,
                     std::holds_alternative<Strips>(schedule.getValues())
                         ? schedule.getBK()
                         : BN,
-                    schedule.getStages());
+                    slots);
   tile.readBy = stagedRead();
   if (tile.readBy)
     tile.read.emplace(b, op, tile.readBy, args,

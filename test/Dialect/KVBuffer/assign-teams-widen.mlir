@@ -7,15 +7,16 @@
 
 #schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], producers = 4, producer_registers = 56, consumer_registers = 200, wideners = 4, widener_registers = 56>
 #left = #kvbuffer.kv_buffer<q, f16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 128, WN = 16, BK = 64, num_threads = 256, depth = 64, stages = 2>
-#right = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 2>
+#right = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 1>
 !x = memref<?x?xf16>
 !y = memref<?x?xf8E4M3FN>
 !a = !kvbuffer.fragment<128x64xf16, a>
 !b = !kvbuffer.fragment<64x64xf16, b>
 !sum = !kvbuffer.fragment<128x64xf32, acc>
 !out = !kvbuffer.tile<128x64xf32>
-// What wideners read, as many threads as they are, and what they write.
-// CHECK-DAG: #[[NARROW:.*]] = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
+// What wideners read, as many threads as they are, from the one slot that the program
+// gives it, and what they write: as many slots as the schedule says.
+// CHECK-DAG: #[[NARROW:.*]] = #kvbuffer.kv_buffer<k, f8E4M3FN, double_buffered, mma_shape = [64, 8, 16], swizzle = [2, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 1>
 // CHECK-DAG: #[[WIDE:.*]] = #kvbuffer.kv_buffer<k, f16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 256, depth = 64, stages = 2>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
@@ -35,8 +36,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK:           scf.for %[[I:.*]] = %c0
     // CHECK-NEXT:        %[[NS:.*]] = kvbuffer.ring_wait %[[RN]][%[[I]]]
     // CHECK-NEXT:        %[[F:.*]] = kvbuffer.fragment_load %[[NS]][0, 0] contracted(cols) : <#[[NARROW]]> -> <64x64xf16, a>
-    // CHECK-NEXT:        kvbuffer.ring_release %[[RN]][%[[I]]]
     // CHECK-NEXT:        kvbuffer.ring_put %[[F]] into %[[RW]][%[[I]]] : <64x64xf16, a>, <#[[WIDE]]>
+    // CHECK-NEXT:        kvbuffer.ring_release %[[RN]][%[[I]]]
     // CHECK-NEXT:      }
     // CHECK-NEXT:    }
     // CHECK-NEXT:    kvbuffer.team @producers warps(4) registers(56) {

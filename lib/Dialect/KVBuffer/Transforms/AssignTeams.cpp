@@ -79,10 +79,10 @@ static bool contractsRows(AllocOp buffer) {
 }
 
 /// The parameters of a buffer that so many warps read, perhaps with other
-/// elements; they lie as a chip's matrix unit reads them, whose product
-/// contracts rows (`byRows`) or columns.
+/// elements, in so many slots; they lie as a chip's matrix unit reads them,
+/// whose product contracts rows (`byRows`) or columns.
 static KVBufferAttr readBy(KVBufferAttr params, bool byRows, int64_t warps,
-                           Type element, ScheduleAttr schedule,
+                           Type element, int64_t slots, ScheduleAttr schedule,
                            const TargetInfo &target,
                            Dimension order = Dimension::Rows) {
   int64_t bytes = element.getIntOrFloatBitWidth() / 8;
@@ -102,8 +102,8 @@ static KVBufferAttr readBy(KVBufferAttr params, bool byRows, int64_t warps,
                            params.getDepth(), params.getKvNumHeads(),
                            params.getFullKv(), params.getCacheDepth(),
                            params.getHeadDimOffset(), params.getRegChunkDepth(),
-                           params.getSmemDepth(), params.getStages(),
-                           params.getWarpSize(), order, params.getOpen());
+                           params.getSmemDepth(), slots, params.getWarpSize(),
+                           order, params.getOpen());
 }
 
 /// Makes the ring of a channel's buffer: from the producers to the consumers,
@@ -131,15 +131,16 @@ static void makeRings(ImplicitLocOpBuilder &b, TeamChannel &channel,
     return;
   }
   bool byRows = contractsRows(channel.buffer);
-  buffer.setType(BufferType::get(b.getContext(), readBy(params, byRows, widens,
-                                                        params.getElementType(),
-                                                        schedule, target)));
+  buffer.setType(BufferType::get(
+      b.getContext(), readBy(params, byRows, widens, params.getElementType(),
+                             params.getStages(), schedule, target)));
   channel.narrow =
       RingOp::create(b, buffer, producers, named(wideners), /*shared=*/false);
   auto alloc = AllocOp::create(
       b,
       BufferType::get(b.getContext(),
                       readBy(params, byRows, schedule.getWarps(), wide,
+                             std::max(params.getStages(), schedule.getStages()),
                              schedule, target, order)),
       channel.buffer.getLabel().value_or(""));
   channel.value = RingOp::create(b, alloc.getBuffer(), wideners,

@@ -70,12 +70,15 @@ void TeamWriter::widen(const TeamChannel &channel, Value fill) {
     RingReleaseOp::create(b, channel.narrow, fill);
     return;
   }
-  // The rows of any tile are dealt to the team's warps.
+  // The rows of any tile are dealt to the team's warps. What is read goes on
+  // into the other slot a part at a time: lanes have no registers for all that
+  // two warps have of a tile, and the fence of what they put is that of what
+  // they have read.
   auto load = FragmentLoadOp::create(
       b, type, wait.getStaged(), /*row=*/0, /*col=*/0,
       DimensionAttr::get(b.getContext(), Dimension::Cols));
-  RingReleaseOp::create(b, channel.narrow, fill);
   RingPutOp::create(b, load, channel.value, fill, /*transpose=*/false);
+  RingReleaseOp::create(b, channel.narrow, fill);
 }
 
 void TeamWriter::putConstants() {

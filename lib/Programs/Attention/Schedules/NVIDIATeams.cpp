@@ -125,25 +125,34 @@ static int64_t keysOfFewBoxes(const TargetInfo &target,
   return best;
 }
 
-/// Teams of quantized caches: two groups of consumers, one of warps that widen,
-/// one of producers. Head sizes up to `size`; the most keys of a tile whose
-/// scores leave consumers room, and whose slots, narrow and wide, fit beside Q.
-/// Widening takes LDS's time, too: Q in registers leaves it some. Groups that
-/// take turns gain 1.5 % there, sustained, and 9 % at 128 columns and 5 % at 64
-/// without a pause (H200, 4096 new rows x 4 over pages of 16, causal); others
-/// were not measured.
+/// Teams of quantized caches: two groups of consumers, and warps that widen and
+/// such that move tiles. Head sizes up to `size`; the most keys of a tile whose
+/// scores leave consumers room, and whose slots fit beside Q. Widening takes
+/// LDS's time, too: Q in registers leaves it some. Groups that take turns gain
+/// 1.5 % there, sustained, and 9 % at 128 columns and 5 % at 64 without a pause
+/// (H200, 4096 new rows x 4 over pages of 16, causal); others were not
+/// measured.
 namespace {
 struct WideningEntry {
-  int64_t size, BN;
-  bool qInRegs, stageOutput;
+  int64_t size, BN, wideners, otherRegisters, consumerRegisters;
+  bool qInRegs, stageOutput, clusters;
 };
 } // namespace
 
 static constexpr WideningEntry kWideningTable[] = {
-    {64, 128, true, true}, {128, 96, true, true}, {192, 64, false, false}};
+    {64, 128, 4, 56, 200, true, true, false},
+    {128, 96, 4, 56, 200, true, true, false},
+    {192, 64, 4, 56, 200, false, false, false}};
 
-/// The same over pages that tiles of the line before would divide.
-static constexpr WideningEntry kOfWidePages = {128, 128, false, false};
+/// At 65 to 128 columns tiles of as many keys as without widening, in registers
+/// that others do not need: of four warps that widen a part of a tile at a time
+/// and a lane that asks for boxes; or, where a warp looks up pages, of two
+/// warps that widen and two that move, which are one group. Clusters gain 2 to
+/// 4 %, sustained (docs/hopper.md).
+static constexpr WideningEntry kOfWholeTiles = {128, 128,  4,    32,
+                                                224, true, true, true},
+                               kOfPages = {128, 128,  2,    56,
+                                           224, true, true, true};
 
 bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
                                        const ScheduleRequest &request,
@@ -160,12 +169,18 @@ bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
                   "groups start with";
     return false;
   }
+  // Lanes that copy small pages themselves are four warps'.
+  constexpr int64_t pageOfBoxes = 16;
+  if (widest > 64 && widest <= kOfPages.size) {
+    if (!request.cutTiles)
+      entry = &kOfWholeTiles;
+    else if (!request.pageSize || request.pageSize >= pageOfBoxes)
+      entry = &kOfPages;
+  }
   auto dividesPages = [&](int64_t BN) {
     int64_t page = request.pageSize;
     return !llvm::isPowerOf2_64(page) || BN % page == 0 || page % BN == 0;
   };
-  if (widest > 64 && widest <= kOfWidePages.size && !dividesPages(entry->BN))
-    entry = &kOfWidePages;
   // 16 bytes of a row are copied at a time, and rows of a block have 32.
   constexpr int64_t columns = 32;
   for (int64_t size : {request.headSize, request.valueHeadSize})
@@ -180,15 +195,20 @@ bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
   choice.warps = 2 * target.warpsPerMatrixGroup();
   choice.BM = 128;
   choice.BN = entry->BN;
-  choice.producers = choice.wideners = target.warpsPerMatrixGroup();
+  choice.wideners = entry->wideners;
+  choice.producers =
+      llvm::alignTo(entry->wideners + 1, target.warpsPerMatrixGroup()) -
+      entry->wideners;
   // Whole pages, or pages of whole tiles.
   const int64_t step = 8 * choice.wideners;
   while (choice.BN > step && !dividesPages(choice.BN))
     choice.BN -= step;
-  choice.producerRegisters = choice.widenerRegisters = 56;
-  choice.consumerRegisters = 200;
+  choice.producerRegisters = choice.widenerRegisters = entry->otherRegisters;
+  choice.consumerRegisters = entry->consumerRegisters;
   choice.overlapProducts = true;
   choice.pingPong = entry->qInRegs && !request.capped;
+  if (entry->clusters && gainsByClusters(target, request, choice.BM))
+    choice.cluster = 2;
   choice.qInRegs = entry->qInRegs;
   choice.stageOutput = entry->stageOutput && request.outBytes == 2;
   choice.tiles = TileOrder::Dynamic;
