@@ -15,6 +15,7 @@
 
 #include "LaneFit.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
@@ -33,26 +34,33 @@ static constexpr int64_t kLargest = 14;
 /// The largest exponent field of a factor whose inverse is no subnormal.
 static constexpr int64_t kLargestField = 2 * kBias - 1;
 
-void kvbuf::lowerOp(LaneContext &lanes, FragmentFitOp op) {
+/// Magnitudes of bf16 elements as the integers of their bits and one step more:
+/// with that infinities and NaNs, whose exponents are the largest, are negative,
+/// and do not count. The larger ones of these and of `largest`, if not null.
+static Value largerOf(ImplicitLocOpBuilder &b, Value word, Value largest) {
+  auto bits = cast<VectorType>(word.getType()).clone(b.getI16Type());
+  auto all = [&](int64_t value) {
+    return arith::ConstantOp::create(
+        b, bits,
+        DenseElementsAttr::get(bits, b.getI16IntegerAttr(int16_t(value))));
+  };
+  Value x = arith::BitcastOp::create(b, bits, word);
+  x = arith::AndIOp::create(b, x, all(0x7fff));
+  x = arith::AddIOp::create(b, x, all(kStep));
+  return largest ? arith::MaxSIOp::create(b, largest, x).getResult() : x;
+}
+
+namespace {
+/// What elements are multiplied by, and rows of products.
+struct Powers {
+  Value multiplier, factor;
+};
+} // namespace
+
+/// The powers of two for what a warp's lanes found by `largerOf`, with a scale
+/// if it is not null.
+static Powers powersFor(LaneContext &lanes, Value largest, Value scale) {
   ImplicitLocOpBuilder &b = lanes.builder();
-  const Values &words = lanes.lanesOf(op.getSource());
-  // The largest magnitude, as the integer of its bits and one step more: with
-  // that infinities and NaNs, whose exponents are the largest, are negative,
-  // and do not count.
-  Value largest;
-  for (Value word : words) {
-    auto type = cast<VectorType>(word.getType());
-    auto bits = type.clone(b.getI16Type());
-    auto all = [&](int64_t value) {
-      return arith::ConstantOp::create(
-          b, bits,
-          DenseElementsAttr::get(bits, b.getI16IntegerAttr(int16_t(value))));
-    };
-    Value x = arith::BitcastOp::create(b, bits, word);
-    x = arith::AndIOp::create(b, x, all(0x7fff));
-    x = arith::AddIOp::create(b, x, all(kStep));
-    largest = largest ? arith::MaxSIOp::create(b, largest, x).getResult() : x;
-  }
   Value top = arith::ConstantIntOp::create(b, kStep, 16);
   int64_t count = cast<VectorType>(largest.getType()).getNumElements();
   for (int64_t i = 0; i < count; ++i)
@@ -76,41 +84,112 @@ void kvbuf::lowerOp(LaneContext &lanes, FragmentFitOp op) {
     return arith::BitcastOp::create(
         b, b.getF32Type(), arith::ShLIOp::create(b, exponent, lanes.i32(23)));
   };
-  Value multiplier = power(up), factor = power(down);
-  if (op.getScale()) {
-    // Factors are positive, so that rows keep their order: the operand has the
-    // scale's sign. Nor are they 0, which would make no number of what is
-    // hidden.
-    Value scale = lanes.single(op.getScale());
-    multiplier = math::CopySignOp::create(b, multiplier, scale);
-    factor = arith::MulFOp::create(b, factor, math::AbsFOp::create(b, scale));
-    factor = arith::MaximumFOp::create(
-        b, factor, lanes.f32(std::numeric_limits<float>::min()));
-  }
+  Powers made{power(up), power(down)};
+  if (!scale)
+    return made;
+  // Factors are positive, so that rows keep their order: the operand has the
+  // scale's sign. Nor are they 0, which would make no number of what is hidden.
+  made.multiplier = math::CopySignOp::create(b, made.multiplier, scale);
+  made.factor =
+      arith::MulFOp::create(b, made.factor, math::AbsFOp::create(b, scale));
+  made.factor = arith::MaximumFOp::create(
+      b, made.factor, lanes.f32(std::numeric_limits<float>::min()));
+  return made;
+}
 
-  Values fitted;
-  for (Value word : words) {
-    auto type = cast<VectorType>(word.getType());
-    auto wide = type.clone(b.getF32Type());
-    // The upper halves of the wide numbers. (NVIDIA's conversion is one of the
-    // slow instructions.)
-    auto words32 = type.clone(b.getI32Type());
-    Value x = arith::ExtUIOp::create(
-        b, words32,
-        arith::BitcastOp::create(b, type.clone(b.getI16Type()), word)
-            .getResult());
-    x = arith::ShLIOp::create(
-        b, x,
-        arith::ConstantOp::create(
-            b, words32,
-            DenseElementsAttr::get(words32, b.getI32IntegerAttr(16))));
-    x = arith::BitcastOp::create(b, wide, x);
-    x = arith::MulFOp::create(b, x,
-                              vector::BroadcastOp::create(b, wide, multiplier));
-    fitted.push_back(arith::TruncFOp::create(b, type.clone(b.getF16Type()), x));
+/// Elements of bf16 times a number, as f16.
+static Value fitted(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
+  auto type = cast<VectorType>(word.getType());
+  auto wide = type.clone(b.getF32Type());
+  // The upper halves of the wide numbers. (NVIDIA's conversion is one of the
+  // slow instructions.)
+  auto words32 = type.clone(b.getI32Type());
+  Value x = arith::ExtUIOp::create(
+      b, words32,
+      arith::BitcastOp::create(b, type.clone(b.getI16Type()), word)
+          .getResult());
+  x = arith::ShLIOp::create(
+      b, x,
+      arith::ConstantOp::create(
+          b, words32,
+          DenseElementsAttr::get(words32, b.getI32IntegerAttr(16))));
+  x = arith::BitcastOp::create(b, wide, x);
+  x = arith::MulFOp::create(b, x,
+                            vector::BroadcastOp::create(b, wide, multiplier));
+  return arith::TruncFOp::create(b, type.clone(b.getF16Type()), x);
+}
+
+/// Gives each row of a product one factor.
+static void setFactor(LaneContext &lanes, Value rows, Value factor) {
+  SmallVector<Type> types;
+  lanes.laneTypes(rows.getType(), types);
+  lanes.setLanes(rows, Values(types.size(), factor));
+}
+
+void kvbuf::lowerOp(LaneContext &lanes, FragmentFitOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  const Values &words = lanes.lanesOf(op.getSource());
+  Value largest;
+  for (Value word : words)
+    largest = largerOf(b, word, largest);
+  Powers powers =
+      powersFor(lanes, largest,
+                op.getScale() ? lanes.single(op.getScale()) : Value());
+  Values made;
+  for (Value word : words)
+    made.push_back(fitted(b, word, powers.multiplier));
+  lanes.setLanes(op.getFragment(), made);
+  setFactor(lanes, op.getFactor(), powers.factor);
+}
+
+void kvbuf::lowerOp(LaneContext &lanes, StagedFitOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  // Whole vectors, as they lie: each warp looks at all of them, and each lane
+  // converts its own.
+  constexpr int64_t bytes = 16, elements = 8;
+  int64_t count = op.getSource().getType().getParams().getStageBytes() / bytes;
+  Value slot = lanes.single(op.getSource());
+  Value first = lanes.toIndex(arith::DivUIOp::create(b, slot, lanes.i32(2)));
+  auto place = [&](Value vector) -> Value {
+    return arith::AddIOp::create(
+        b, first,
+        arith::MulIOp::create(b, vector, lanes.index(elements)).getResult());
+  };
+  auto vector = VectorType::get({elements}, b.getBF16Type());
+  auto bits = vector.clone(b.getI16Type());
+  auto load = [&](Value at) -> Value {
+    return vector::LoadOp::create(b, vector, lanes.shared(b.getBF16Type()),
+                                  ValueRange{at}, /*nontemporal=*/false,
+                                  llvm::Align(bytes));
+  };
+  Value none = arith::ConstantOp::create(
+      b, bits, DenseElementsAttr::get(bits, b.getI16IntegerAttr(kStep)));
+  auto look = scf::ForOp::create(
+      b, lanes.toIndex(lanes.laneInWarp()), lanes.index(count),
+      lanes.index(lanes.chip().waveSize), ValueRange{none});
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(look.getBody());
+    Value word = load(place(look.getInductionVar()));
+    scf::YieldOp::create(b,
+                         largerOf(b, word, look.getRegionIterArgs().front()));
   }
-  lanes.setLanes(op.getFragment(), fitted);
-  SmallVector<Type> rows;
-  lanes.laneTypes(op.getFactor().getType(), rows);
-  lanes.setLanes(op.getFactor(), Values(rows.size(), factor));
+  Powers powers =
+      powersFor(lanes, look.getResult(0),
+                op.getScale() ? lanes.single(op.getScale()) : Value());
+  lanes.meet();
+  auto convert = scf::ForOp::create(b, lanes.toIndex(lanes.ownThread()),
+                                    lanes.index(count),
+                                    lanes.index(lanes.ownThreads()));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(convert.getBody());
+    Value at = place(convert.getInductionVar());
+    vector::StoreOp::create(b, fitted(b, load(at), powers.multiplier),
+                            lanes.shared(b.getF16Type()), ValueRange{at},
+                            /*nontemporal=*/false, llvm::Align(bytes));
+  }
+  lanes.meet();
+  lanes.setLanes(op.getFitted(), {slot});
+  setFactor(lanes, op.getFactor(), powers.factor);
 }

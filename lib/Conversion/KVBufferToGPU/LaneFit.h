@@ -15,6 +15,7 @@ namespace kvbuf {
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneContext &lanes, FragmentFitOp op);
+void lowerOp(LaneContext &lanes, StagedFitOp op);
 
 } // namespace kvbuf
 

@@ -411,7 +411,8 @@ struct SoftmaxValues {
 static RescaleOp productWithFit(OnlineSoftmaxOp op) {
   auto product = op.getScores().getDefiningOp<RescaleOp>();
   if (!product || product.getAddend() || op.getRowMax() || op.getUnbounded() ||
-      !product.getFactor().getDefiningOp<FragmentFitOp>())
+      !isa_and_nonnull<FragmentFitOp, StagedFitOp>(
+          product.getFactor().getDefiningOp()))
     return nullptr;
   return product;
 }

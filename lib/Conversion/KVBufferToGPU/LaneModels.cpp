@@ -74,7 +74,7 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     attach<Warps::Copies, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
-           FragmentFitOp, ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp,
+           FragmentFitOp, StagedFitOp, ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp,
            SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(context);
     // The softmax.
     attach<Warps::Rings, AnyNegativeOp>(context);

@@ -38,14 +38,7 @@ LogicalResult tile::execute(TileContext &context, MmaOp op) {
 
 LogicalResult tile::execute(TileContext &context, FragmentFitOp op) {
   const Matrix &source = context.matrixOf(op.getSource());
-  double largest = 0;
-  for (int64_t r = 0; r < source.rows; ++r)
-    for (int64_t c = 0; c < source.cols; ++c)
-      if (double x = std::abs(double(source.at(r, c))); std::isfinite(x))
-        largest = std::max(largest, x);
-  // The largest in [2^14, 2^15), but for those that would need more than the
-  // powers of two that f32 has.
-  int power = largest > 0 ? std::min(14 - std::ilogb(largest), 126) : 126;
+  int power = powerThatFits(source);
   float scale = 1;
   if (op.getScale())
     scale = context.floatOf(op.getScale());

@@ -155,6 +155,12 @@ FailureOr<const Matrix *> Lds::read(Operation *op, unsigned id, ErrorFn error) {
   return &slot.data;
 }
 
+FailureOr<Matrix *> Lds::rewrite(Operation *op, unsigned id, ErrorFn error) {
+  if (failed(read(op, id, error)))
+    return failure();
+  return &slotOf(loads[id]).data;
+}
+
 LogicalResult Lds::finish(TileContext &context, StringRef owner) {
   for (Load &load : llvm::drop_begin(loads, firstInFlight))
     if (!load.empty)

@@ -56,6 +56,9 @@ public:
   /// their parts of it: each counts its own copies only.
   mlir::FailureOr<const Matrix *> read(mlir::Operation *op, unsigned load,
                                        ErrorFn error);
+  /// The same, to be changed where it lies.
+  mlir::FailureOr<Matrix *> rewrite(mlir::Operation *op, unsigned load,
+                                    ErrorFn error);
 
   /// Checks that no load is in flight at the end of the block, or of the team
   /// that owns the buffers (`owner`), and that its halves are level.

@@ -10,6 +10,9 @@
 #include "Lds.h"
 #include "Math.h"
 #include "OwnOps.h"
+#include <algorithm>
+#include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -27,6 +30,27 @@ LogicalResult tile::execute(TileContext &context, StaggerOp op) {
 
 LogicalResult tile::execute(TileContext &context, StagedViewOp op) {
   context.setSame(op.getView(), op.getSource());
+  return success();
+}
+
+LogicalResult tile::execute(TileContext &context, StagedFitOp op) {
+  const LoadRef &load = context.objectOf<LoadRef>(op.getSource());
+  FailureOr<Matrix *> slot = load.lds->rewrite(
+      op, load.number, [&] { return context.errorAt(op); });
+  if (failed(slot))
+    return failure();
+  float scale = op.getScale() ? context.floatOf(op.getScale()) : 1;
+  int power = powerThatFits(**slot);
+  // Factors are positive, and no zeros.
+  float factor = std::max(float(std::ldexp(1.0, -power)) * std::abs(scale),
+                          std::numeric_limits<float>::min());
+  Type half = op.getFitted().getType().getParams().getElementType();
+  **slot = map(**slot, half, [&](float x) {
+    return float(std::ldexp(std::copysign(1.0, scale) * x, power));
+  });
+  context.setSame(op.getFitted(), op.getSource());
+  context.setMatrix(op.getFactor(),
+                    Matrix(op.getFactor().getType().getRows(), 1, factor));
   return success();
 }
 

@@ -168,6 +168,17 @@ RaisedMax tile::raiseMax(const Matrix &scores, const Matrix &max, float scale,
   return raised;
 }
 
+int tile::powerThatFits(const Matrix &source) {
+  double largest = 0;
+  for (int64_t r = 0; r < source.rows; ++r)
+    for (int64_t c = 0; c < source.cols; ++c)
+      if (double x = std::abs(double(source.at(r, c))); std::isfinite(x))
+        largest = std::max(largest, x);
+  // The largest in [2^14, 2^15), but for those that would need more than the
+  // powers of two that f32 has.
+  return largest > 0 ? std::min(14 - std::ilogb(largest), 126) : 126;
+}
+
 Matrix tile::softmaxHead(const Matrix &scores, const Matrix &max, float scale,
                          bool exponentsOnly, bool unbounded) {
   Matrix x(scores.rows, scores.cols);

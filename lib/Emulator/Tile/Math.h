@@ -59,6 +59,10 @@ struct RaisedMax {
 RaisedMax raiseMax(const Matrix &scores, const Matrix &max, float scale,
                    bool exact, bool unbounded);
 
+/// The power of two by which `kvbuffer.fragment_fit` and `kvbuffer.staged_fit`
+/// multiply.
+int powerThatFits(const Matrix &source);
+
 /// `kvbuffer.softmax_head`: weights in the left half of the columns, exponents
 /// in the right one.
 Matrix softmaxHead(const Matrix &scores, const Matrix &max, float scale,

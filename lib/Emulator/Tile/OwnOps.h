@@ -61,6 +61,7 @@ mlir::LogicalResult execute(TileContext &context, AppendTokensOp op);
 // Slots (LdsOps.cpp).
 mlir::LogicalResult execute(TileContext &context, AllocOp op);
 mlir::LogicalResult execute(TileContext &context, StagedViewOp op);
+mlir::LogicalResult execute(TileContext &context, StagedFitOp op);
 mlir::LogicalResult execute(TileContext &context, MeetOp op);
 mlir::LogicalResult execute(TileContext &context, StaggerOp op);
 mlir::LogicalResult execute(TileContext &context, DramLoadOp op);

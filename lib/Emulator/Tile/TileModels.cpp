@@ -47,7 +47,7 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     attach<ContextModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
-           StagedViewOp, DramLoadOp, LdsStageOp, FragmentLoadOp, MapOp,
+           StagedViewOp, StagedFitOp, DramLoadOp, LdsStageOp, FragmentLoadOp, MapOp,
            SoftmaxSinkOp>(context);
     attach<ContextModel, TileFragmentOp, MmaOp, FragmentFitOp, OnlineSoftmaxOp,
            AnyNegativeOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,

@@ -108,6 +108,13 @@ Value CacheScales::fit(AttentionOp op, const TargetInfo &target, Value &q,
                        FragmentType row, Value &scale) {
   if (!q || !fitsQueries(op, target))
     return nullptr;
+  if (auto staged = dyn_cast<StagedType>(q.getType())) {
+    auto fit = StagedFitOp::create(
+        b, StagedFitOp::fittedType(staged.getParams()), row, q, scale);
+    q = fit.getFitted();
+    scale = nullptr;
+    return fit.getFactor();
+  }
   auto type = cast<FragmentType>(q.getType());
   auto half = FragmentType::get(b.getContext(), type.getRows(), type.getCols(),
                                 b.getF16Type(), Role::A);

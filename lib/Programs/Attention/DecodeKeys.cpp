@@ -117,8 +117,8 @@ DecodeProgram::KeyLoop::KeyLoop(DecodeProgram &program, const Tiles &tiles)
     q = TileFragmentOp::create(b, qType, qTile);
   }
   kScale = program.scales().ofHead(program.operand(op.getK()));
-  kFactor =
-      program.scales().fit(op, program.target, q, program.rowType, kScale);
+  kFactor = program.scales().fit(op, program.target, qStaged ? qStaged : q,
+                                 program.rowType, kScale);
   products = kFactor ? b.getF16Type() : program.element;
   bounded = boundsKeys(op, program.group);
 }
@@ -145,7 +145,7 @@ EdgeTiles DecodeProgram::KeyLoop::findEdges(Value end, Value bn,
 Value DecodeProgram::KeyLoop::queriesOf(const ScaledColumns &part) {
   if (qStaged)
     return FragmentLoadOp::create(
-        b, program.fragment(BM, part.cols, program.element, Role::A), qStaged,
+        b, program.fragment(BM, part.cols, products, Role::A), qStaged,
         0, part.first);
   if (part.cols == program.depth)
     return q;

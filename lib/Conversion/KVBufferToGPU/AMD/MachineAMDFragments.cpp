@@ -36,6 +36,8 @@ static bool readsColumns(Value staged) {
   return llvm::any_of(staged.getUsers(), [](Operation *user) {
     if (auto view = dyn_cast<StagedViewOp>(user))
       return readsColumns(view.getResult());
+    if (auto fit = dyn_cast<StagedFitOp>(user))
+      return readsColumns(fit.getFitted());
     auto load = dyn_cast<FragmentLoadOp>(user);
     return load && !load.contractsRows();
   });
@@ -45,8 +47,8 @@ static bool readsColumns(Value staged) {
 /// columns.
 static bool readsColumnsToo(FragmentLoadOp op) {
   Value staged = op.getStaged();
-  while (auto view = staged.getDefiningOp<StagedViewOp>())
-    staged = view.getSource();
+  while (isa_and_nonnull<StagedViewOp, StagedFitOp>(staged.getDefiningOp()))
+    staged = staged.getDefiningOp()->getOperand(0);
   auto wait = staged.getDefiningOp<RingWaitOp>();
   if (!wait)
     return readsColumns(staged);

@@ -99,8 +99,8 @@ SmallVector<Value> kvbuf::fragmentSources(Value fragment) {
 }
 
 Value kvbuf::slotOfView(Value staged) {
-  while (auto view = staged.getDefiningOp<StagedViewOp>())
-    staged = view.getSource();
+  while (isa_and_nonnull<StagedViewOp, StagedFitOp>(staged.getDefiningOp()))
+    staged = staged.getDefiningOp()->getOperand(0);
   return staged;
 }
 

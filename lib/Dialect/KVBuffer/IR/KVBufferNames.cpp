@@ -38,8 +38,8 @@ StringRef kvbuf::labelOf(Value value) {
       unsigned number = cast<OpResult>(value).getResultNumber();
       if (number < stage.getTokens().size())
         next = stage.getTokens()[number];
-    } else if (isa_and_nonnull<DramLoadOp, RingOp, RingWaitOp, StagedViewOp>(
-                   op)) {
+    } else if (isa_and_nonnull<DramLoadOp, RingOp, RingWaitOp, StagedViewOp,
+                               StagedFitOp>(op)) {
       for (Value operand : op->getOperands())
         if (bufferOf(operand))
           next = operand;
@@ -79,6 +79,10 @@ void FragmentLoadOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 }
 void StagedViewOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getView(), name(getSource(), "s"));
+}
+void StagedFitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getFitted(), name(getSource(), "s"));
+  setName(getFactor(), "factor");
 }
 void TileFragmentOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getFragment(), "f");

@@ -486,6 +486,33 @@ LogicalResult StagedViewOp::verify() {
   return success();
 }
 
+StagedType StagedFitOp::fittedType(KVBufferAttr source) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](BFloat16Type type) -> Type {
+    return Float16Type::get(type.getContext());
+  });
+  return StagedType::get(cast<KVBufferAttr>(replacer.replace(source)));
+}
+
+LogicalResult StagedFitOp::verify() {
+  StagedType source = getSource().getType();
+  if (!source.getParams().getElementType().isBF16() || !source.isWhole())
+    return emitOpError() << "expected a whole slot of bf16, got " << source;
+  // An engine may fill it anew, or read it, without seeing what lanes store.
+  if (slotOfView(getSource()).getDefiningOp<RingWaitOp>())
+    return emitOpError() << "changes a slot of a ring; expected one that "
+                            "kvbuffer.lds_stage awaits";
+  if (StagedType fitted = fittedType(source.getParams());
+      getFitted().getType() != fitted)
+    return emitOpError() << "makes " << fitted << " of the slot, got "
+                         << getFitted().getType();
+  FragmentType factor = getFactor().getType();
+  if (factor.getRole() == Role::Row && factor.getElementType().isF32())
+    return success();
+  return emitOpError() << "expected a factor of f32 for each row, got "
+                       << factor;
+}
+
 OpFoldResult StagedViewOp::fold(FoldAdaptor) {
   if (getSource().getType() == getView().getType())
     return getSource();

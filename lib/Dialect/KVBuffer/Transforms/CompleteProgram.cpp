@@ -205,7 +205,9 @@ public:
           return std::nullopt;
         });
     for (Value value : values)
-      value.setType(retyped(replacer, value.getType(), chosen));
+      value.setType(value.getDefiningOp<StagedFitOp>()
+                        ? StagedFitOp::fittedType(chosen)
+                        : retyped(replacer, value.getType(), chosen));
   }
 
   AllocOp alloc;
@@ -272,6 +274,12 @@ private:
         (load.contractsRows() ? byRows : byCols) = true;
       if (auto stage = dyn_cast<LdsStageOp>(op)) {
         add(stage.getStaged()[use.getOperandNumber()]);
+        continue;
+      }
+      if (auto fit = dyn_cast<StagedFitOp>(op)) {
+        // The same slot, of other elements.
+        if (values.insert(fit.getFitted()))
+          left.push_back(fit.getFitted());
         continue;
       }
       if (auto loop = dyn_cast<scf::ForOp>(op)) {

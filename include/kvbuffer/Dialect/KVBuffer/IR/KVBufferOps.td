@@ -457,6 +457,43 @@ def KVBuffer_StagedViewOp : KVBuffer_OpOf<KVBuffer_Tiles, "staged_view", [KVBuff
   let hasFolder = 1;
 }
 
+def KVBuffer_StagedFitOp : KVBuffer_OpOf<KVBuffer_Tiles, "staged_fit", [
+    KVBuffer_NamedResults, KVBuffer_Together,
+    MemoryEffects<[MemRead<KVBuffer_Lds>, MemWrite<KVBuffer_Lds>]>]> {
+  let summary = "Converts a slot's elements to f16 in place, by a power of two";
+  let description = [{
+    As `kvbuffer.fragment_fit`, for an operand that lies in LDS because lanes have
+    no registers for it, and is read again for each tile of the other: elements
+    become `x * 2^n` with the scale's sign, where they lie, and `factor` has
+    `|scale| * 2^-n` for each row of a product. All rows of the slot share one `n`,
+    which makes the largest finite magnitude lie in [2^14, 2^15). The slot is
+    `fitted` from then on; `source` may be read no more.
+
+    Example:
+
+    ```mlir
+    %fitted, %factor = kvbuffer.staged_fit %qs times(%k_scale)
+      : !kvbuffer.staged<#qbuf>
+        -> !kvbuffer.staged<#qhalf>, !kvbuffer.fragment<64x1xf32, row>
+    ```
+  }];
+  let arguments = (ins
+    Arg<KVBuffer_StagedType, "a whole slot of bf16">:$source,
+    Arg<Optional<F32>, "what factors are multiplied by; 1 without it">:$scale);
+  let results = (outs
+    Res<KVBuffer_StagedType, "the slot, of f16">:$fitted,
+    Res<KVBuffer_FragmentType, "a value for each row">:$factor);
+  let assemblyFormat = [{
+    $source (`times` `(` $scale^ `)`)? attr-dict
+    `:` type($source) `->` type($fitted) `,` type($factor)
+  }];
+  let extraClassDeclaration = [{
+    /// What the fitted slot is, by what the source is.
+    static StagedType fittedType(KVBufferAttr source);
+  }];
+  let hasVerifier = 1;
+}
+
 def KVBuffer_TileFragmentOp : KVBuffer_OpOf<KVBuffer_Tiles, "tile_fragment", [KVBuffer_NamedResults,
     MemoryEffects<[MemRead]>]> {
   let summary = "Loads a fragment straight from a tile in DRAM";
