@@ -119,8 +119,12 @@ static Value fitted(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
   return arith::TruncFOp::create(b, type.clone(b.getF16Type()), x);
 }
 
-/// Gives each row of a product one factor.
+/// Gives each row of a product one factor, which all lanes of a warp have.
 static void setFactor(LaneContext &lanes, Value rows, Value factor) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  factor = arith::BitcastOp::create(
+      b, b.getF32Type(),
+      lanes.uniform(arith::BitcastOp::create(b, b.getI32Type(), factor)));
   SmallVector<Type> types;
   lanes.laneTypes(rows.getType(), types);
   lanes.setLanes(rows, Values(types.size(), factor));

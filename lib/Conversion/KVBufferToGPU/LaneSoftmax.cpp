@@ -37,43 +37,80 @@ static Value chain(ArrayRef<Value> values,
   return result;
 }
 
+/// The product of scores with what `kvbuffer.fragment_fit` leaves to each row,
+/// which is never negative; null if `scores` are others. A softmax takes the
+/// product's scores: the factor belongs to the one that it multiplies them by
+/// anyway.
+static RescaleOp productWithFit(TypedValue<FragmentType> scores) {
+  auto product = scores.getDefiningOp<RescaleOp>();
+  if (!product || product.getAddend() ||
+      !product.getFactor().getDefiningOp<FragmentFitOp>())
+    return nullptr;
+  return product;
+}
+
 namespace {
 /// A lane's scores as a softmax takes them: x * gain + outer, where a cap has
-/// left such.
+/// left such, or x times a factor of each row. (Scores of any size are taken as
+/// they are: another product is another rounding.)
 struct LaneScores {
-  LaneScores(LaneContext &lanes, TypedValue<FragmentType> scores)
+  LaneScores(LaneContext &lanes, TypedValue<FragmentType> scores,
+             bool unbounded)
       : b(lanes.builder()), lanes(lanes), type(scores.getType()),
-        shares(findShares(lanes, scores)),
-        vectors(shares ? shares->x : lanes.lanesOf(scores)) {}
+        shares(findShares(lanes, scores)) {
+    RescaleOp product;
+    if (!shares && !unbounded)
+      product = productWithFit(scores);
+    if (product)
+      factors = lanes.lanesOf(product.getFactor());
+    vectors =
+        shares ? shares->x : lanes.lanesOf(product ? product.getAcc() : scores);
+  }
 
-  /// The lane's largest score of each row.
-  Values largest() const {
+  /// The lane's largest of each row, of those that `vectors` holds.
+  Values tops() const {
     Values own;
-    for (const Values &values : valuesByRow(lanes, type, vectors)) {
-      Value top = chain(values, [&](Value x, Value y) -> Value {
+    for (const Values &values : valuesByRow(lanes, type, vectors))
+      own.push_back(chain(values, [&](Value x, Value y) -> Value {
         if (shares)
           return arith::MinNumFOp::create(b, x, y);
         return arith::MaxNumFOp::create(b, x, y);
-      });
-      own.push_back(shares ? fma(b, top, lanes.f32(shares->gain),
-                                 lanes.f32(shares->outer))
-                           : top);
+      }));
+    return own;
+  }
+  /// The lane's largest score of each row.
+  Values largest() const {
+    Values own = tops();
+    for (auto [row, top] : llvm::enumerate(own)) {
+      if (shares)
+        top = fma(b, top, lanes.f32(shares->gain), lanes.f32(shares->outer));
+      else if (!factors.empty())
+        top = mulf(b, top, factors[row]);
     }
     return own;
   }
-  /// By what `vectors` become exponents, where scores do by `row`.
-  RowExponents ofVectors(RowExponents row, double scale) const {
-    if (!shares)
-      return row;
-    row.scale = lanes.f32(shares->gain * scale);
-    row.offset = addf(b, row.offset, lanes.f32(shares->outer * scale));
-    return row;
+  /// By what `vectors` become exponents, where the scores of row number `row`
+  /// do by `by`.
+  RowExponents ofVectors(RowExponents by, double scale, size_t row) const {
+    if (shares) {
+      by.scale = lanes.f32(shares->gain * scale);
+      by.offset = addf(b, by.offset, lanes.f32(shares->outer * scale));
+    } else if (!factors.empty()) {
+      // All lanes of a warp have one factor: it may be in no lane's registers.
+      Value word = arith::BitcastOp::create(b, b.getI32Type(),
+                                            mulf(b, by.scale, factors[row]));
+      by.scale =
+          arith::BitcastOp::create(b, b.getF32Type(), lanes.uniform(word));
+    }
+    return by;
   }
 
   ImplicitLocOpBuilder &b;
   LaneContext &lanes;
   FragmentType type;
   const CappedShares *shares;
+  /// Empty where scores are as they are.
+  Values factors;
   Values vectors;
 };
 } // namespace
@@ -117,7 +154,7 @@ static Values raiseAbove(LaneContext &lanes, RaiseMaxOp op, double scale,
                          ArrayRef<Value> max, Value slack) {
   ImplicitLocOpBuilder &b = lanes.builder();
   // Each lane looks at its own scores; who raises asks the others of the row.
-  Values own = LaneScores(lanes, op.getScores()).largest();
+  Values own = LaneScores(lanes, op.getScores(), op.getUnbounded()).largest();
   Value needed;
   for (auto [row, value] : llvm::enumerate(own)) {
     Value ofRow = slack;
@@ -239,25 +276,27 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
   unsigned parts = atom.rowParts().size();
   double scale = op.getScale().convertToFloat() * std::numbers::log2e;
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
-  LaneScores scores(lanes, op.getScores());
+  LaneScores scores(lanes, op.getScores(), op.getUnbounded());
   bool unbounded = op.getUnbounded() && !scores.shares;
-  SmallVector<RowExponents> rows, ofVectors;
+  SmallVector<RowExponents> ofVectors;
   for (Value max : lanes.lanesOf(op.getMax())) {
     if (op.getMasked() && !unbounded) {
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
       max = arith::SelectOp::create(b, none, lanes.f32(0), max);
     }
-    rows.push_back(unbounded ? unboundedExponents(lanes, max, op.getScale())
-                             : RowExponents{lanes.f32(scale), lanes.f32(-scale),
-                                            mulf(b, max, lanes.f32(-scale))});
-    ofVectors.push_back(scores.ofVectors(rows.back(), scale));
+    RowExponents by = unbounded
+                          ? unboundedExponents(lanes, max, op.getScale())
+                          : RowExponents{lanes.f32(scale), lanes.f32(-scale),
+                                         mulf(b, max, lanes.f32(-scale))};
+    ofVectors.push_back(scores.ofVectors(by, scale, ofVectors.size()));
   }
   // What rounding adds to the lane's largest weight; its score was found for
   // the maximum already.
   Values excess;
-  for (auto [row, own] : llvm::enumerate(scores.largest())) {
-    Value weight = exp2(b, fma(b, own, rows[row].scale, rows[row].offset));
+  for (auto [row, top] : llvm::enumerate(scores.tops())) {
+    const RowExponents &by = ofVectors[row];
+    Value weight = exp2(b, fma(b, top, by.scale, by.offset));
     excess.push_back(roundingOf(lanes, weight, op.getOperand()));
   }
   lanes.setLanes(op.getExcess(), excess);

@@ -71,10 +71,15 @@ bool kvbuf::fitsQueries(AttentionOp op, const TargetInfo &target) {
   if (mover && mover->widens.warps &&
       (!keys.getScaleType() || isScaledByToken(keys)))
     return false;
-  Type key = op.getK().getType().getElementType();
+  // A lazy softmax takes a row's factor with its own scale, where a scale would
+  // multiply each score.
+  bool takesFactor = schedule && schedule->getLazyRescale() &&
+                     keys.getScaleType() && !isScaledByToken(keys);
+  Type key = keys.getElementType();
   return op.getElementType().isBF16() && key.getIntOrFloatBitWidth() == 8 &&
-         !(target.widensToBF16 &&
-           llvm::is_contained(target.float8Formats, elementName(key)));
+         (takesFactor ||
+          !(target.widensToBF16 &&
+            llvm::is_contained(target.float8Formats, elementName(key))));
 }
 
 bool kvbuf::isScaledByToken(CacheType cache) {
