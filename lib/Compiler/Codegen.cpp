@@ -15,6 +15,7 @@
 #include "RareBlocks.h"
 #include "ReloadArguments.h"
 #include "SplitConversions.h"
+#include "VectorFactors.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
@@ -191,6 +192,7 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
       } else {
         reloadArguments(function, *machine);
         keepRareBlocksApart(function);
+        holdFactorsByLane(function);
         splitConversions(function);
         if (target.writeBackWait)
           awaitReleases(function, *target.writeBackWait);
