@@ -262,11 +262,44 @@ void kvbuf::lowerOp(LaneContext &lanes, ApplyRaiseOp op) {
   lanes.setLanes(op.getNewSum(), take(results.drop_front(acc.size())));
 }
 
-/// Whether the head of a softmax makes a lane's element a weight: the elements
-/// of the first half of each row's accumulators.
-static bool isHead(int64_t column, int64_t columns) {
-  return 2 * column < columns;
-}
+namespace {
+/// Which of a lane's elements the heads of a kernel's softmaxes make weights:
+/// of each row's accumulators, or of the registers of the only one, the first
+/// half. Where functions have made scores, for which a head's part of an
+/// iteration has less time, a quarter; all of the only one where rows of the
+/// output are so long that products hide everything.
+class HeadShare : public LaneState {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HeadShare)
+
+  /// Whether an element is one of them; `op` is a head or a tail.
+  bool has(LaneContext &lanes, Operation *op, FragmentType type, unsigned index,
+           int64_t reg) {
+    constexpr int64_t longRows = 4;
+    const FragmentLayout &atom = lanes.layoutOf(type);
+    int64_t cols = atom.atomCols(type), own = atom.registers();
+    if (!parts) {
+      parts = 2;
+      op->getParentOfType<FunctionOpInterface>()->walk([&](Operation *other) {
+        if (auto head = dyn_cast<SoftmaxHeadOp>(other);
+            head && head.getUnbounded())
+          parts = 4;
+        if (auto finish = dyn_cast<SoftmaxFinishOp>(other))
+          columns = std::max(columns, finish.getAcc().getType().getCols());
+      });
+    }
+    if (cols == 1 && columns > longRows * type.getCols())
+      return true;
+    return *parts * (index % cols * own + reg) < cols * own;
+  }
+
+private:
+  /// Known from the first op on that asks, before any is lowered.
+  std::optional<int64_t> parts;
+  /// Those of the output.
+  int64_t columns = 0;
+};
+} // namespace
 
 void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
   ImplicitLocOpBuilder &b = lanes.builder();
@@ -300,6 +333,7 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
     excess.push_back(roundingOf(lanes, weight, op.getOperand()));
   }
   lanes.setLanes(op.getExcess(), excess);
+  auto &share = lanes.ofKernel<HeadShare>();
   lanes.setLanes(
       op.getExponents(),
       lanes.mapElements(
@@ -308,24 +342,23 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
             const RowExponents &by = ofVectors[row];
             Value x = fma(b, s, by.scale, by.offset);
             return !op.getExponentsOnly() &&
-                           isHead(index % cols * atom.cols, type.getCols())
+                           share.has(lanes, op, type, index, reg)
                        ? exp2(b, x)
                        : x;
           }));
 }
 
 /// The weights of which a head has left the second half as exponents.
-static Values finishWeights(LaneContext &lanes,
+static Values finishWeights(LaneContext &lanes, Operation *op,
                             TypedValue<FragmentType> exponents) {
   FragmentType type = exponents.getType();
-  const FragmentLayout &atom = lanes.layoutOf(type);
-  int64_t cols = atom.atomCols(type);
-  return lanes.mapElements(
-      lanes.lanesOf(exponents), [&](Value x, unsigned index, int64_t) -> Value {
-        return isHead(index % cols * atom.cols, type.getCols())
-                   ? x
-                   : exp2(lanes.builder(), x);
-      });
+  auto &share = lanes.ofKernel<HeadShare>();
+  return lanes.mapElements(lanes.lanesOf(exponents),
+                           [&](Value x, unsigned index, int64_t reg) -> Value {
+                             return share.has(lanes, op, type, index, reg)
+                                        ? x
+                                        : exp2(lanes.builder(), x);
+                           });
 }
 
 /// Rounds weights to words of an operand, and adds these up by row, to `sums`.
@@ -344,7 +377,7 @@ static LogicalResult addRounded(LaneContext &lanes, Operation *op,
 LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxTailOp op) {
   ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getExponents().getType();
-  Values p = finishWeights(lanes, op.getExponents());
+  Values p = finishWeights(lanes, op, op.getExponents());
   // The sum stays this lane's part of it until the end.
   Values sum = lanes.lanesOf(op.getSum()), excess;
   if (op.getRounded()) {
@@ -429,7 +462,8 @@ LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxSettleOp op) {
                acc = lanes.lanesOf(op.getAcc());
   Values words, sums(sum.size(), lanes.f32(0));
   if (failed(addRounded(lanes, op, type, to,
-                        finishWeights(lanes, op.getExponents()), words, sums)))
+                        finishWeights(lanes, op, op.getExponents()), words,
+                        sums)))
     return failure();
   // No weight is larger than the lane's sum of them.
   Value needed;
