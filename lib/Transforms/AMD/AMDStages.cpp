@@ -213,6 +213,14 @@ VectorCost VectorCostModel::cost(Operation *op) const {
             LLVM::SelectOp>([&](auto) {
         return VectorCost{isDivergent(op->getResult(0)) ? elements : 0, 0};
       })
+      // By a constant: the upper half of a product, and what it may lack.
+      .Case<LLVM::UDivOp, LLVM::URemOp>([&](auto) {
+        constexpr double quotient = 4, rest = 2;
+        if (!isDivergent(op->getResult(0)))
+          return VectorCost();
+        return VectorCost{
+            elements * (quotient + (isa<LLVM::URemOp>(op) ? rest : 0)), 0};
+      })
       // Halves of registers that do not lie together are put together in pairs.
       .Case<LLVM::ShuffleVectorOp>([&](LLVM::ShuffleVectorOp shuffle) {
         auto vector = cast<VectorType>(type);
