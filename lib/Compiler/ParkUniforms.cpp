@@ -15,7 +15,8 @@
 // Empty assembly statements keep the backend from looking through.
 //
 // A comparison of lanes' numbers is a mask of two scalar registers, which the
-// backend makes once, before the outermost loop. It is made where it is used.
+// backend makes once, before the outermost loop. It is made where it is used,
+// or before the large loop that does not change it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -121,14 +122,32 @@ private:
     return changed;
   }
 
+  /// What is in front of the large loop that compares the same numbers of lanes
+  /// in every iteration, within a loop around it: the mask need not live
+  /// longer. Null: `op` is none.
+  BasicBlock *placeBefore(Instruction &op) {
+    Loop *loop = regions.largeLoopOf(op.getParent());
+    BasicBlock *before = loop ? loop->getLoopPreheader() : nullptr;
+    return before && lanes.differ(&op) && loop->hasLoopInvariantOperands(&op) &&
+                   regions.isWithinLoop(regions.regionOf(before))
+               ? before
+               : nullptr;
+  }
+
   /// Comparisons move to the regions that use them, so that what is compared is
   /// parked, not the result; those of lanes that every iteration of a loop
   /// around a large one makes are noted.
   bool compareNearUses() {
     bool changed = false;
     for (Instruction &op : make_early_inc_range(instructions(kernel))) {
-      if (!isa<ICmpInst>(op) || !op.getType()->isIntegerTy(1) ||
-          regions.largeLoopOf(op.getParent()) || isUsedInLargeLoops(op))
+      if (!isa<ICmpInst>(op) || !op.getType()->isIntegerTy(1))
+        continue;
+      if (BasicBlock *before = placeBefore(op)) {
+        op.moveBefore(before->getTerminator()->getIterator());
+        compared.push_back(&op);
+        continue;
+      }
+      if (regions.largeLoopOf(op.getParent()) || isUsedInLargeLoops(op))
         continue;
       if (lanes.differ(&op)) {
         if (regions.isWithinLoop(regions.regionOf(op.getParent())))
