@@ -24,6 +24,26 @@ gpu.module @m {
     gpu.return
   }
 
+  // A barrier of scheduling that loads may not pass, and stores may: LLVM sinks none across it.
+  // CHECK-LABEL: llvm.func @front(
+  // CHECK:         llvm.load
+  // CHECK:         llvm.inline_asm has_side_effects asm_dialect = att "", "~{memory}"
+  // CHECK-NOT:     llvm.inline_asm
+  // CHECK:         rocdl.sched.barrier 1999
+  // CHECK-NOT:     llvm.inline_asm
+  // CHECK:         rocdl.sched.barrier 1935
+  // CHECK:         llvm.return
+  gpu.func @front(%in: memref<1xf32>, %out: memref<1xf32>) kernel attributes {
+      kvbuffer.kernel = #kvbuffer.launch<block = [128, 1, 1], dynamic_shared_bytes = 0>,
+      kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %c0 = arith.constant 0 : index
+    %x = memref.load %in[%c0] : memref<1xf32>
+    amdgpu.sched_barrier allow = <non_mem_non_sideffect|valu|salu|mfma_wmma|vmem_write|all_ds|ds_read|ds_write|transcendental>
+    memref.store %x, %out[%c0] : memref<1xf32>
+    amdgpu.sched_barrier allow = <non_mem_non_sideffect|valu|salu|mfma_wmma|all_ds|ds_read|ds_write|transcendental>
+    gpu.return
+  }
+
   // CHECK-LABEL: llvm.func @mfma(
   // CHECK:         rocdl.mfma.f32.32x32x16.bf16 %{{.*}} : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
   // CHECK:         rocdl.mfma.f32.16x16x32.f16 %{{.*}} : (vector<8xf16>, vector<8xf16>, vector<4xf32>, i32, i32, i32) -> vector<4xf32>

@@ -178,6 +178,26 @@ static void keepWords(LLVM::LLVMFuncOp func) {
   }
 }
 
+/// Keeps loads in front of scheduling barriers that only stores of memory may
+/// pass. LLVM sinks loads to where they are used, behind a branch too, and then
+/// they are younger than others that were issued later: waits that count them
+/// would be for all. It moves none across a statement that may write to memory.
+static void keepLoadsInFront(LLVM::LLVMFuncOp func) {
+  constexpr uint32_t all = 0x10, reads = 0x20, writes = 0x40;
+  func.walk([&](ROCDL::SchedBarrier barrier) {
+    if ((barrier.getMask() & (all | reads | writes)) != writes)
+      return;
+    OpBuilder b(barrier);
+    LLVM::InlineAsmOp::create(
+        b, barrier.getLoc(), TypeRange(), ValueRange(), /*asm_string=*/"",
+        /*constraints=*/"~{memory}", /*has_side_effects=*/true,
+        /*is_align_stack=*/false, LLVM::TailCallKind::None,
+        LLVM::AsmDialectAttr::get(barrier.getContext(),
+                                  LLVM::AsmDialect::AD_ATT),
+        /*operand_attrs=*/ArrayAttr());
+  });
+}
+
 /// The bytes of the LDS of a kernel's module.
 static int64_t ldsBytesOf(LLVM::LLVMFuncOp func) {
   auto lds = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
@@ -193,6 +213,7 @@ void kvbuf::finishKernel(LLVM::LLVMFuncOp func, const TargetInfo &target) {
   tagMemory(func);
   weighBranches(func);
   keepWords(func);
+  keepLoadsInFront(func);
   SmallVector<Attribute> attributes{b.getStringAttr("nounwind")};
   // Two waves a SIMD share its registers, so that one computes while the other
   // waits: 256 for each lane, which is all that an instruction can name. Fewer

@@ -479,6 +479,16 @@ void AMDMachine::StagedLoads::loadPiece(int64_t step) {
   }
 }
 
+/// Keeps loads in front of here. (LLVM sinks them all the same: `finishKernel`
+/// holds it back where loads may not pass and stores may.)
+static void keepInFront(ImplicitLocOpBuilder &b) {
+  using Allow = amdgpu::sched_barrier_opt_enum;
+  amdgpu::SchedBarrierOp::create(
+      b, Allow::non_mem_non_sideffect | Allow::valu | Allow::salu |
+             Allow::mfma_wmma | Allow::vmem_write | Allow::all_ds |
+             Allow::ds_read | Allow::ds_write | Allow::transcendental);
+}
+
 Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
                                    const TileView &tile, bool checkCols) {
   StagingPlan plan = stagingPlan(lower, load.params);
@@ -487,6 +497,12 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
   loads.begin();
   for (int64_t step = 0; step < plan.steps; ++step)
     loads.loadPiece(step);
+  // Stores of what some lanes have none of stand in blocks of their own, behind
+  // which LLVM would move loads for whoever uses them last: this tile's, or the
+  // other operand's, whose lanes look up pages, too.
+  if (loads.counted &&
+      (plan.steps * plan.threads != plan.pieces || loads.source.askLanes()))
+    keepInFront(lower.b);
   return loads.vectors;
 }
 

@@ -70,6 +70,7 @@ struct WaveSchedule {
   }
   bool haveTurns() const;
   bool chooseTurns();
+  bool chooseTurnsOfFewerRows();
   void choosePaths();
   void takeTurns(bool turns);
 };
@@ -185,7 +186,7 @@ void WaveSchedule::chooseWaves() {
 /// log-sum-exps). Where each lane has
 /// looked up a page, narrow copies have addresses of their own (192 columns
 /// spilled 8 registers), and a tile's pieces have one for each lane: those that
-/// some lanes have not are awaited with all loads.
+/// some lanes have not need some to choose by.
 bool WaveSchedule::haveTurns() const {
   int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t page = smallPage();
@@ -197,9 +198,14 @@ bool WaveSchedule::haveTurns() const {
       !target.canCopyDirectly(choice.BN, 2 * choice.BK, page, choice.warps);
   bool byLane = target.lanesLookUp(choice.BN, page, choice.warps);
   bool uneven = byLane && !(dealsEvenly(depth) && dealsEvenly(valueDepth));
+  // Masks of windows need scalars beside those (1 to 5 spilled over pages of
+  // 7).
+  if (byLane && staged && (uneven || padded) && request.window &&
+      !llvm::isPowerOf2_64(page))
+    return false;
   bool more = rowsApart || request.hides;
   int64_t addresses = kAddressRegisters * ((more && staged) || uneven ? 2 : 1);
-  return tilesFit && choice.warps == kMostWaves && !(uneven && staged) &&
+  return tilesFit && choice.warps == kMostWaves &&
          (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
          ofScores() + kept() + fragments + addresses <= target.registersPerLane;
 }
@@ -225,6 +231,25 @@ bool WaveSchedule::chooseTurns() {
   if (haveTurns())
     return true;
   choice.BN *= 2;
+  return false;
+}
+
+/// Whether waves take turns with half as many queries each, where lanes look up
+/// pages and those of 32 queries leave no registers: there turns gain more than
+/// LDS is read for (192 columns: 90 % for 68 on gfx950, 78 for 72 on gfx942).
+bool WaveSchedule::chooseTurnsOfFewerRows() {
+  if (request.cacheBytes != 2 || mma.shape() != known[0].shape() ||
+      !target.lanesLookUp(choice.BN, request.pageSize, choice.warps))
+    return false;
+  WaveSchedule before = *this;
+  mma = known[1];
+  choice.mma = mma.shape();
+  chooseTile();
+  chooseWaves();
+  if (chooseTurns())
+    return true;
+  mma = before.mma;
+  choice = before.choice;
   return false;
 }
 
@@ -291,7 +316,7 @@ ScheduleChoice kvbuf::detail::scheduleAMD(const TargetInfo &target,
   schedule.choice.xcds = target.dies;
   schedule.chooseTile();
   schedule.chooseWaves();
-  bool turns = schedule.chooseTurns();
+  bool turns = schedule.chooseTurns() || schedule.chooseTurnsOfFewerRows();
   schedule.choosePaths();
   schedule.takeTurns(turns);
   return schedule.choice;
