@@ -500,7 +500,8 @@ Values AMDMachine::emitStagedLoads(Lanes &lower, const TileLoad &load,
   // Stores of what some lanes have none of stand in blocks of their own, behind
   // which LLVM would move loads for whoever uses them last: this tile's, or the
   // other operand's, whose lanes look up pages, too.
-  if (loads.counted &&
+  bool severalWaves = plan.threads > lower.target.waveSize;
+  if (loads.counted && severalWaves &&
       (plan.steps * plan.threads != plan.pieces || loads.source.askLanes()))
     keepInFront(lower.b);
   return loads.vectors;

@@ -141,7 +141,7 @@ void WaveSchedule::splitKeys() {
 void WaveSchedule::chooseTile() {
   // A tile's fragments are in registers as a whole while waves take turns. So
   // are the scales of a tile's tokens, and what is widened by them: of 64 keys
-  // 32 to 381 registers were spilled (head size 128), of 32 none but 19 on
+  // 32 to 381 registers were spilled (head size 128), of 32 none but 17 on
   // gfx942, with scales for each 32 elements. The scaled instruction takes 64
   // keys, and what is multiplied as it is spills none.
   choice.BN = widest > 192 || (request.tokenScales && !scaled) ? 32 : 64;
