@@ -193,9 +193,11 @@ void Tuner::chooseCandidates() {
 }
 
 void Tuner::compileOne(Candidate &candidate) const {
-  // The remark on the choice of a schedule tells it in full.
-  nlohmann::json request = {
-      {"target", chip}, {"remarks", true}, {"alternatives", false}};
+  // The remark on the choice of a schedule tells it in full. The compiler's own
+  // is what users get: with the kernels that its launches choose between.
+  nlohmann::json request = {{"target", chip},
+                            {"remarks", true},
+                            {"alternatives", candidate.schedule.empty()}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
   if (!options.function.empty())
