@@ -119,19 +119,37 @@ struct BoxMachine::RowCopies {
     return row;
   }
 
-  /// The lower and upper half, i32, of the address of element `line`.
-  Values halves(Value data, Value line) {
+  /// Bytes of elements, an index, as i64.
+  Value bytesOf(Value elements) {
+    return arith::MulIOp::create(
+        b, arith::IndexCastOp::create(b, b.getI64Type(), elements).getResult(),
+        i64(layout.elementBytes));
+  }
+  /// The address of element `line`, i64.
+  Value addressOf(Value data, Value line) {
     Value begin = arith::IndexCastOp::create(
         b, b.getI64Type(),
         memref::ExtractAlignedPointerAsIndexOp::create(b, lower.flat(data)));
-    Value byte = arith::MulIOp::create(
-        b, arith::IndexCastOp::create(b, b.getI64Type(), line).getResult(),
-        i64(layout.elementBytes));
-    Value at = arith::AddIOp::create(b, begin, byte);
+    return arith::AddIOp::create(b, begin, bytesOf(line));
+  }
+  /// The lower and upper half, i32, of an address.
+  Values halves(Value address) {
     Type i32 = b.getI32Type();
-    return {arith::TruncIOp::create(b, i32, at),
-            arith::TruncIOp::create(
-                b, i32, arith::ShRUIOp::create(b, at, i64(32)).getResult())};
+    return {
+        arith::TruncIOp::create(b, i32, address),
+        arith::TruncIOp::create(
+            b, i32, arith::ShRUIOp::create(b, address, i64(32)).getResult())};
+  }
+  Values halves(Value data, Value line) {
+    return halves(addressOf(data, line));
+  }
+  /// Those of what lies `inPage` elements behind the begin of a page, of which
+  /// one multiplication is all that each row has of its own.
+  Values halvesInPage(const TileView &tile, Value page, Value inPage) {
+    Value number = arith::ExtUIOp::create(b, b.getI64Type(), page);
+    Value at = arith::MulIOp::create(b, number, bytesOf(tile.pageStride));
+    at = arith::AddIOp::create(b, at, addressOf(tile.data, tile.base));
+    return halves(arith::AddIOp::create(b, at, bytesOf(inPage)));
   }
 
   /// What lane `from` of the own group holds, as i64.
@@ -342,12 +360,7 @@ void BoxMachine::SmallPages::copyWhole(Value empty, Value emptyParity) {
   machine.emitBarrierWait(lower, empty, emptyParity);
   SmallVector<Values> addresses;
   for (const Some &some : all) {
-    Value page = arith::MulIOp::create(
-        b, arith::IndexCastUIOp::create(b, b.getIndexType(), some.block),
-        tile.pageStride);
-    Value line = arith::AddIOp::create(
-        b, arith::AddIOp::create(b, page, some.inPage).getResult(), tile.base);
-    addresses.push_back(copies.halves(tile.data, line));
+    addresses.push_back(copies.halvesInPage(tile, some.block, some.inPage));
   }
   for (auto [some, address] : llvm::zip_equal(all, addresses))
     copies.copy(slot, some.first, some.count, address, nullptr);
