@@ -1,8 +1,8 @@
 # RUN: %python %s %python %src/benchmark/problem.py %bin/kvbuf-compile %bin/kvbuf-run %t
 """Packed rows that the blocks of a cluster widen for each other (sm_90a), whole and
 broken in one place at a time: releases that reach the own block only, so that the other
-one's slot is filled while its teams read it; a part of a row that is not sent; and
-bytes that the barrier does not await.
+one's slot is filled while its teams read it; columns of rows that are not sent, or that
+the copy engine may not see yet; and bytes that the barrier does not await.
 """
 import re
 import subprocess
@@ -44,8 +44,10 @@ for number in at(r"kvbuffer\.cluster_arrive"):
     if not re.search(rf"{re.escape(to)} = llvm\.mlir\.constant", target):
         own[number] = lines[number].replace(f" in {to} ", f" in {rank} ")
 assert own != lines
-sends = at(r"kvbuffer\.cluster_store .* : vector<4xi32>")
+sends = at(r"kvbuffer\.cluster_copy")
 unsent = lines[:sends[0]] + lines[sends[0] + 1:]
+fence = [i for i in at(r"nvvm\.fence\.proxy") if i < sends[0]][-1]
+unfenced = lines[:fence] + lines[fence + 1:]
 # Half of a slot's 32768 bytes come from the other block; each of four warps awaits a quarter of those.
 others = re.search(r"(%\w+) = llvm\.mlir\.constant\(4096 : i32\)", target)[1]
 awaits = [i for i in at(r"nvvm\.mbarrier\.arrive\.expect_tx") if re.search(rf", {re.escape(others)}\b", lines[i])]
@@ -53,7 +55,7 @@ unawaited = list(lines)
 unawaited[awaits[0]] = re.sub(rf", {re.escape(others)}\b", ", %none", lines[awaits[0]])
 unawaited.insert(awaits[0], "%none = llvm.mlir.constant(0 : i32) : i32")
 for what, changed in ("the own block is released alone", own), ("a part is not sent", unsent), (
-        "bytes are not awaited", unawaited):
+        "what was stored may not be seen", unfenced), ("bytes are not awaited", unawaited):
     passes, messages = run(changed)
     print(what, passes, messages[:1])
     assert messages, what

@@ -270,8 +270,9 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingLoadOp op) {
   // A slot is always filled by the same warps, which so see each of its phases,
   // and neighbouring slots by different ones: every instruction of a warp that
   // moves takes a turn from those that share its scheduler.
-  if (ringsOf(lower).movers != Movers::Lane) {
-    int64_t together = lower.warpsOfSlot(op);
+  if (int64_t together = lower.warpsOfSlot(op);
+      ringsOf(lower).movers != Movers::Lane &&
+      together < int64_t(lower.ownSchedule().getWarps())) {
     Value number = arith::AddIOp::create(
         b, to.slot, lower.i32(ringsOf(lower).firstSlots.lookup(op.getRing())));
     Value filler = arith::RemUIOp::create(

@@ -70,11 +70,13 @@ struct Turn : TileState {
 };
 
 /// Of a block: how many loads have begun ahead of their slots, and the last one
-/// of each ring, its filling and its number among all.
+/// of each ring, its filling and its number among all; the filling of each ring
+/// about whose rows a load has asked that began last, and that ended last.
 struct LoadsBegun : TileState {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadsBegun)
   int64_t count = 0;
   llvm::DenseMap<unsigned, std::pair<int64_t, int64_t>> last;
+  llvm::DenseMap<unsigned, int64_t> asking, asked;
 };
 
 /// Of a block: calls of next_tile; -1 once one of them has found no more.
@@ -114,6 +116,12 @@ LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
   int64_t filling = context.integerOf(op.getFill());
   auto &begun = context.ofBlock<LoadsBegun>();
   if (op.getBegin()) {
+    if (auto own = begun.asked.find(ring);
+        op.getAsked() && (own == begun.asked.end() || own->second != filling))
+      return fail() << "has asked about the rows of filling " << filling
+                    << ", about which no load has that has ended";
+    if (int64_t(op.getNextRows()))
+      begun.asking[ring] = filling + 1;
     begun.last[ring] = {filling, begun.count++};
     return success();
   }
@@ -123,6 +131,8 @@ LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
     if (own == begun.last.end() || own->second.first != filling)
       return fail() << "ends the load of filling " << filling
                     << ", which has not begun";
+    if (auto asking = begun.asking.find(ring); asking != begun.asking.end())
+      begun.asked[ring] = asking->second;
     if (int64_t since = begun.count - 1 - own->second.second; since < younger)
       return fail() << "ends a load, behind which " << since
                     << " have begun; expected younger of as many at most, got "

@@ -228,6 +228,13 @@ private:
   void storeHalf(const RolePiece &own, unsigned half, mlir::ValueRange accs,
                  mlir::Value max, mlir::Value sum);
   void moveTiles(const Roles &roles, const RolePiece &own);
+  /// The same of packed rows whose bytes come ahead of slots.
+  void widenTiles(
+      const RolePiece &own, llvm::ArrayRef<const RolePart *> parts,
+      llvm::function_ref<mlir::Value(mlir::Value i, mlir::Value keys)> tileAt,
+      llvm::function_ref<RingLoadOp(const RolePart &part, mlir::Value tile,
+                                    mlir::Value i)>
+          load);
   /// The first key of the piece's tile `i`, from the last one on.
   mlir::Value keyOf(const RolePiece &own, mlir::Value i);
   /// Ragged queries: rows past those that the launch says a sequence has at

@@ -20,7 +20,8 @@
 // multiplies beside their softmax; the first one begins at once, so that its
 // slots, of which the next scores need the first, are soon free. Or
 // (`overlap`) both begin at once, and the matrix unit has a part of the next
-// tile's scores beside the softmax.
+// tile's scores beside the softmax. Where rows are packed, slots are filled
+// slowly, and both begin at once, too, so that both halves' are soon free.
 //
 //===----------------------------------------------------------------------===//
 
@@ -315,6 +316,8 @@ std::pair<Value, Value> DecodeProgram::scoreTiles(const Roles &roles,
   scf::ForOp loop = scoreLoop(own.count, fill(rowType, 1.0f));
   // The factor of the tile before, when scores are nearly there.
   auto putLate = [&](Value factor, Value i) {
+    if (!roles.isLate(1))
+      return;
     QueuePutOp::create(b, ValueRange{factor}, roles.factors[1],
                        own.entry(b, /*late=*/true, i));
   };
@@ -537,18 +540,15 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   KeyRangeOp range = own.tiles.range;
   auto type = TileType::get(b.getContext(), schedule.getBN(),
                             cache.getTileCols(), element, smallPageOf(op));
-  auto tileAt = [&](Value i) -> Value {
+  auto tileAt = [&](Value i, Value keys) -> Value {
     return CacheTileOp::create(b, type, operand(op.getK()), batch, kvHead,
-                               keyOf(own, i), range.getLo(), own.tiles.keys,
+                               keyOf(own, i), range.getLo(), keys,
                                /*pred=*/Value());
   };
   auto load = [&](const RolePart &part, Value tile, Value i) {
     return RingLoadOp::create(b, tile, part.ring, own.filling(b, part, i),
                               /*whole=*/false, part.firstInRing());
   };
-  // Bytes of the next tile are on their way while those of one are widened.
-  // Behind the last one stands that one again, in no slot.
-  bool ahead = roles.sizes.bytesAhead;
   SmallVector<const RolePart *, 3> parts(
       llvm::make_pointer_range(ArrayRef(roles.parts)));
   // A slot of the rest is free as soon as scores have read it: a warp that
@@ -556,28 +556,56 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   // behind a half (H200, 128 rows of 2048 keys, 64 heads: 130 us, 148 behind).
   if (cache.getRow() && roles.sizes.restSlots > 1)
     std::rotate(parts.begin(), parts.end() - 1, parts.end());
-  auto begin = [&](const RolePart &part, Value i) {
-    Value last = arith::SubIOp::create(b, own.count, one);
-    load(part, tileAt(arith::MinUIOp::create(b, i, last)), i).setBegin(true);
-  };
-  if (ahead)
-    choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, own.count, zero),
-           [&] {
-             for (const RolePart *part : parts)
-               begin(*part, zero);
-           });
+  if (roles.sizes.bytesAhead)
+    return widenTiles(own, parts, tileAt, load);
   auto loop = scf::ForOp::create(b, zero, own.count, one);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value i = loop.getInductionVar();
-  Value keyTile = tileAt(i), next = arith::AddIOp::create(b, i, one);
-  for (const RolePart *part : parts) {
-    RingLoadOp filled = load(*part, keyTile, i);
-    if (!ahead)
-      continue;
-    // Since it has begun the other parts have.
-    filled.setYounger(parts.size() - 1);
-    begin(*part, next);
+  Value keyTile = tileAt(i, own.tiles.keys);
+  for (const RolePart *part : parts)
+    load(*part, keyTile, i);
+}
+
+void DecodeProgram::widenTiles(
+    const RolePiece &own, ArrayRef<const RolePart *> parts,
+    function_ref<Value(Value i, Value keys)> tileAt,
+    function_ref<RingLoadOp(const RolePart &part, Value tile, Value i)> load) {
+  // Bytes of the next tile are on their way while those of one are widened, and
+  // what the table says of the one behind that.
+  Value zero = constant(0), one = constant(1);
+  auto begin = [&](const RolePart &part, Value tile, Value i, bool asked) {
+    RingLoadOp begun = load(part, tile, i);
+    begun.setBegin(true);
+    begun.setNextRows(-schedule.getBN());
+    begun.setAsked(asked);
+  };
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, own.count, zero),
+         [&] {
+           Value tile = tileAt(zero, own.tiles.keys);
+           for (const RolePart *part : parts)
+             begin(*part, tile, zero, /*asked=*/false);
+         });
+  auto loop = scf::ForOp::create(b, zero, own.count, one);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  Value i = loop.getInductionVar();
+  Value tile = tileAt(i, own.tiles.keys);
+  // Behind the last tile stands one without rows.
+  Value next = arith::AddIOp::create(b, i, one);
+  Value last = arith::SubIOp::create(b, own.count, one);
+  Value isTile =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ule, next, last);
+  Value nextTile =
+      tileAt(arith::MinUIOp::create(b, next, last),
+             arith::SelectOp::create(b, isTile, own.tiles.keys, zero));
+  // What is copied as it is ends with the first half: one fence serves both.
+  int64_t begun = 0, count = parts.size(), from = 0;
+  for (int64_t until : {count - 1, count}) {
+    for (int64_t k = from; k < until; ++k)
+      load(*parts[k], tile, i).setYounger(count - 1 - k + begun);
+    for (; from < until; ++from, ++begun)
+      begin(*parts[from], nextTile, next, /*asked=*/true);
   }
 }
 

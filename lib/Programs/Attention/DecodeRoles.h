@@ -66,7 +66,9 @@ struct DecodeProgram::Roles {
   Shares shares;
 
   /// Whether a half's factor of a tile comes with the next tile's scores.
-  bool isLate(unsigned half) const { return half == 1 && !sizes.scoresAhead; }
+  bool isLate(unsigned half) const {
+    return half == 1 && !sizes.scoresAhead && !sizes.bytesAhead;
+  }
 };
 
 /// A piece of a sequence, which a block's teams compute: `count` tiles of keys

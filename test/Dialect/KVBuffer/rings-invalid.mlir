@@ -55,6 +55,22 @@ func.func @columns_in_blocks(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.
 // -----
 
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
+func.func @asks_at_its_end(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
+  %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+  kvbuffer.teams {
+    kvbuffer.team @multiply warps(8) {
+    }
+    kvbuffer.team @load warps(4) {
+      // expected-error @below {{'kvbuffer.ring_load' op asks a table about rows, or has asked; expected begin}}
+      kvbuffer.ring_load %tile into %ring[%n] {next_rows = -16 : i64, younger = 1 : i64} : !kvbuffer.tile<16x16xbf16>, !kvbuffer.ring<#kbuf>
+    }
+  }
+  return
+}
+
+// -----
+
+#kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 128, depth = 16, stages = 2>
 func.func @begins_and_ends(%tile: !kvbuffer.tile<16x16xbf16>, %buf: !kvbuffer.buffer<#kbuf>, %n: index) {
   %ring = kvbuffer.ring %buf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
   kvbuffer.teams {

@@ -180,6 +180,9 @@ private:
   void emitPackedAhead(LaneLowering &lower, RingLoadOp op, PackedFill &fill,
                        mlir::Value full, mlir::Value empty,
                        mlir::Value emptyParity);
+  /// Finds memory for entries of the table, and says whether this load asks for
+  /// them, and no other one that has the same rows.
+  bool placeEntries(LaneLowering &lower, RingLoadOp op, PackedFill &fill);
   /// What a warp does for its part of such a tile.
   struct RowCopies;
   struct PartBoxes;
@@ -195,6 +198,14 @@ private:
   const bool movesRegisters;
   /// Where bytes of packed rows lie that come ahead of a ring's slots.
   llvm::DenseMap<mlir::Value, int64_t> bytesAhead;
+  /// Where entries of tables lie that loads of a ring ask for ahead.
+  llvm::DenseMap<mlir::Value, int64_t> entriesAhead;
+  /// The barrier of a load that ends with the next one, and how many have begun
+  /// behind it; null: none does.
+  struct {
+    mlir::Value barrier;
+    int64_t younger = 0;
+  } postponed;
 };
 
 /// See the file's comment.

@@ -57,10 +57,24 @@ Value BoxMachine::PackedFill::ask(Value word, Value from) {
       NVVM::ShflKindAttr::get(b.getContext(), NVVM::ShflKind::idx), UnitAttr());
 }
 
-Values BoxMachine::PackedFill::known(Value row, bool scales) {
-  Value line = tile.lineOf(lower, row), source = lower.flat(tile.data), listed;
-  if (tile.lastPage)
-    listed = tile.isListed(lower, row);
+Values BoxMachine::PackedFill::known(Value row, bool scales, Value entry) {
+  Value line, source = lower.flat(tile.data), listed;
+  if (entry) {
+    Value page = entry, last = tile.lastPage;
+    if (!page.getType().isInteger(32))
+      page = arith::TruncIOp::create(b, b.getI32Type(), page);
+    if (last) {
+      page = arith::MinUIOp::create(b, page, last);
+      if (entry.getType() != last.getType())
+        last = arith::ExtUIOp::create(b, entry.getType(), last);
+      listed = arith::CmpIOp::create(b, arith::CmpIPredicate::ule, entry, last);
+    }
+    line = tile.lineInPage(lower, row, page);
+  } else {
+    line = tile.lineOf(lower, row);
+    if (tile.lastPage)
+      listed = tile.isListed(lower, row);
+  }
   int64_t width = part.getElement().getIntOrFloatBitWidth() / 8;
   Type i32 = b.getI32Type(), i64 = b.getI64Type();
   Value begin = arith::IndexCastOp::create(
@@ -247,6 +261,8 @@ void BoxMachine::PackedFill::arrive(Value barrier) {
   // Each lane makes its own writes visible; then all of them have.
   fenceWrites(lower);
   NVVM::SyncWarpOp::create(b, lower.i32(-1));
+  if (sends)
+    send();
   // The barrier awaits what comes from others, too.
   NVVM::MBarrierArriveExpectTxOp::create(
       b, TypeRange(), barrier, lower.i32(bytesOfOthers() / warps),

@@ -26,6 +26,11 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
+/// A lane's vectors that are widened before the slot is empty: the assembler
+/// moves no read before a store, and one after the other each vector takes what
+/// a read and a chain of conversions take.
+static constexpr int64_t kWidenedFirst = 4;
+
 void BoxMachine::PackedFill::divide(int64_t warps, Value bytes) {
   this->warps = warps;
   Value share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
@@ -116,15 +121,65 @@ void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
   }
 }
 
-void BoxMachine::PackedFill::storeWide(Value data, Value factors, Value at) {
-  constexpr int64_t piece = 8;
-  Value x = widenElements(
-      b, arith::BitcastOp::create(
-             b, VectorType::get({piece}, part.getElement()), data));
-  x = arith::MulFOp::create(b, x, factors);
-  x = arith::TruncFOp::create(
-      b, VectorType::get({piece}, params.getElementType()), x);
-  for (int64_t other = 1; other < blocks; ++other)
+int64_t BoxMachine::PackedFill::entryBytes() const {
+  return cast<MemRefType>(tile.table.getType()).getElementTypeBitWidth() / 8;
+}
+
+void BoxMachine::PackedFill::askEntry(int64_t next, Value fill) {
+  Type i64 = b.getI64Type();
+  // What the table says of any key will do for a row that is not there, of
+  // which nothing is read.
+  Value key = add(add(lower.toI32(tile.firstKey), lower.i32(next)),
+                  add(firstRow, ownKnown()));
+  Value last = add(lower.toI32(tile.firstKey), add(tile.hi, lower.i32(-1)));
+  key = arith::MaxSIOp::create(b, arith::MinSIOp::create(b, key, last),
+                               lower.i32(0));
+  Value number =
+      arith::DivUIOp::create(b, key, lower.i32(tile.type.getPageSize()));
+  Value entry = arith::AddIOp::create(
+      b, tile.tableBase,
+      arith::IndexCastUIOp::create(b, b.getIndexType(), number));
+  int64_t size = entryBytes();
+  Value table =
+      arith::IndexCastOp::create(b, i64,
+                                 memref::ExtractAlignedPointerAsIndexOp::create(
+                                     b, lower.flat(tile.table)));
+  Value from = arith::AddIOp::create(
+      b, table,
+      arith::MulIOp::create(
+          b, arith::IndexCastOp::create(b, i64, entry).getResult(),
+          arith::ConstantIntOp::create(b, size, 64).getResult()));
+  Value odd = arith::AndIOp::create(b, add(fill, lower.i32(1)), lower.i32(1));
+  Value to = add(add(ldsAddress, entries), mul(odd, stepOfEntries));
+  Value any =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, tile.lo, tile.hi);
+  auto pointerTo = [&](Value address, NVVM::NVVMMemorySpace space) -> Value {
+    return LLVM::IntToPtrOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), unsigned(space)),
+        address);
+  };
+  NVVM::CpAsyncOp::create(
+      b,
+      pointerTo(arith::ExtUIOp::create(b, i64, to),
+                NVVM::NVVMMemorySpace::Shared),
+      pointerTo(from, NVVM::NVVMMemorySpace::Global), size,
+      NVVM::LoadCacheModifierKind::CA,
+      arith::SelectOp::create(b, any, lower.i32(size), lower.i32(0)));
+}
+
+Value BoxMachine::PackedFill::entryOf(Value fill) {
+  Value odd = arith::AndIOp::create(b, fill, lower.i32(1));
+  Value at = add(entries, mul(odd, stepOfEntries));
+  int64_t size = entryBytes();
+  Type type = b.getIntegerType(8 * size);
+  Value shared = lower.shared(type);
+  return memref::LoadOp::create(b, shared,
+                                ValueRange{lower.toIndex(arith::ShRUIOp::create(
+                                    b, at, lower.i32(llvm::Log2_64(size))))});
+}
+
+void BoxMachine::PackedFill::storeWide(Value x, Value at) {
+  for (int64_t other = 1; other < blocks && !sends; ++other)
     lower.phases().emitClusterStore(
         lower,
         vector::BitCastOp::create(b, VectorType::get({4}, b.getI32Type()), x),
@@ -135,36 +190,86 @@ void BoxMachine::PackedFill::storeWide(Value data, Value factors, Value at) {
                           /*nontemporal=*/false, llvm::Align(kTensorAlignment));
 }
 
-void BoxMachine::PackedFill::widenAhead() {
+std::pair<Value, Value>
+BoxMachine::PackedFill::readPiece(int64_t step, int64_t chunk, int64_t side) {
   constexpr int64_t piece = 8;
-  auto type = VectorType::get({piece}, b.getI8Type());
-  auto f32 = VectorType::get({piece}, b.getF32Type());
-  Value shared = lower.shared(b.getI8Type());
-  Value scales = lower.shared(b.getF32Type());
+  Value own = add(lower.i32(step * kStepRows), group);
+  Value ofScale = add(add(bytes, mul(own, 4 * chunks())),
+                      lower.i32(rows() * chunks() * 128 + chunk * 4));
+  Value scale = memref::LoadOp::create(
+      b, lower.shared(b.getF32Type()),
+      ValueRange{
+          lower.toIndex(arith::ShRUIOp::create(b, ofScale, lower.i32(2)))});
   Value odd = arith::AndIOp::create(b, place, lower.i32(1));
-  Value half = arith::ShRUIOp::create(b, place, lower.i32(1));
-  for (int64_t step = 0; step < rows() / kStepRows; ++step) {
-    Value own = add(lower.i32(step * kStepRows), group);
+  Value vector = add(arith::ShRUIOp::create(b, place, lower.i32(1)),
+                     lower.i32(side * kRowLanes / 2));
+  Value at = add(add(bytes, inCopy(own, vector)),
+                 add(mul(odd, piece), lower.i32(chunk * rows() * 128)));
+  Value data = vector::LoadOp::create(
+      b, VectorType::get({piece}, b.getI8Type()), lower.shared(b.getI8Type()),
+      ValueRange{lower.toIndex(at)},
+      /*nontemporal=*/false, llvm::Align(piece));
+  return {data, scale};
+}
+
+Value BoxMachine::PackedFill::widenPiece(Value data, Value scale) {
+  constexpr int64_t piece = 8;
+  Value factors = vector::BroadcastOp::create(
+      b, VectorType::get({piece}, b.getF32Type()), scale);
+  Value x = widenElements(
+      b, arith::BitcastOp::create(
+             b, VectorType::get({piece}, part.getElement()), data));
+  x = arith::MulFOp::create(b, x, factors);
+  return arith::TruncFOp::create(
+      b, VectorType::get({piece}, params.getElementType()), x);
+}
+
+void BoxMachine::PackedFill::send() {
+  auto pointerTo = [&](Value offset) -> Value {
+    return LLVM::IntToPtrOp::create(
+        b,
+        LLVM::LLVMPointerType::get(b.getContext(),
+                                   unsigned(NVVM::NVVMMemorySpace::Shared)),
+        add(ldsAddress, offset));
+  };
+  // Rows of a block of columns lie together. Nobody fills the slot anew before
+  // the others have read what they get.
+  Value from = add(slot, mul(firstRow, rowBytes(params)));
+  Value elected = NVVM::ElectSyncOp::create(b, b.getI1Type(), Value());
+  for (int64_t other = 1; other < blocks; ++other)
+    for (int64_t block = 0; block < params.getSmemCols() / params.getBK();
+         ++block)
+      ClusterCopyOp::create(
+          b, lower.i32(rows() * rowBytes(params)),
+          pointerTo(add(from, lower.i32(block * blockBytes(params)))),
+          pointerTo(full),
+          arith::XOrIOp::create(b, lower.rings.rank, lower.i32(other)),
+          elected);
+}
+
+void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
+  struct Some {
+    int64_t step, chunk, side;
+  };
+  SmallVector<Some> all;
+  for (int64_t step = 0; step < rows() / kStepRows; ++step)
+    for (int64_t chunk = 0; chunk < chunks(); ++chunk)
+      for (int64_t side : {0, 1})
+        all.push_back({step, chunk, side});
+  auto widen = [&](const Some &some) {
+    auto [data, scale] = readPiece(some.step, some.chunk, some.side);
+    return widenPiece(data, scale);
+  };
+  SmallVector<Value> early;
+  for (const Some &some : ArrayRef(all).take_front(kWidenedFirst))
+    early.push_back(widen(some));
+  wait();
+  for (auto [i, some] : llvm::enumerate(all)) {
+    Value x = i < early.size() ? early[i] : widen(some);
+    Value own = add(lower.i32(some.step * kStepRows), group);
     Value to = add(slot, inBlock(add(firstRow, own), place));
-    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-      Value ofScale = add(add(bytes, mul(own, 4 * chunks())),
-                          lower.i32(rows() * chunks() * 128 + chunk * 4));
-      Value scale = memref::LoadOp::create(
-          b, scales,
-          ValueRange{
-              lower.toIndex(arith::ShRUIOp::create(b, ofScale, lower.i32(2)))});
-      Value factors = vector::BroadcastOp::create(b, f32, scale);
-      for (int64_t side : {0, 1}) {
-        Value vector = add(half, lower.i32(side * kRowLanes / 2));
-        Value at = add(add(bytes, inCopy(own, vector)),
-                       add(mul(odd, piece), lower.i32(chunk * rows() * 128)));
-        Value data = vector::LoadOp::create(
-            b, type, shared, ValueRange{lower.toIndex(at)},
-            /*nontemporal=*/false, llvm::Align(piece));
-        storeWide(data, factors,
-                  add(to, lower.i32((2 * chunk + side) * blockBytes(params))));
-      }
-    }
+    storeWide(x, add(to, lower.i32((2 * some.chunk + some.side) *
+                                   blockBytes(params))));
   }
 }
 
@@ -177,28 +282,68 @@ static bool followsAnother(RingLoadOp op) {
   return false;
 }
 
+/// A load before this one in its block that asks the table about the same rows
+/// for the same filling of its ring; null: there is none.
+static RingLoadOp asksAlike(RingLoadOp op) {
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode())
+    if (auto load = dyn_cast<RingLoadOp>(before);
+        load && load.getNextRows() == op.getNextRows() &&
+        load.getTile() == op.getTile() && load.getFill() == op.getFill() &&
+        isShared(load) == isShared(op))
+      return load;
+  return {};
+}
+
+bool BoxMachine::placeEntries(LaneLowering &lower, RingLoadOp op,
+                              PackedFill &fill) {
+  int64_t size = fill.entryBytes(), lanes = lower.target.waveSize;
+  RingLoadOp alike = asksAlike(op);
+  auto [own, isNew] = entriesAhead.try_emplace(op.getRing());
+  int64_t other = alike ? entriesAhead.lookup(alike.getRing()) : -1;
+  if (isNew)
+    own->second = alike ? other : lower.takeLds(2 * fill.warps * lanes * size);
+  fill.stepOfEntries = fill.warps * lanes * size;
+  Value share =
+      arith::RemUIOp::create(lower.b, lower.warp, lower.i32(fill.warps));
+  Value thread = fill.add(fill.mul(share, lanes), lower.lane);
+  fill.entries = fill.add(lower.i32(own->second), fill.mul(thread, size));
+  return own->second != other;
+}
+
 void BoxMachine::emitPackedAhead(LaneLowering &lower, RingLoadOp op,
                                  PackedFill &fill, Value full, Value empty,
                                  Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   int64_t warps = warpsOfSlot(lower, op), bytes = 0;
+  fill.warps = warps;
   if (fill.isWidened()) {
-    fill.warps = warps;
     auto [own, isNew] = bytesAhead.try_emplace(op.getRing());
     if (isNew)
       own->second = lower.takeLds(warps * fill.bytesOfWarp());
     bytes = own->second;
   }
   fill.divide(warps, lower.i32(bytes));
+  fill.sends = fill.blocks > 1 && fill.isWidened();
   if (op.getBegin()) {
-    Values known = ifAnyRow(lower, fill.tile, 2, [&]() -> Values {
-      Value row = fill.add(fill.firstRow, fill.ownKnown());
-      return fill.known(nearestRow(lower, fill.tile, row), /*scales=*/false);
-    });
     // What was begun for a tile behind the last one, of the same filling, may
     // be on its way.
     if (!followsAnother(op))
       NVVM::CpAsyncWaitGroupOp::create(b, 0);
+    int64_t next = op.getNextRows();
+    bool asked = op.getAsked(), asks = false;
+    Value number = lower.toI32(lower.single(op.getFill()));
+    // Of rows that no table places nothing is asked.
+    if ((next || asked) && fill.tile.map == RowMap::Table)
+      asks = placeEntries(lower, op, fill) && next;
+    Values known = ifAnyRow(lower, fill.tile, 2, [&]() -> Values {
+      Value row = nearestRow(lower, fill.tile,
+                             fill.add(fill.firstRow, fill.ownKnown()));
+      return fill.known(row, /*scales=*/false,
+                        asked && fill.entries ? fill.entryOf(number) : Value());
+    });
+    if (asks)
+      fill.askEntry(next, number);
     // What is not widened goes to its place.
     if (!fill.isWidened())
       emitBarrierWait(lower, empty, emptyParity);
@@ -206,12 +351,26 @@ void BoxMachine::emitPackedAhead(LaneLowering &lower, RingLoadOp op,
     NVVM::CpAsyncCommitGroupOp::create(b);
     return;
   }
-  NVVM::CpAsyncWaitGroupOp::create(b, int64_t(op.getYounger()));
+  // One fence serves what two loads have filled.
+  auto next = dyn_cast_or_null<RingLoadOp>(op->getNextNode());
+  if (!fill.isWidened() && !postponed.barrier && next && next.ends() &&
+      warpsOfSlot(lower, next) == warps) {
+    postponed = {full, int64_t(op.getYounger())};
+    return;
+  }
+  int64_t younger = op.getYounger();
+  if (postponed.barrier)
+    younger = std::min(younger, postponed.younger);
+  NVVM::CpAsyncWaitGroupOp::create(b, younger);
   if (fill.isWidened()) {
     // Each lane has waited for its own.
     NVVM::SyncWarpOp::create(b, lower.i32(-1));
-    emitBarrierWait(lower, empty, emptyParity);
-    fill.widenAhead();
+    fill.widenAhead([&] { emitBarrierWait(lower, empty, emptyParity); });
   }
   fill.arrive(pointer(lower, full));
+  if (postponed.barrier)
+    emitBarrierArrive(lower, postponed.barrier,
+                      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                            lower.lane, lower.i32(0)));
+  postponed = {};
 }

@@ -47,6 +47,14 @@ struct BoxMachine::PackedFill {
   /// this one's lie; i32.
   int64_t warps = 1;
   mlir::Value bytes;
+  /// Where this lane's entries of the table are that were asked for ahead, of
+  /// even and, `stepOfEntries` further on, of odd fillings; i32. Null: nothing
+  /// was.
+  mlir::Value entries;
+  int64_t stepOfEntries = 0;
+  /// Whether the copy engine sends what a warp has widened to other blocks,
+  /// once all of it is there; else lanes store each vector there, too.
+  bool sends = false;
 
   PackedFill(LaneLowering &lower, const TileView &tile, KVBufferAttr params,
              RowAttr row, mlir::Value slot, mlir::Value ldsAddress);
@@ -62,10 +70,15 @@ struct BoxMachine::PackedFill {
   mlir::Value ownKnown();
   /// Asks for the bytes of this warp's rows, and for their scales.
   void copyAhead(llvm::ArrayRef<mlir::Value> known);
-  /// Widens them.
-  void widenAhead();
+  /// Widens them; before `wait`, what registers bear.
+  void widenAhead(llvm::function_ref<void()> wait);
+  /// This lane's bytes of one block of a step, and their scale.
+  std::pair<mlir::Value, mlir::Value> readPiece(int64_t step, int64_t chunk,
+                                                int64_t side);
+  /// Their elements, times the scale.
+  mlir::Value widenPiece(mlir::Value data, mlir::Value scale);
   /// Elements of 16 bits to the own and the others' slots.
-  void storeWide(mlir::Value data, mlir::Value factors, mlir::Value at);
+  void storeWide(mlir::Value x, mlir::Value at);
   /// Batches of rows that this block has, and bytes of what others send.
   int64_t batches() const { return params.getBN() / blocks / kBatchRows; }
   int64_t bytesOfOthers() const {
@@ -86,7 +99,15 @@ struct BoxMachine::PackedFill {
   /// What a lane knows of a row: the address of its bytes in two halves, and
   /// the scale of each chunk. Of a row that a list does not have the lowest bit
   /// of the address is set, and scales are 0.
-  Values known(mlir::Value row, bool scales = true);
+  /// `entry`: what the table says of the row; null: it is looked up.
+  Values known(mlir::Value row, bool scales = true, mlir::Value entry = {});
+  /// Bytes of an entry of the table.
+  int64_t entryBytes() const;
+  /// Asks for the entry of the row `next` rows behind the one that the lane
+  /// knows, for filling `fill` (i32).
+  void askEntry(int64_t next, mlir::Value fill);
+  /// What `askEntry` has brought for a filling.
+  mlir::Value entryOf(mlir::Value fill);
   /// The row of a step, and the byte of the lane's place in it within a block.
   mlir::Value rowOf(int64_t batch, mlir::Value step) {
     mlir::Value row =
@@ -105,6 +126,8 @@ struct BoxMachine::PackedFill {
   /// byte `begin` in a slot's blocks.
   void widenStep(llvm::ArrayRef<mlir::Value> known, mlir::Value step,
                  mlir::Value row, mlir::Value begin);
+  /// Sends this warp's rows of the slot to the other blocks' slots.
+  void send();
   /// Says at a barrier (a pointer) that this warp has filled its part.
   void arrive(mlir::Value barrier);
   /// The loop over a batch's steps.

@@ -46,6 +46,9 @@ LogicalResult RingLoadOp::verify() {
               "younger";
   if (int64_t younger = getYounger(); younger < -1)
     return emitOpError() << "expected younger of at least 0, got " << younger;
+  if (!getBegin() && (int64_t(getNextRows()) || getAsked()))
+    return emitOpError() << "asks a table about rows, or has asked; expected "
+                            "begin";
   int64_t first = int64_t(getFirstCol()), block = params.getBK();
   if (first < 0 || first % block)
     return emitOpError() << "expected first_col to be a multiple of BK = "

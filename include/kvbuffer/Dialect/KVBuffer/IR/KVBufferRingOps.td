@@ -77,7 +77,11 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
     take more room: with `begin` their bytes alone are on their way, and the load of
     the same filling that has `younger` ends what it began. Until then nothing else
     begins for this ring, and so many loads for other rings, no more, may have begun
-    since. Each warp of the team has its rows of every tile.
+    since. Each warp of the team has its rows of every tile. Where rows lie a table
+    tells: with `next_rows` a load that begins asks it about the rows so many
+    further on in the sequence, too: those of the ring's filling `fill` + 1. The
+    load that begins that one, behind this one's end, may have `asked`, and then
+    does not wait for the table.
 
     Examples:
 
@@ -85,6 +89,8 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
     kvbuffer.ring_load %tile into %kring[%fill]
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
     kvbuffer.ring_load %tile into %kring[%next] {begin}
+      : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
+    kvbuffer.ring_load %tile into %kring[%next] {asked, begin, next_rows = -64 : i64}
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
     kvbuffer.ring_load %tile into %kring[%next] {younger = 2 : i64}
       : !kvbuffer.tile<64x128xbf16>, !kvbuffer.ring<#kbuf>
@@ -97,7 +103,9 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
       Arg<UnitAttr, "every row of the tile is valid">:$whole,
       Arg<DefaultValuedAttr<I64Attr, "0">, "columns that come before the slot's">:$first_col,
       Arg<UnitAttr, "asks for bytes alone">:$begin,
-      Arg<DefaultValuedAttr<I64Attr, "-1">, "ends a load, behind whose beginning so many have begun; -1: loads all">:$younger);
+      Arg<DefaultValuedAttr<I64Attr, "-1">, "ends a load, behind whose beginning so many have begun; -1: loads all">:$younger,
+      Arg<DefaultValuedAttr<I64Attr, "0">, "rows further on that the table is asked about; 0: none">:$next_rows,
+      Arg<UnitAttr, "the table has been asked about the rows">:$asked);
   let assemblyFormat = [{
     $tile `into` $ring `[` $fill `]` attr-dict `:` type($tile) `,` type($ring)
   }];
