@@ -180,8 +180,7 @@ private:
   /// them, and where those of all rows stay nothing is done.
   LogicalResult emitByComparisons(MapLowering &map, Operation *wait);
   /// By a branch of the warp: distances that are clamped are all clamped to the
-  /// same number where the warp's rows are far from the tile's columns. `wait`:
-  /// before which it is found out, if it can be.
+  /// same number where the warp's rows are far from the tile's columns.
   LogicalResult emitByDistance(MapLowering &map, Operation *wait);
   scf::IfOp branch(Value condition) {
     SmallVector<Type> types(
@@ -334,8 +333,7 @@ LogicalResult MapOfLanes::emitByComparisons(MapLowering &map, Operation *wait) {
 }
 
 LogicalResult MapOfLanes::emitByDistance(MapLowering &map, Operation *wait) {
-  if (wait)
-    b.setInsertionPoint(wait);
+  b.setInsertionPoint(wait);
   findFirst();
   SmallVector<MapLowering::Place> places;
   for (int64_t index = 0; index < atoms; ++index)
@@ -393,9 +391,10 @@ LogicalResult MapOfLanes::emit() {
   if (meet && map.findCompared())
     if (Operation *wait = beforeProduct(lower, op))
       return emitByComparisons(map, wait);
-  // What a branch for near tiles has stands behind the wait anyway.
-  if (op.getInputs()[0].getDefiningOp<MmaWaitOp>() && map.findClamped() &&
-      succeeded(emitByDistance(map, beforeProduct(lower, op))))
+  // A branch for near tiles has what blocks are far from already: in one more
+  // registers move, which costs more than it spares where most tiles are far.
+  if (Operation *wait = beforeProduct(lower, op);
+      wait && map.findClamped() && succeeded(emitByDistance(map, wait)))
     return success();
   b.restoreInsertionPoint(behind);
   bool votes = meet && map.findVotes();
