@@ -26,10 +26,11 @@ using namespace mlir;
 using namespace kvbuf;
 using namespace kvbuf::hopper;
 
-/// A lane's vectors that are widened before the slot is empty: the assembler
-/// moves no read before a store, and one after the other each vector takes what
-/// a read and a chain of conversions take.
-static constexpr int64_t kWidenedFirst = 4;
+/// Vectors that are widened before the slot is empty; those that are widened
+/// together, and those behind them that are read before these are stored: the
+/// assembler moves no read before a store, and one after the other each vector
+/// takes what a read and a chain of conversions take.
+static constexpr int64_t kWidenedFirst = 4, kTogether = 4, kReadAhead = 4;
 
 void BoxMachine::PackedFill::divide(int64_t warps, Value bytes) {
   this->warps = warps;
@@ -250,26 +251,39 @@ void BoxMachine::PackedFill::send() {
 void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
   struct Some {
     int64_t step, chunk, side;
+    Value data, scale, x;
   };
   SmallVector<Some> all;
   for (int64_t step = 0; step < rows() / kStepRows; ++step)
     for (int64_t chunk = 0; chunk < chunks(); ++chunk)
       for (int64_t side : {0, 1})
-        all.push_back({step, chunk, side});
-  auto widen = [&](const Some &some) {
-    auto [data, scale] = readPiece(some.step, some.chunk, some.side);
-    return widenPiece(data, scale);
+        all.push_back({step, chunk, side, {}, {}, {}});
+  int64_t count = all.size();
+  auto read = [&](int64_t i) {
+    if (i < count && !all[i].data)
+      std::tie(all[i].data, all[i].scale) =
+          readPiece(all[i].step, all[i].chunk, all[i].side);
   };
-  SmallVector<Value> early;
-  for (const Some &some : ArrayRef(all).take_front(kWidenedFirst))
-    early.push_back(widen(some));
+  auto widen = [&](int64_t i) {
+    read(i);
+    if (!all[i].x)
+      all[i].x = widenPiece(all[i].data, all[i].scale);
+  };
+  for (int64_t i = 0; i < std::min(kWidenedFirst, count); ++i)
+    widen(i);
   wait();
-  for (auto [i, some] : llvm::enumerate(all)) {
-    Value x = i < early.size() ? early[i] : widen(some);
-    Value own = add(lower.i32(some.step * kStepRows), group);
-    Value to = add(slot, inBlock(add(firstRow, own), place));
-    storeWide(x, add(to, lower.i32((2 * some.chunk + some.side) *
-                                   blockBytes(params))));
+  for (int64_t i = 0; i < count; i += kTogether) {
+    int64_t end = std::min(i + kTogether, count);
+    for (int64_t k = i; k < end + kReadAhead; ++k)
+      read(k);
+    for (int64_t k = i; k < end; ++k)
+      widen(k);
+    for (int64_t k = i; k < end; ++k) {
+      Value own = add(lower.i32(all[k].step * kStepRows), group);
+      Value to = add(slot, inBlock(add(firstRow, own), place));
+      storeWide(all[k].x, add(to, lower.i32((2 * all[k].chunk + all[k].side) *
+                                            blockBytes(params))));
+    }
   }
 }
 
