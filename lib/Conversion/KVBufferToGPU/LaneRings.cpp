@@ -255,7 +255,8 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingLoadOp op) {
     return op.emitOpError() << "expected a tile that kvbuffer.cache_tile or "
                                "kvbuffer.dram_tile makes";
   if (op.isAhead() &&
-      !(packedRowOf(op.getTile()) && lower.chip().has(CopyEngine::Boxes)))
+      !((packedRowOf(op.getTile()) || op.getTile().getType().getPageSize()) &&
+        lower.chip().has(CopyEngine::Boxes)))
     return op.emitOpError()
            << "runs ahead of its slot; expected packed rows, and a chip that "
               "copies boxes";

@@ -563,8 +563,27 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   b.setInsertionPointToStart(loop.getBody());
   Value i = loop.getInductionVar();
   Value keyTile = tileAt(i, own.tiles.keys);
-  for (const RolePart *part : parts)
-    load(*part, keyTile, i);
+  if (cache.getRow() || LatentRoles::copiesBoxes(cache.getPageSize())) {
+    for (const RolePart *part : parts)
+      load(*part, keyTile, i);
+    return;
+  }
+  // Lanes copy rows: all warps fill each slot, and wait for its rows when those
+  // of the next one have been asked for. No slot waits for one behind it.
+  auto end = [&](const RolePart &part, Value of, int64_t younger) {
+    load(part, tileAt(of, own.tiles.keys), of).setYounger(younger);
+  };
+  const RolePart &left = *parts[0], &right = *parts[1], &rest = *parts[2];
+  load(left, keyTile, i).setBegin(true);
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, i, zero),
+         [&] { end(right, arith::SubIOp::create(b, i, one), 1); });
+  load(rest, keyTile, i).setBegin(true);
+  end(left, i, 1);
+  load(right, keyTile, i).setBegin(true);
+  end(rest, i, 1);
+  b.setInsertionPointAfter(loop);
+  choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, own.count, zero),
+         [&] { end(right, arith::SubIOp::create(b, own.count, one), 0); });
 }
 
 void DecodeProgram::widenTiles(

@@ -434,7 +434,19 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
                                 Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   SmallPages pages(*this, lower, op, tile, slot);
-  std::optional<PageBoxes> boxes = pageBoxes(lower, op);
+  if (op.ends()) {
+    // Each lane makes its own writes visible; then all of them have.
+    NVVM::CpAsyncWaitGroupOp::create(b, int64_t(op.getYounger()));
+    fenceWrites(lower);
+    NVVM::SyncWarpOp::create(b, lower.i32(-1));
+    emitBarrierArrive(lower, full,
+                      arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
+                                            lower.lane, lower.i32(0)));
+    return;
+  }
+  std::optional<PageBoxes> boxes;
+  if (!op.getBegin())
+    boxes = pageBoxes(lower, op);
   auto loadWhole = [&] {
     if (boxes)
       emitPageBoxes(lower, op, *boxes, tile, slot, full, empty, emptyParity);
@@ -453,6 +465,10 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
     pages.copyCut(empty, emptyParity);
     if (boxes)
       pages.arrive(full);
+  }
+  if (op.getBegin()) {
+    NVVM::CpAsyncCommitGroupOp::create(b);
+    return;
   }
   // Boxes arrive by themselves.
   if (!boxes)

@@ -567,6 +567,9 @@ LogicalResult BoxMachine::emitRingLoad(LaneLowering &lower, RingLoadOp op,
     emitSmallPages(lower, op, rows, slot, full, empty, emptyParity);
     return success();
   }
+  if (op.isAhead())
+    return op.emitOpError() << "runs ahead of its end, but comes as boxes, "
+                               "which nobody waits for";
   // Look-ups are on their way while the warp waits for the slot.
   Value blocks;
   if (type.getPageSize())
