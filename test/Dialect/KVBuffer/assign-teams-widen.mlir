@@ -36,8 +36,8 @@ module attributes {kvbuffer.target = "sm_90a"} {
     // CHECK:           scf.for %[[I:.*]] = %c0
     // CHECK-NEXT:        %[[NS:.*]] = kvbuffer.ring_wait %[[RN]][%[[I]]]
     // CHECK-NEXT:        %[[F:.*]] = kvbuffer.fragment_load %[[NS]][0, 0] contracted(cols) : <#[[NARROW]]> -> <64x64xf16, a>
-    // CHECK-NEXT:        kvbuffer.ring_put %[[F]] into %[[RW]][%[[I]]] : <64x64xf16, a>, <#[[WIDE]]>
     // CHECK-NEXT:        kvbuffer.ring_release %[[RN]][%[[I]]]
+    // CHECK-NEXT:        kvbuffer.ring_put %[[F]] into %[[RW]][%[[I]]] : <64x64xf16, a>, <#[[WIDE]]>
     // CHECK-NEXT:      }
     // CHECK-NEXT:    }
     // CHECK-NEXT:    kvbuffer.team @producers warps(4) registers(56) {

@@ -77,8 +77,17 @@ void TeamWriter::widen(const TeamChannel &channel, Value fill) {
   auto load = FragmentLoadOp::create(
       b, type, wait.getStaged(), /*row=*/0, /*col=*/0,
       DimensionAttr::get(b.getContext(), Dimension::Cols));
+  // Where they have, the slot of bytes goes back as soon as it is read.
+  const WideningTeam &team = schedule.getMovingTeam()->widens;
+  constexpr int64_t wordBytes = 4, waveSize = 32, besideWords = 32;
+  int64_t words =
+      wide.getBN() * wide.getSmemCols() / (team.warps * waveSize * wordBytes);
+  bool early = !team.registers || words + besideWords <= team.registers;
+  if (early)
+    RingReleaseOp::create(b, channel.narrow, fill);
   RingPutOp::create(b, load, channel.value, fill, /*transpose=*/false);
-  RingReleaseOp::create(b, channel.narrow, fill);
+  if (!early)
+    RingReleaseOp::create(b, channel.narrow, fill);
 }
 
 void TeamWriter::putConstants() {
