@@ -35,8 +35,9 @@ static constexpr int64_t kLargest = 14;
 static constexpr int64_t kLargestField = 2 * kBias - 1;
 
 /// Magnitudes of bf16 elements as the integers of their bits and one step more:
-/// with that infinities and NaNs, whose exponents are the largest, are negative,
-/// and do not count. The larger ones of these and of `largest`, if not null.
+/// with that infinities and NaNs, whose exponents are the largest, are
+/// negative, and do not count. The larger ones of these and of `largest`, if
+/// not null.
 static Value largerOf(ImplicitLocOpBuilder &b, Value word, Value largest) {
   auto bits = cast<VectorType>(word.getType()).clone(b.getI16Type());
   auto all = [&](int64_t value) {
@@ -136,9 +137,8 @@ void kvbuf::lowerOp(LaneContext &lanes, FragmentFitOp op) {
   Value largest;
   for (Value word : words)
     largest = largerOf(b, word, largest);
-  Powers powers =
-      powersFor(lanes, largest,
-                op.getScale() ? lanes.single(op.getScale()) : Value());
+  Powers powers = powersFor(
+      lanes, largest, op.getScale() ? lanes.single(op.getScale()) : Value());
   Values made;
   for (Value word : words)
     made.push_back(fitted(b, word, powers.multiplier));
@@ -182,9 +182,9 @@ void kvbuf::lowerOp(LaneContext &lanes, StagedFitOp op) {
       powersFor(lanes, look.getResult(0),
                 op.getScale() ? lanes.single(op.getScale()) : Value());
   lanes.meet();
-  auto convert = scf::ForOp::create(b, lanes.toIndex(lanes.ownThread()),
-                                    lanes.index(count),
-                                    lanes.index(lanes.ownThreads()));
+  auto convert =
+      scf::ForOp::create(b, lanes.toIndex(lanes.ownThread()),
+                         lanes.index(count), lanes.index(lanes.ownThreads()));
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(convert.getBody());

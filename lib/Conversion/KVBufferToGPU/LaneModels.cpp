@@ -74,8 +74,9 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
     attach<Warps::Copies, DramLoadOp, LdsStageOp, AppendTokensOp>(context);
     // Fragments.
     attach<Warps::Any, FragmentFillOp, FragmentSliceOp, FragmentConvertOp,
-           FragmentFitOp, StagedFitOp, ExchangeOp, RowReduceOp, WarpReduceOp, MmaOp, MapOp,
-           SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(context);
+           FragmentFitOp, StagedFitOp, ExchangeOp, RowReduceOp, WarpReduceOp,
+           MmaOp, MapOp, SoftcapOp, FragmentScaleOp, MaskOp, RescaleOp>(
+        context);
     // The softmax.
     attach<Warps::Rings, AnyNegativeOp>(context);
     attach<Warps::Any, OnlineSoftmaxOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,

@@ -35,8 +35,8 @@ LogicalResult tile::execute(TileContext &context, StagedViewOp op) {
 
 LogicalResult tile::execute(TileContext &context, StagedFitOp op) {
   const LoadRef &load = context.objectOf<LoadRef>(op.getSource());
-  FailureOr<Matrix *> slot = load.lds->rewrite(
-      op, load.number, [&] { return context.errorAt(op); });
+  FailureOr<Matrix *> slot =
+      load.lds->rewrite(op, load.number, [&] { return context.errorAt(op); });
   if (failed(slot))
     return failure();
   float scale = op.getScale() ? context.floatOf(op.getScale()) : 1;

@@ -47,8 +47,8 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, KVBufferDialect *) {
     attach<ContextModel, MakeCacheOp, CacheNumKeysOp, CacheTileOp, CacheScaleOp,
            DramTileOp, KeyRangeOp, FragmentStoreOp, RowStoreOp, AllocOp,
-           StagedViewOp, StagedFitOp, DramLoadOp, LdsStageOp, FragmentLoadOp, MapOp,
-           SoftmaxSinkOp>(context);
+           StagedViewOp, StagedFitOp, DramLoadOp, LdsStageOp, FragmentLoadOp,
+           MapOp, SoftmaxSinkOp>(context);
     attach<ContextModel, TileFragmentOp, MmaOp, FragmentFitOp, OnlineSoftmaxOp,
            AnyNegativeOp, RaiseMaxOp, ApplyRaiseOp, SoftmaxHeadOp,
            SoftmaxTailOp, SoftmaxSettleOp, CarryExcessOp, SoftmaxFinishOp,

@@ -145,8 +145,8 @@ EdgeTiles DecodeProgram::KeyLoop::findEdges(Value end, Value bn,
 Value DecodeProgram::KeyLoop::queriesOf(const ScaledColumns &part) {
   if (qStaged)
     return FragmentLoadOp::create(
-        b, program.fragment(BM, part.cols, products, Role::A), qStaged,
-        0, part.first);
+        b, program.fragment(BM, part.cols, products, Role::A), qStaged, 0,
+        part.first);
   if (part.cols == program.depth)
     return q;
   return FragmentSliceOp::create(

@@ -47,8 +47,8 @@ struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
                                                              : byCols) = true;
         else if (auto stage = dyn_cast<LdsStageOp>(user))
           left.push_back(stage.getStaged()[use.getOperandNumber()]);
-        else if (isa<DramLoadOp, RingOp, RingWaitOp, StagedViewOp,
-                     StagedFitOp>(user))
+        else if (isa<DramLoadOp, RingOp, RingWaitOp, StagedViewOp, StagedFitOp>(
+                     user))
           llvm::append_range(left, user->getResults());
       }
     }
