@@ -473,8 +473,9 @@ def KVBuffer_StagedFitOp : KVBuffer_OpOf<KVBuffer_Tiles, "staged_fit", [
 
     ```mlir
     %fitted, %factor = kvbuffer.staged_fit %qs times(%k_scale)
-      : !kvbuffer.staged<#qbuf>
-        -> !kvbuffer.staged<#qhalf>, !kvbuffer.fragment<64x1xf32, row>
+      : !kvbuffer.staged<<64x128xbf16, BK = 64>>
+        -> !kvbuffer.staged<<64x128xf16, BK = 64>>,
+           !kvbuffer.fragment<64x1xf32, row>
     ```
   }];
   let arguments = (ins
