@@ -305,6 +305,10 @@ class Required(unittest.TestCase):
             self.assertEqual(("required" in row) + ("at_most" in row), 1, row)
             self.assertEqual("why" in row, "measure" not in row, row)
             self.assertEqual("limit" in row, "because" in row, row)
+            # A limit beyond what is required explains nothing.
+            if "limit" in row:
+                self.assertTrue(row["limit"] > row["at_most"] if "at_most" in row
+                                else row["limit"] < row["required"], row)
         cases = {c.name for c in required.latent.CASES}
         for row in measured:
             self.assertTrue(row["modes"], row)
