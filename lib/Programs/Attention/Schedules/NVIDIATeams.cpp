@@ -81,10 +81,9 @@ static bool gainsByClusters(const TargetInfo &target,
 /// so where rows see many keys (512 rows over 8704 keys: 541 us, 492 with
 /// turns); blocks of clusters do not. At more columns turns change nothing. At
 /// 256 two slots of more than 80 keys do not fit beside Q, nor does a buffer
-/// for O, and consumers with fewer than 240 registers lose 5 %. Joined tiles
-/// won nothing but 2 % at 256. 192 with values of 128 has tiles of 128
-/// keys, the largest ones that fit beside Q; turns and clusters change up to
-/// 2 % there.
+/// for O, and consumers with fewer than 240 registers lose 5 %. 192 with
+/// values of 128 has tiles of 128 keys, the largest ones that fit beside Q;
+/// turns and clusters change up to 2 % there.
 static constexpr Entry kTable[] = {
     {128, 128, 64, 64, 128, 2, 4, 40, 232, true, Turns::None, true,
      TileOrder::Dynamic},
