@@ -13,6 +13,7 @@ hold NaN. A result passes by the rule of kvbuf-run.
 
 import sys
 import unittest
+import unittest.mock
 
 import numpy as np
 
@@ -128,6 +129,11 @@ class Trees(unittest.TestCase):
                 first, *_ = self.run_case(chip, 64, group, tree, batches=(1, 2),
                                           splits=False, schedule="cluster=2")
                 self.assertIn("cluster = 2", first)
+            # Of 128 columns they take turns, too.
+            with unittest.mock.patch.object(sys.modules[__name__], "SIZE", 128):
+                first, *_ = self.run_case(chip, 64, 4, batches=(1, 2), splits=False,
+                                          schedule="cluster=2")
+                self.assertRegex(first, "BM = 128,.*ping_pong = true")
 
 
 CHIPS = sys.argv[1:]
