@@ -95,9 +95,14 @@ def flash_mla_with_kvcache(
     require_rank("block_table", block_table, 2, "(batch, pages)")
     # Of one type there is nothing to unpack, whatever is said.
     are_bytes = q.dtype == k_cache.dtype and ops.float8_of(q)
-    if not are_bytes:
-        for name, value in ("descale_q", descale_q), ("descale_k", descale_k):
-            refuse(name, value, None, why=f" beside q of {q.dtype}")
+    for name, value in ("descale_q", descale_q), ("descale_k", descale_k):
+        if not are_bytes:
+            refuse(name, value, None,
+                   why=f" beside q of {q.dtype} and k_cache of {k_cache.dtype}")
+        elif value is not None:
+            require_type(ops, name, value, "f32")
+            if value.dim():
+                require_shape(name, value, (1,), "one scale of all elements")
     if is_fp8_kvcache and not are_bytes:
         data, row = packed_rows(q, k_cache)
         return _packed(ops, q, data, row, block_table, cache_seqlens, head_dim_v,

@@ -176,6 +176,11 @@ class Latent(unittest.TestCase):
                                     "beside q of torch.bfloat16"):
             flash_mla_with_kvcache(q.bfloat16(), rows.bfloat16(), table, lengths, 512,
                                    descale_k=of_rows)
+        for name in "descale_q", "descale_k":
+            for bad, said in ((of_q.expand(2), r"has shape \(2,\); expected \(1,\)"),
+                              (of_q.double(), "has type torch.float64")):
+                with self.assertRaisesRegex(ValueError, f"^{name} {said}"):
+                    flash_mla_with_kvcache(q, rows, table, lengths, 512, **{name: bad})
         # A cap comes before the queries' scale would: two caches, and right.
         o = kvbuf.attention(q, rows, rows[..., :512], page_table=table, lengths=lengths,
                             q_descale=of_q, k_descale=of_rows, v_descale=of_rows,
