@@ -24,11 +24,11 @@
 // CHECK-DAG: #[[FEW6:.*]] = #kvbuffer.schedule<BM = 64, BN = 128, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[CAPPED:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[BLOCKS:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 32, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 56, consumer_registers = 224, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
-// Quantized caches have one team more; over pages two warps are enough for it, and
-// a group together with those that look up pages.
+// Quantized caches have one team more.
 // CHECK-DAG: #[[WIDENED:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 32, consumer_registers = 224, wideners = 4, widener_registers = 32, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // Scales of tokens keep the products apart: nobody takes turns.
 // CHECK-DAG: #[[WIDENEDTOKENS:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 32, consumer_registers = 224, wideners = 4, widener_registers = 32, stage_output = true>, work = several_tiles<tiles = dynamic>>
+// Over pages two warps are enough for it, and a group together with those that look up pages.
 // CHECK-DAG: #[[WIDENED128:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 2, producer_registers = 56, consumer_registers = 224, wideners = 2, widener_registers = 56, ping_pong = true, stage_output = true>, work = several_tiles<tiles = dynamic>, ahead = softmax>
 // CHECK-DAG: #[[D24:.*]] = #kvbuffer.schedule<BM = 128, BN = 64, BK = 16, stages = 2, warps = 4, mma_shape = [16, 8, 16]>
 
