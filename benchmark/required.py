@@ -244,6 +244,7 @@ class Scores:
             names |= {f"{row['case']}{size}", f"{scores.plain_of(row['case'])}{size}"}
         return {name: made[name] for name in names}
 
+    @staticmethod
     def work(lab, row):
         size, shape, *_ = row["group"].split()
         batch, seq = SHAPES[shape]

@@ -317,7 +317,8 @@ class Required(unittest.TestCase):
                 self.assertLessEqual({row["case"], row.get("peer", row["case"])},
                                      cases | {"copies"})
             elif "own" in row:
-                self.assertTrue(hasattr(required.Scores, "prepare"), row)
+                self.assertTrue(hasattr(required.MEASURES[row["measure"]], "prepare"),
+                                row)
                 self.assertFalse(required.kernels([row]), row)
             else:
                 self.assertTrue(required.kernels([row]), row)
