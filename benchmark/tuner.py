@@ -184,10 +184,12 @@ def number(x):
 
 def compared(gpu, model):
     """A problem's candidates, and the columns `fastest` to `pairs`, of two runs of
-    kvbuf-tune; None where the model ranks none of what was timed."""
+    kvbuf-tune; None where the compiler's own was not timed, or the model ranks none of
+    what was."""
     own = "(compiler's choice)"
     times = {r["schedule"] or own: r["median_us"] for r in gpu["results"]}
-    default = next(us for name, us in times.items() if name == own)
+    if (default := times.get(own)) is None:  # it spills, or does not compile
+        return len(times), None, None, None, None
     fastest = default / min(times.values())
     ranked = [(r["modelled_cycles"], times[r["schedule"] or own])
               for r in model["results"]
@@ -267,10 +269,13 @@ def main(arguments=None):
     if options.json:
         options.json.write_text(json.dumps(record(found), indent=1) + "\n",
                                 encoding="utf-8")
-    ahead = [name for name, columns in found if columns[1] > 1 + AHEAD]
+    ahead = [name for name, columns in found if columns[1] and columns[1] > 1 + AHEAD]
     for name in ahead:
         print(f"{name}: a schedule is more than {AHEAD:.0%} ahead")
-    return 1 if failed or ahead else 0
+    untold = [name for name, columns in found if columns[1] is None]
+    for name in untold:
+        print(f"{name}: the compiler's own schedule has no time")
+    return 1 if failed or ahead or untold else 0
 
 
 if __name__ == "__main__":

@@ -439,15 +439,19 @@ class Tuner(unittest.TestCase):
             "median_us", {"": 100.0, "other": 98.0}))
         (folder / "d64-causal.model.json").write_text(json.dumps({"results": [
             {"schedule": "", "modelled_cycles": 9, "offered": False}]}))
+        (folder / "d128-full.gpu.json").write_text(results("median_us", {"other": 9.0}))
         file, out = folder / "table.json", io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual(tuner.main(["--join", str(folder), "--json", str(file)]), 1)
         self.assertEqual(json.loads(file.read_text())["rows"], [
             # Ratios of cycles: 1.25, 1.25 and 1; of times: 1.25, 0.8 and 0.64.
             ["d64 full", "3", "1.250", "0.800", "0.562", "0.333"],
-            ["d64 causal", "2", "1.020", "", "", ""]])
+            ["d64 causal", "2", "1.020", "", "", ""],
+            ["d128 full", "1", "", "", "", ""]])
         self.assertIn("d64 full: a schedule is more than 3% ahead", out.getvalue())
         self.assertNotIn("d64 causal: a schedule", out.getvalue())
+        self.assertIn("d128 full: the compiler's own schedule has no time",
+                      out.getvalue())
 
 
 class Guard(unittest.TestCase):
