@@ -563,7 +563,9 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   b.setInsertionPointToStart(loop.getBody());
   Value i = loop.getInductionVar();
   Value keyTile = tileAt(i, own.tiles.keys);
-  if (cache.getRow() || LatentRoles::copiesBoxes(cache.getPageSize())) {
+  // Rows of bytes are two parts, not three.
+  if (cache.getRow() || roles.sizes.turns ||
+      LatentRoles::copiesBoxes(cache.getPageSize())) {
     for (const RolePart *part : parts)
       load(*part, keyTile, i);
     return;
