@@ -88,7 +88,7 @@ public:
     for (Instruction *op : all)
       for (Use &use : op->uses())
         if (!isMade(use.getUser()) || isa<PHINode>(use.getUser()))
-          if (Instruction *at = placeFor(use))
+          if (Instruction *at = placeFor(use); at && isThere(op, at))
             uses.push_back({&use, at});
     for (auto [use, at] : uses)
       use->set(anew(use->get(), at));
@@ -152,6 +152,23 @@ private:
     return regions.regionOf(block) == &kernel.getEntryBlock();
   }
 
+  /// Whether all that lanes have in common, and a value is made of, is computed
+  /// before `at`: not so what a loop counts, or what stands in the same block.
+  bool isThere(Value *value, Instruction *at) {
+    if (!isMade(value))
+      return regions.tree.dominates(value, at);
+    if (isThreadNumber(value) || isLaneNumber(value, waveSize))
+      return true;
+    auto [known, isNew] = there.try_emplace({value, at}, true);
+    if (!isNew)
+      return known->second;
+    bool all =
+        all_of(cast<Instruction>(value)->operands(),
+               [&](const Use &operand) { return isThere(operand.get(), at); });
+    return there[{value, at}] = all;
+  }
+
+  /// Makes a value anew at a place.
   Value *anew(Value *value, Instruction *at) {
     if (isa<Constant>(value) || !isMade(value))
       return value;
@@ -232,6 +249,7 @@ private:
   DenseMap<const Value *, bool> isKnown;
   DenseMap<Instruction *, Value *> laneNumbers;
   DenseMap<std::pair<Value *, Instruction *>, Value *> made;
+  DenseMap<std::pair<Value *, Instruction *>, bool> there;
 };
 } // namespace
 
