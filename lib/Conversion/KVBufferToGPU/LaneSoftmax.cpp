@@ -348,7 +348,7 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
           }));
 }
 
-/// The weights of which a head has left the second half as exponents.
+/// The weights of which a head has left some as exponents (`HeadShare`).
 static Values finishWeights(LaneContext &lanes, Operation *op,
                             TypedValue<FragmentType> exponents) {
   FragmentType type = exponents.getType();

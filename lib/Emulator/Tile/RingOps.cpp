@@ -14,6 +14,7 @@
 #include "Accesses.h"
 #include "Math.h"
 #include "OwnOps.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include <variant>
 
 using namespace mlir;
@@ -69,14 +70,15 @@ struct Turn : TileState {
   TurnWaitOp wait;
 };
 
-/// Of a block: how many loads have begun ahead of their slots, and the last one
-/// of each ring, its filling and its number among all; the filling of each ring
-/// about whose rows a load has asked that began last, and that ended last.
+/// Of a block: how many loads have begun ahead of their ends, and the number
+/// among all of those that have not ended, by ring and filling; the filling of
+/// each ring that began last, and about whose rows a load has asked that began
+/// last, and that ended last.
 struct LoadsBegun : TileState {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LoadsBegun)
   int64_t count = 0;
-  llvm::DenseMap<unsigned, std::pair<int64_t, int64_t>> last;
-  llvm::DenseMap<unsigned, int64_t> asking, asked;
+  llvm::DenseMap<std::pair<unsigned, int64_t>, int64_t> numbers;
+  llvm::DenseMap<unsigned, int64_t> last, asking, asked;
 };
 
 /// Of a block: calls of next_tile; -1 once one of them has found no more.
@@ -122,18 +124,25 @@ LogicalResult tile::execute(TileContext &context, RingLoadOp op) {
                     << ", about which no load has that has ended";
     if (int64_t(op.getNextRows()))
       begun.asking[ring] = filling + 1;
-    begun.last[ring] = {filling, begun.count++};
+    begun.last[ring] = filling;
+    begun.numbers[{ring, filling}] = begun.count++;
     return success();
   }
   if (op.ends()) {
     int64_t younger = op.getYounger();
-    auto own = begun.last.find(ring);
-    if (own == begun.last.end() || own->second.first != filling)
+    auto own = begun.numbers.find({ring, filling});
+    // Bytes of packed rows have one place for all fillings of a ring.
+    auto made = op.getTile().getDefiningOp<CacheTileOp>();
+    bool packed = made && packedRowOf(made.getCache().getType());
+    if (own == begun.numbers.end() ||
+        (packed && begun.last.lookup(ring) != filling))
       return fail() << "ends the load of filling " << filling
                     << ", which has not begun";
     if (auto asking = begun.asking.find(ring); asking != begun.asking.end())
       begun.asked[ring] = asking->second;
-    if (int64_t since = begun.count - 1 - own->second.second; since < younger)
+    int64_t since = begun.count - 1 - own->second;
+    begun.numbers.erase(own);
+    if (since < younger)
       return fail() << "ends a load, behind which " << since
                     << " have begun; expected younger of as many at most, got "
                     << younger;

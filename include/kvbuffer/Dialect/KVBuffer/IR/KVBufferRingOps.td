@@ -83,6 +83,10 @@ def KVBuffer_RingLoadOp : KVBuffer_OpOf<KVBuffer_Rings, "ring_load", [
     load that begins that one, behind this one's end, may have `asked`, and then
     does not wait for the table.
 
+    Rows of small pages, which lanes copy, may begin before they are awaited, too.
+    They go to the slot, which `begin` waits for, and several fillings of a ring
+    may be on their way.
+
     Examples:
 
     ```mlir
