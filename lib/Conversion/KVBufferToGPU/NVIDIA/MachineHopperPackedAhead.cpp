@@ -368,7 +368,7 @@ void BoxMachine::emitPackedAhead(LaneLowering &lower, RingLoadOp op,
   // One fence serves what two loads have filled.
   auto next = dyn_cast_or_null<RingLoadOp>(op->getNextNode());
   if (!fill.isWidened() && !postponed.barrier && next && next.ends() &&
-      warpsOfSlot(lower, next) == warps) {
+      packedRowOf(next.getTile()) && warpsOfSlot(lower, next) == warps) {
     postponed = {full, int64_t(op.getYounger())};
     return;
   }
