@@ -396,7 +396,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
         }
         kvbuffer.team @producers warps(4) {
           %kt = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %c0 : !kv -> !kvbuffer.tile<32x64xbf16>
-          // expected-error @below {{'kvbuffer.ring_load' op runs ahead of its slot; expected packed rows, and a chip that copies boxes}}
+          // expected-error @below {{'kvbuffer.ring_load' op runs ahead of its slot; expected packed rows or pages that lanes copy, and a chip that copies boxes}}
           kvbuffer.ring_load %kt into %kring[%c0] {begin} : !kvbuffer.tile<32x64xbf16>, !kvbuffer.ring<#kbuf>
         }
       }
