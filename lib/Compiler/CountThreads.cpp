@@ -74,6 +74,7 @@ public:
       : kernel(kernel), waveSize(waveSize), regions(kernel),
         lanes(kernel, machine) {}
 
+  /// Makes numbers anew; whether there are some.
   bool run() {
     for (Instruction &op : kernel.getEntryBlock())
       if (isThreadNumber(&op) && !thread)
@@ -186,6 +187,7 @@ private:
     return made[{value, at}] = op;
   }
 
+  /// The lane's number in its wave, made where an instruction is.
   Value *laneAt(Instruction *at) {
     Value *&lane = laneNumbers[at];
     if (lane)
@@ -205,6 +207,7 @@ private:
     return lane = b.CreateAnd(lane, waveSize - 1);
   }
 
+  /// The thread's number in its block, likewise.
   Value *threadAt(Instruction *at) {
     Value *lane = laneAt(at);
     IRBuilder<> b(at);

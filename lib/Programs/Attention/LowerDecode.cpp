@@ -53,6 +53,7 @@ static int64_t colSlicesOf(int64_t depth, int64_t warps) {
   return slices;
 }
 
+/// Whether elements are multiplied as bytes.
 static bool isOfBytes(Type element) {
   return element.getIntOrFloatBitWidth() == 8;
 }

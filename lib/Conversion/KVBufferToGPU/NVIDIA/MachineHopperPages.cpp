@@ -140,6 +140,7 @@ struct BoxMachine::RowCopies {
         arith::TruncIOp::create(
             b, i32, arith::ShRUIOp::create(b, address, i64(32)).getResult())};
   }
+  /// Those of the address of element `line`.
   Values halves(Value data, Value line) {
     return halves(addressOf(data, line));
   }

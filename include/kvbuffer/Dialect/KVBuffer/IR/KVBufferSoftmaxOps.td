@@ -305,7 +305,7 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_head", [
     AllTypesMatch<["max", "excess"]>]> {
   let summary = "The first part of a softmax relative to given maxima";
   let description = [{
-    x = scale * (s - m) in base 2, and exp2(x) already for the first half of each
+    x = scale * (s - m) in base 2, and exp2(x) already for the first part of each
     lane's columns: as much as runs beside one of the two products. Which columns
     these are is between this op and `kvbuffer.softmax_tail`. A row whose maximum
     is -inf has no key yet; without `masked` there is none. `exponents_only` leaves
@@ -335,7 +335,7 @@ def KVBuffer_SoftmaxHeadOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_head", [
       Arg<UnitAttr, "no weights yet">:$exponents_only,
       Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
   let results = (outs
-      Res<KVBuffer_FragmentType, "exponents, and weights of the first half of columns">:$exponents,
+      Res<KVBuffer_FragmentType, "exponents, and weights of the first part of columns">:$exponents,
       Res<KVBuffer_FragmentType, "what rounding adds to the largest weights">:$excess);
   let assemblyFormat = [{
     $scores `,` $max attr-dict `:` type($scores) `,` type($max)
