@@ -257,9 +257,9 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingLoadOp op) {
   if (op.isAhead() &&
       !((packedRowOf(op.getTile()) || op.getTile().getType().getPageSize()) &&
         lower.chip().has(CopyEngine::Boxes)))
-    return op.emitOpError()
-           << "runs ahead of its slot; expected packed rows or pages that lanes "
-              "copy, and a chip that copies boxes";
+    return op.emitOpError() << "runs ahead of its slot; expected packed rows "
+                               "or pages that lanes "
+                               "copy, and a chip that copies boxes";
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling to = filling(lower, op.getFill(), params.getStages());
