@@ -193,11 +193,12 @@ void Tuner::chooseCandidates() {
 }
 
 void Tuner::compileOne(Candidate &candidate) const {
-  // The remark on the choice of a schedule tells it in full. The compiler's own
-  // is what users get: with the kernels that its launches choose between.
-  nlohmann::json request = {{"target", chip},
-                            {"remarks", true},
-                            {"alternatives", candidate.schedule.empty()}};
+  // The remark on the choice of a schedule tells it in full. Of the compiler's
+  // own, times are those that users get, with the kernels that its launches
+  // choose between; the model ranks schedules, of which a kernel has one.
+  bool asUsersGetIt = candidate.schedule.empty() && !counts();
+  nlohmann::json request = {
+      {"target", chip}, {"remarks", true}, {"alternatives", asUsersGetIt}};
   if (!candidate.schedule.empty())
     request["schedule"] = candidate.schedule;
   if (!options.function.empty())

@@ -324,7 +324,11 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
     manifest["kernels"][0]["spill_bytes"] = std::stoi(schedule.substr(at + 6));
   artifact.manifest = manifest.dump();
   artifact.sections.push_back({"mlir", artifact.manifest});
-  // For MockCuda.cpp: a schedule "us=120" is a kernel that takes 120 us.
+  // For MockCuda.cpp: a schedule "us=120" is a kernel that takes 120 us. One
+  // without the kernels that launches choose between takes longer.
+  if (!request.value("alternatives", true) &&
+      schedule.find("us=") == std::string::npos)
+    schedule += " us 260";
   if (const char *ptx = std::getenv("KVBUF_MOCK_PTX")) {
     std::replace(schedule.begin(), schedule.end(), '=', ' ');
     artifact.sections.push_back(
