@@ -19,8 +19,6 @@ BUFFER = ("#kvbuffer.kv_buffer<{}, bf16, double_buffered, mma_shape = [16, 8, 16
           "swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, "
           "depth = 128, stages = 2>")
 ALIASES = f"#kbuf = {BUFFER.format('k')}\n#vbuf = {BUFFER.format('v')}\n"
-ALIASES += f"#qbuf = {BUFFER.format('q')}\n"
-ALIASES += f"#qhalf = {BUFFER.format('q').replace('bf16', 'f16')}\n"
 
 # Names that mean the same in every example.
 TYPES = {
@@ -109,7 +107,8 @@ def own_types(op):
         "fragment_fit": {"q": fragment("16x128xbf16", "a"), "k_scale": "f32",
                          "k": fragment("32x128xf16", "b"),
                          "zero": fragment("16x32xf32", "acc")},
-        "staged_fit": {"qs": "!kvbuffer.staged<#qbuf>", "k_scale": "f32"},
+        "staged_fit": {"qs": "!kvbuffer.staged<<64x128xbf16, BK = 64>>",
+                       "k_scale": "f32"},
         "softcap": {"s": scores},
         "fragment_scale": {"s": scores},
         "mask": {"s": scores},
