@@ -288,7 +288,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
   /// Writes each team's part of what stands after the channels, in place of it.
   static LogicalResult writeTeams(ImplicitLocOpBuilder &b, Block &body,
                                   Channels &made, ScheduleAttr schedule,
-                                  int64_t groups) {
+                                  int64_t groups, int64_t waveSize) {
     Location loc = b.getLoc();
     const MovingTeam *mover = schedule.getMovingTeam();
     const WideningTeam &widens = mover->widens;
@@ -313,7 +313,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
                                  /*BM=*/0, member.registers);
       b.createBlock(&team.getBody());
       TeamWriter writer(b, made.channels, made.constants, member.part, schedule,
-                        groups);
+                        groups, waveSize);
       writer.putConstants();
       // What stands before the teams, buffers and channels, stays.
       for (Operation *op = teams->getNextNode(), *end = body.getTerminator();
@@ -359,7 +359,7 @@ struct AssignTeamsPass : kvbuf::impl::AssignTeamsBase<AssignTeamsPass> {
     ImplicitLocOpBuilder b(kernel.getLoc(), kernel);
     Channels made = makeChannels(b, kernel, schedule, *target);
     moveShared(b, body);
-    if (failed(writeTeams(b, body, made, schedule, groups)))
+    if (failed(writeTeams(b, body, made, schedule, groups, target->waveSize)))
       return signalPassFailure();
 
     SmallVector<int32_t> size{

@@ -79,7 +79,7 @@ void TeamWriter::widen(const TeamChannel &channel, Value fill) {
       DimensionAttr::get(b.getContext(), Dimension::Cols));
   // Where they have, the slot of bytes goes back as soon as it is read.
   const WideningTeam &team = schedule.getMovingTeam()->widens;
-  constexpr int64_t wordBytes = 4, waveSize = 32, besideWords = 32;
+  constexpr int64_t wordBytes = 4, besideWords = 32;
   int64_t words =
       wide.getBN() * wide.getSmemCols() / (team.warps * waveSize * wordBytes);
   bool early = !team.registers || words + besideWords <= team.registers;

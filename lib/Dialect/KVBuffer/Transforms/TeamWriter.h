@@ -49,11 +49,11 @@ public:
   TeamWriter(mlir::ImplicitLocOpBuilder &b,
              llvm::ArrayRef<TeamChannel> channels,
              llvm::ArrayRef<TeamConstant> constants, TeamPart part,
-             ScheduleAttr schedule, int64_t groups)
+             ScheduleAttr schedule, int64_t groups, int64_t waveSize)
       : b(b), channels(channels), constants(constants),
         isProducer(part == TeamPart::Moves),
         isConsumer(part == TeamPart::Multiplies), schedule(schedule),
-        groups(groups),
+        groups(groups), waveSize(waveSize),
         count(
             channels.size(),
             [this](mlir::Operation *op) { return countedChannelOf(op); },
@@ -143,6 +143,8 @@ private:
   ScheduleAttr schedule;
   /// Groups of consumers, each with as many of a tile's rows.
   int64_t groups;
+  /// Lanes of a warp.
+  int64_t waveSize;
   mlir::IRMapping map;
   /// Tiles, or numbers of them, that have filled each channel so far.
   FillCounts count;
