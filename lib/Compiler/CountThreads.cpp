@@ -89,8 +89,12 @@ public:
     for (Instruction *op : all)
       for (Use &use : op->uses())
         if (!isMade(use.getUser()) || isa<PHINode>(use.getUser()))
-          if (Instruction *at = placeFor(use); at && isThere(op, at))
-            uses.push_back({&use, at});
+          if (Instruction *at = placeFor(use)) {
+            if (!isThere(op, at))
+              at = laterPlaceFor(use);
+            if (at)
+              uses.push_back({&use, at});
+          }
     for (auto [use, at] : uses)
       use->set(anew(use->get(), at));
     return !uses.empty();
@@ -124,8 +128,13 @@ private:
     }
     if (auto it = isKnown.find(op); it != isKnown.end())
       return it->second;
+    // What a large loop computes for all lanes is not there in front of it;
+    // what lanes add to it is.
+    const Loop *loop = regions.largeLoopOf(op->getParent());
     return isKnown[op] = none_of(op->operands(), [&](const Value *operand) {
-             return !isInCommon(operand) && !isMade(operand);
+             const auto *from = dyn_cast<Instruction>(operand);
+             bool ofLoop = loop && from && loop->contains(from);
+             return !isMade(operand) && (ofLoop || !isInCommon(operand));
            });
   }
 
@@ -148,6 +157,13 @@ private:
     if (isa<PHINode>(use.getUser()))
       return block->getTerminator();
     return &*block->getFirstInsertionPt();
+  }
+  /// Where it is made anew if what it is made of is not there yet at its place:
+  /// in front of the user; null in a large loop, which would do it each time.
+  Instruction *laterPlaceFor(const Use &use) {
+    auto *user = cast<Instruction>(use.getUser());
+    bool inLoop = regions.largeLoopOf(LoopRegions::blockOf(use));
+    return inLoop || isa<PHINode>(user) ? nullptr : user;
   }
   bool isInFront(BasicBlock *block) {
     return regions.regionOf(block) == &kernel.getEntryBlock();

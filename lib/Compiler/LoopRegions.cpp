@@ -33,7 +33,7 @@ LoopRegions::LoopRegions(Function &kernel) : tree(kernel) {
   }
 }
 
-Loop *LoopRegions::largeLoopOf(BasicBlock *block) const {
+Loop *LoopRegions::largeLoopOf(const BasicBlock *block) const {
   auto it =
       find_if(largeLoops, [&](Loop *loop) { return loop->contains(block); });
   return it == largeLoops.end() ? nullptr : *it;

@@ -31,7 +31,7 @@ public:
   /// Innermost loops that need most registers.
   llvm::ArrayRef<llvm::Loop *> large() const { return largeLoops; }
   /// The large loop that a block is in; null if it is in none.
-  llvm::Loop *largeLoopOf(llvm::BasicBlock *block) const;
+  llvm::Loop *largeLoopOf(const llvm::BasicBlock *block) const;
   /// The first block of the region of `block`: what dominates it without a
   /// large loop in between, and within a loop around such a one.
   llvm::BasicBlock *regionOf(llvm::BasicBlock *block);
