@@ -29,6 +29,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/InstrTypes.h"
 #include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Verifier.h"
 #include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/CrashRecoveryContext.h"
@@ -311,6 +312,16 @@ static llvm::FailureOr<std::string> runBackend(llvm::Module &module,
                                                const TargetInfo &target,
                                                CodeKind kind, Location loc,
                                                Spills &spills, bool isFirst) {
+  // What our passes make of LLVM's IR is looked at before its backend, which
+  // takes whatever it gets.
+  std::string broken;
+  llvm::raw_string_ostream said(broken);
+  if (llvm::verifyModule(module, &said)) {
+    emitError(loc) << "the module for " << target.chip
+                   << " is no LLVM IR (a fault of kvbuf): "
+                   << StringRef(broken).split('\n').first;
+    return failure();
+  }
   bool failedInside = false;
   module.getContext().setDiagnosticHandler(
       std::make_unique<DiagnosticForwarder>(loc, failedInside, spills,
