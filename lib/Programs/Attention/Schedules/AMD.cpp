@@ -181,18 +181,15 @@ void WaveSchedule::chooseWaves() {
 /// whole, and two tiles of scores, while waves take turns. Where a tile has
 /// several pages, what goes through registers has an address for each row of
 /// pages that are no multiple of a wave's, and scalars for those of pages that
-/// are copied by narrow instructions; with a window turns of wide heads with
-/// padding were measured to spill one, too (168 to 184 columns, without
-/// log-sum-exps). Where each lane has
-/// looked up a page, narrow copies have addresses of their own (192 columns
-/// spilled 8 registers), and a tile's pieces have one for each lane: those that
-/// some lanes have not need some to choose by.
+/// are copied by narrow instructions. Where each lane has looked up a page,
+/// narrow copies have addresses of their own (192 columns spilled 8 registers),
+/// and a tile's pieces have one for each lane: those that some lanes have not
+/// need some to choose by.
 bool WaveSchedule::haveTurns() const {
   int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t page = smallPage();
   bool byWave = page % kRowsOfWave == 0 && (widens || target.readsTransposed);
-  bool masks = request.window && widest > 128 && padded && !request.lse;
-  bool rowsApart = masks || (page && !byWave);
+  bool rowsApart = page && !byWave;
   bool staged =
       !target.readsTransposed || widens ||
       !target.canCopyDirectly(choice.BN, 2 * choice.BK, page, choice.warps);
