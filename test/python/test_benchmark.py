@@ -440,6 +440,12 @@ class Tuner(unittest.TestCase):
         (folder / "d64-causal.model.json").write_text(json.dumps({"results": [
             {"schedule": "", "modelled_cycles": 9, "offered": False}]}))
         (folder / "d128-full.gpu.json").write_text(results("median_us", {"other": 9.0}))
+        # Long turns say that none is ahead, whatever short ones say.
+        (folder / "d256-full.gpu.json").write_text(json.dumps({"results": [
+            {"schedule": name, "median_us": us, "short_turns_us": short, "final": final}
+            for name, us, short, final in [("", 100.0, 120.0, True),
+                                           ("near", 99.0, 90.0, True),
+                                           ("far", 95.0, 95.0, False)]]}))
         file, out = folder / "table.json", io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual(tuner.main(["--join", str(folder), "--json", str(file)]), 1)
@@ -447,9 +453,11 @@ class Tuner(unittest.TestCase):
             # Ratios of cycles: 1.25, 1.25 and 1; of times: 1.25, 0.8 and 0.64.
             ["d64 full", "3", "1.250", "0.800", "0.562", "0.333"],
             ["d64 causal", "2", "1.020", "", "", ""],
-            ["d128 full", "1", "", "", "", ""]])
+            ["d128 full", "1", "", "", "", ""],
+            ["d256 full", "3", "1.010", "", "", ""]])
         self.assertIn("d64 full: a schedule is more than 3% ahead", out.getvalue())
-        self.assertNotIn("d64 causal: a schedule", out.getvalue())
+        for near in ("d64 causal", "d256 full"):
+            self.assertNotIn(f"{near}: a schedule", out.getvalue())
         self.assertIn("d128 full: the compiler's own schedule has no time",
                       out.getvalue())
 

@@ -23,7 +23,9 @@ FILE is an .mlir file with a kvbuffer.attention problem. It is compiled with the
 compiler's own schedule and with every candidate; those that the target refuses
 are left out. Each kernel's result is checked once against a float64 reference.
 Then the kernels take turns, so that the GPU's clock and temperature are the same
-for all, and are ranked by their median time. On the emulator, which has no time,
+for all, and are ranked by their median time; the fastest, and the compiler's own,
+take longer turns behind these, as a clock follows what ran a moment before. On the
+emulator, which has no time,
 they run once and are ranked by a model: each unit of a multiprocessor (issue,
 float, shared memory, matrix, ...) takes some cycles for what the emulator counted,
 and the busiest one counts. Device memory, waiting, the number of warps and the
@@ -77,6 +79,16 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
       ->type_name("N");
   app.add_option("--turn", o.turn, "milliseconds of a turn [50]")
       ->type_name("MS");
+  app.add_option(
+         "--finals", o.finals,
+         "on a GPU, so many of the fastest, and the compiler's own, take "
+         "turns once more, in which the clock settles [8; 0: none]")
+      ->type_name("N");
+  app.add_option(
+         "--final-turn", o.finalTurn,
+         "milliseconds of such a turn, and of the run in front of it that "
+         "does not count [200]")
+      ->type_name("MS");
   app.add_flag("--no-check", noCheck, "do not check the results");
   app.add_flag("--full-size", o.fullSize,
                "emulate the sizes as given, also where that takes minutes");
@@ -100,6 +112,8 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
     throw Error("--rounds: expected 1 to 1000");
   if (!(o.turn > 0 && o.turn <= 10000))
     throw Error("--turn: expected more than 0 and at most 10000 ms");
+  if (!(o.finalTurn > 0 && o.finalTurn <= 10000))
+    throw Error("--final-turn: expected more than 0 and at most 10000 ms");
   if (!candidates.empty())
     o.schedules = parseCandidates(candidates);
   o.check = !noCheck;

@@ -28,6 +28,11 @@ struct Options : run::KernelOptions {
   /// Turns of each schedule, and milliseconds of a turn.
   unsigned rounds = 5;
   double turn = 50;
+  /// How many of the fastest take turns again, beside the compiler's own, and
+  /// milliseconds of such a turn; as long a run that does not count is in
+  /// front.
+  unsigned finals = 8;
+  double finalTurn = 200;
   /// Lines of the ranking.
   unsigned top = 20;
   std::string json, csv, best;

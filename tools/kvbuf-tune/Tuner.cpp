@@ -400,11 +400,11 @@ void Tuner::tryOut() {
     bar.show(done, "done");
 }
 
-/// Launches in a turn of what the execution launches now.
-unsigned Tuner::launchesOfTurn() {
+/// Launches in a turn of `milliseconds` of what the execution launches now.
+unsigned Tuner::launchesOfTurn(double milliseconds) {
   double one = std::max(execution->time(3).back(), 1e-7);
   return static_cast<unsigned>(
-      std::clamp(options.turn * 1e-3 / one, 1.0, double(kMostLaunches)));
+      std::clamp(milliseconds * 1e-3 / one, 1.0, double(kMostLaunches)));
 }
 
 void Tuner::takeTurns() {
@@ -415,9 +415,9 @@ void Tuner::takeTurns() {
     prepare(candidate);
     if (turns.empty())
       for (double spent = 0; spent < kWarmUpSeconds;)
-        for (double seconds : execution->time(launchesOfTurn()))
+        for (double seconds : execution->time(launchesOfTurn(options.turn)))
           spent += seconds;
-    turns.push_back({&candidate, launchesOfTurn()});
+    turns.push_back({&candidate, launchesOfTurn(options.turn)});
   }
   for (unsigned round = 0; round < options.rounds; ++round)
     for (auto [candidate, launches] : turns) {
@@ -428,7 +428,50 @@ void Tuner::takeTurns() {
       candidate->samples.insert(candidate->samples.end(), seconds.begin(),
                                 seconds.end());
     }
+  summarize();
+  for (Candidate &candidate : all)
+    candidate.shortMedian = candidate.median;
+  takeFinalTurns();
   bar.show(done, "done");
+}
+
+/// A GPU's clock follows what ran a moment before: turns of tens of
+/// milliseconds had two names of one kernel 14 % apart (docs/tuning.md). Only
+/// the fastest are worth longer ones, and what they are compared with.
+void Tuner::takeFinalTurns() {
+  std::vector<Candidate *> order;
+  for (Candidate &candidate : all)
+    if (candidate.runs())
+      order.push_back(&candidate);
+  std::sort(order.begin(), order.end(),
+            [](const Candidate *a, const Candidate *b) {
+              return a->median != b->median ? a->median < b->median : a < b;
+            });
+  if (!options.finals || order.size() < 2)
+    return;
+  std::vector<std::pair<Candidate *, unsigned>> turns;
+  for (size_t i = 0; i < order.size(); ++i) {
+    bool own = order[i]->schedule.empty();
+    if (i >= options.finals && !own)
+      continue;
+    prepare(*order[i]);
+    turns.push_back({order[i], launchesOfTurn(options.finalTurn)});
+    order[i]->final = true;
+    order[i]->samples.clear();
+  }
+  bar.add(turns.size() * options.rounds);
+  for (unsigned round = 0; round < options.rounds; ++round)
+    for (size_t i = 0; i < turns.size(); ++i) {
+      // Nobody runs behind the same one each time, nor always first.
+      size_t step = round % 2 ? turns.size() - 1 - i : i;
+      auto [candidate, launches] = turns[(step + round) % turns.size()];
+      bar.show(done++, "measuring longer " + candidate->label());
+      prepare(*candidate);
+      execution->time(launches);
+      std::vector<double> seconds = execution->time(launches);
+      candidate->samples.insert(candidate->samples.end(), seconds.begin(),
+                                seconds.end());
+    }
 }
 
 void Tuner::summarize() {

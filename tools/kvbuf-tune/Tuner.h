@@ -40,8 +40,12 @@ struct Candidate {
   /// takes for the bound, and its name; "" without a model.
   double instructions = 0, cycles = 0;
   std::string bound;
+  /// Were its samples taken in the longer turns of the fastest?
+  bool final = false;
   /// Of the samples.
   double median = 0, lowerQuartile = 0, upperQuartile = 0;
+  /// The median of the turns that all schedules took.
+  double shortMedian = 0;
 
   /// Whether the assembler or the backend moved registers to memory; false
   /// where that is not known.
@@ -103,8 +107,9 @@ private:
   /// The tensors, made for the first candidate that asks.
   rt::Problem &workloadFor(const Candidate &candidate);
   void prepare(Candidate &candidate);
-  unsigned launchesOfTurn();
+  unsigned launchesOfTurn(double milliseconds);
   void takeTurns();
+  void takeFinalTurns();
   void summarize();
 
   const Options &options;

@@ -38,6 +38,9 @@ std::vector<const Candidate *> ranking(const Tuner &tuner) {
             [&](const Candidate *a, const Candidate *b) {
               if (tuner.counts() && a->spills() != b->spills())
                 return b->spills();
+              // Times of short and of long turns do not compare.
+              if (a->final != b->final)
+                return a->final;
               return a->median != b->median ? a->median < b->median : a < b;
             });
   return order;
@@ -103,6 +106,13 @@ void printRanking(const Tuner &tuner, const Options &options) {
                 "instructions need not be faster\n");
   if (tuner.counts() && !order.empty() && order.front()->spills())
     std::printf("      every schedule spills registers\n");
+  size_t finals = 0;
+  for (const Candidate *c : order)
+    finals += c->final;
+  if (finals && finals < order.size())
+    std::printf("      the first %zu by turns of %g ms, the others by turns of "
+                "%g ms, which compare less well\n",
+                finals, options.finalTurn, options.turn);
   if (order.size() > options.top)
     std::printf("      and %zu more (--top)\n", order.size() - options.top);
 }
@@ -160,6 +170,8 @@ Json recordOf(const Tuner &tuner, const Options &options) {
       line["lower_quartile_us"] = c->lowerQuartile * 1e6;
       line["upper_quartile_us"] = c->upperQuartile * 1e6;
       line["launches"] = c->samples.size();
+      line["final"] = c->final;
+      line["short_turns_us"] = c->shortMedian * 1e6;
       line["tflops"] = flops / c->median * 1e-12;
     }
     if (own.runs())
