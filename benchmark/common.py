@@ -35,8 +35,9 @@ def why_no_gpu():
 
 def need_gpu(script, *without):
     """Ends the script at once where there is no GPU, unless one of the options
-    `without` is given, which need none."""
-    if {"-h", "--help", *without} & {arg.split("=")[0] for arg in sys.argv[1:]}:
+    `without` is given, which need none: `--name` with any value, or `--name=value`."""
+    given = set(sys.argv[1:]) | {arg.split("=")[0] for arg in sys.argv[1:]}
+    if {"-h", "--help", *without} & given:
         return
     if reason := why_no_gpu():
         sys.exit(f"{script}: there is no GPU here: {reason}")

@@ -179,8 +179,8 @@ def run(folder, names, options):
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         models = {name: pool.submit(tune, folder, name, tool, "emulator")
-                  for name in names if name in PROBLEMS}
-        for name in names:
+                  for name in names if name in PROBLEMS and options.by != "time"}
+        for name in names if options.by != "model" else ():
             said = (tune(folder, name, tool, options.device) if name in PROBLEMS else
                     time_function(folder, name, options.kvbuf_compile, options.rounds,
                                   options.turn))
@@ -265,6 +265,9 @@ def main(arguments=None):
     parser.add_argument("--kvbuf-tune", default="kvbuf-tune", metavar="PATH")
     parser.add_argument("--kvbuf-compile", default="kvbuf-compile", metavar="PATH")
     parser.add_argument("--device", default="cuda", help="what times [cuda]")
+    parser.add_argument("--by", choices=("time", "model", "both"), default="both",
+                        help="what tunes; a machine without a GPU can do --by=model,\n"
+                             "whose files go into the same DIR [both]")
     parser.add_argument("-j", "--jobs", type=int, default=os.cpu_count(), metavar="N",
                         help="problems emulated at a time [cores]")
     parser.add_argument("--rounds", type=int, default=5, metavar="N",
@@ -299,5 +302,5 @@ def main(arguments=None):
 
 
 if __name__ == "__main__":
-    common.need_gpu("tuner.py", "--join")
+    common.need_gpu("tuner.py", "--join", "--by=model")
     sys.exit(main())
