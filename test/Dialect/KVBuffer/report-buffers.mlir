@@ -90,5 +90,16 @@ gpu.module @m {
     %short_qf = kvbuffer.fragment_load %short_qs[0, 0] : !kvbuffer.staged<#queries> -> !kvbuffer.fragment<128x128xbf16, a>
     gpu.return
   }
+  // Neither the instruction nor the warps are chosen: what the buffer says alone.
+  // CHECK:      remark: [Analysis] buffer
+  // CHECK-SAME: | bytes=32768, num_repeats=4, simd_width=8, smem_cols=128,
+  gpu.func @open(%tile: !kvbuffer.tile<64x128xbf16>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<tile>,
+      kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 64>} {
+    %open_slots = kvbuffer.alloc : !kvbuffer.buffer<#keys>
+    %open_t = kvbuffer.dram_load %tile into %open_slots : !kvbuffer.tile<64x128xbf16>, !kvbuffer.buffer<#keys>
+    %open_s = kvbuffer.lds_stage %open_t : !kvbuffer.token<#keys>
+    %open_f = kvbuffer.fragment_load %open_s[0, 0] contracted(cols) : !kvbuffer.staged<#keys> -> !kvbuffer.fragment<64x128xbf16, b>
+    gpu.return
+  }
 }
 }

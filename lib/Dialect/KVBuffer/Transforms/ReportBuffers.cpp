@@ -73,6 +73,9 @@ struct ReportBuffersPass : kvbuf::impl::ReportBuffersBase<ReportBuffersPass> {
     Operand operand = operandOf(op);
     if (operand == Operand::Any || !schedule || !target)
       return nullptr;
+    // What chooses the instruction and the warps has not run yet.
+    if (schedule.isOpen() || !schedule.getWarps())
+      return nullptr;
     // Warps share the rows of what is the product's, and read all of a cache's.
     bool ofProduct = operand == Operand::Q || operand == Operand::O;
     int64_t rows = ofProduct ? schedule.getWM() : params.getBN();
