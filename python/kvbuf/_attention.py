@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 import sys
@@ -611,10 +612,11 @@ def append_fields(ops, append):
             "rope": angles[0].shape[1], "angles": ops.dtype(angles[0])}
 
 
-def fits_append(ops, q, k_cache, v_cache, k, v, angles):
+def fits_append(ops, q, k_cache, v_cache, k, v, angles, interleaved=False):
     """Whether the kernel that attends can store the new tokens itself: there are
     as many as query rows, which one tile holds with all heads that share a key
-    head, and all tensors lie as it takes them."""
+    head, a warp's lanes hold what is rotated of a head, and all tensors lie as it takes
+    them."""
     rows, heads, size = q.shape[1:]
     kv_heads = k_cache.shape[2]
     if (k.shape[1] != rows or not q.shape[0] or not rows or not kv_heads
@@ -636,6 +638,10 @@ def fits_append(ops, q, k_cache, v_cache, k, v, angles):
         return False
     if not angles:
         return True
+    # A lane's elements are rotated together, or none of them.
+    rotated = angles[0].shape[1] * (2 if interleaved else 1)
+    if size > 32 * math.gcd(rotated, 8):
+        return False
     width = {"f32": 4, "f16": 2, "bf16": 2}.get(ops.dtype(angles[0]))
     return bool(width) and ops.dtype(angles[1]) == ops.dtype(angles[0]) and all(
         ops.strides(x) == (x.shape[1], 1) and ops.address(x) % 16 == 0

@@ -199,8 +199,17 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                              "to be written")
         lengths = (most if block_table is None
                    else most * block_table.shape[1])
+    # Angles of how many tokens from the cached ones on; without a mask q has one place.
+    turned = 0
+    if rotary_cos is not None:
+        _check_angles(q, rotary_cos, rotary_sin)
+        moving = opts["causal"] or opts["left"] >= 0 or opts["right"] >= 0
+        turned = max(k.shape[1] if len(k.shape) == 4 else 0,
+                     q.shape[1] if moving else 1)
     if not hasattr(lengths, "shape"):
         require_room(lengths, k, k_cache, block_table)
+        if turned:
+            require_angles(lengths, turned, rotary_cos)
         lengths = ops.full((batch,), require_index("cache_seqlens", lengths, 0),
                            "i32", q)
     else:
@@ -209,6 +218,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                              "or one length a sequence")
         require_shape("cache_seqlens", lengths, (batch,), "one a sequence")
         require_type(ops, "cache_seqlens", lengths, "i32", "i64")
+        if turned and batch and ops.device_name(lengths) == "emulator":
+            require_angles(max(lengths.tolist()), turned, rotary_cos)
     index = ops.dtype(lengths)
 
     append = None
@@ -226,16 +237,14 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                                  f"{like.dtype}; expected one type")
         angles, interleaved = None, bool(rotary_interleaved)
         if rotary_cos is not None:
-            _check_angles(q, rotary_cos, rotary_sin)
             angles = rotary_cos, rotary_sin
             rows = q.shape[1]
-            moving = opts["causal"] or opts["left"] >= 0 or opts["right"] >= 0
             at = lengths[:, None] + (
                 ops.arange(rows, q, index)[None] if moving
                 else ops.full((1, rows), 0, index, q))
             q = _rotated(ops, q, at, angles, interleaved)
         if cache_leftpad is None and fits_append(ops, q, k_cache, v_cache, k, v,
-                                                 angles):
+                                                 angles, interleaved):
             append = k, v, angles, interleaved
         elif 0 not in shape_of(k) + shape_of(v):
             table = _table(ops, block_table, cache_batch_idx, batch, index, q)
@@ -291,6 +300,15 @@ def require_room(cached, k, k_cache, block_table):
                     f"for {room} {of}")
 
 
+def require_angles(cached, count, cos):
+    """Refuses tokens that are rotated by angles which the tables do not have, where the
+    host knows their places; devices take the last that there are."""
+    if cached + count > cos.shape[0]:
+        raise Error(f"rotary_cos has {cos.shape[0]} positions; expected {cached + count} "
+                    f"or more for {count} {'rows' if count > 1 else 'row'} behind "
+                    f"{cached} cached tokens")
+
+
 def typed_as(ops, x, table):
     """Numbers in the type of a table, which may be large and stays as it is."""
     if ops.dtype(x) == ops.dtype(table):
@@ -320,6 +338,8 @@ def require_counts(ops, name, x, most):
 def _table(ops, block_table, cache_batch_idx, batch, index, like):
     """Where each sequence is in a cache."""
     if block_table is not None:
+        if "int" not in str(block_table.dtype):
+            require_type(ops, "block_table", block_table, "i32", "i64")
         known = ops.dtype(block_table) in ("i32", "i64")
         return block_table if known else narrow(ops, block_table)
     return (ops.arange(batch, like, index) if cache_batch_idx is None

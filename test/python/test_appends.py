@@ -140,7 +140,7 @@ class Places(unittest.TestCase):
 class Memory(unittest.TestCase):
     """Values are what a float64 reference makes of them, wherever tensors are."""
 
-    def check(self, size, rope, interleaved, by, dtype=np.float16):
+    def check(self, size, rope, interleaved, by, dtype=np.float16, queries=1):
         batch, rows, most, n = 2, 3, 8, ints(2, 4)
         caches = [anywhere(normal(batch, most, 1, size), by) for _ in "kv"]
         k, v = (anywhere(normal(batch, rows, 1, size), by) for _ in "kv")
@@ -162,7 +162,7 @@ class Memory(unittest.TestCase):
                 wanted[0][b, at, 0] = x
                 wanted[1][b, at, 0] = v[b, i, 0]
         # More tokens than query rows have a kernel of their own.
-        call(normal(batch, 1, 1, size), *caches, k, v, n, cos=cos, sin=sin,
+        call(normal(batch, queries, 1, size), *caches, k, v, n, cos=cos, sin=sin,
              interleaved=interleaved)
         np.testing.assert_allclose(caches[0].astype(np.float64), wanted[0],
                                    rtol=2**-10, atol=1e-5)
@@ -173,6 +173,34 @@ class Memory(unittest.TestCase):
                                             (21, 4, True, 0)):
             with self.subTest(size=size, rope=rope, interleaved=interleaved):
                 self.check(size, rope, interleaved, by)
+
+    def test_parts_of_odd_sizes(self):
+        """As many tokens as rows, of which a warp's lanes, by what is rotated together,
+        hold no head: a kernel of its own stores them."""
+        for size, rope, interleaved in (64, 5, False), (96, 3, True), (256, 12, False):
+            with self.subTest(size=size, rope=rope, interleaved=interleaved):
+                self.check(size, rope, interleaved, 0, queries=3)
+
+
+class Angles(unittest.TestCase):
+    """Tokens behind the last angles are refused where the host knows where they are."""
+
+    def test_places(self):
+        caches = normal(2, 16, 2, 64), normal(2, 16, 2, 64)
+        k, v = normal(2, 3, 2, 64), normal(2, 3, 2, 64)
+        cos, sin = np.ones((2, 7, 32), np.float16)
+        q = normal(2, 3, 4, 64)
+        message = ("^rotary_cos has 7 positions; expected 8 or more for 3 rows behind 5 "
+                   "cached tokens")
+        for lengths in 5, ints(0, 5):
+            with self.assertRaisesRegex(kvbuf.Error, message):
+                call(q, *caches, k, v, lengths, cos=cos, sin=sin)
+        # More rows than tokens, and none of the tables at all.
+        with self.assertRaisesRegex(kvbuf.Error, "^rotary_cos has 7 positions; expected 8"):
+            call(normal(2, 6, 4, 64), *caches, k, v, 2, cos=cos, sin=sin)
+        with self.assertRaisesRegex(kvbuf.Error, "^rotary_cos has 0 positions"):
+            call(q, *caches, k, v, 2, cos=cos[:0], sin=sin[:0])
+        call(q, *caches, k, v, 4, cos=cos, sin=sin)
 
 
 if __name__ == "__main__":

@@ -454,6 +454,8 @@ class Refused(Case):
                  {"cache_seqlens": lengths[:1]}),
                 (ValueError, "^cache_seqlens has type uint8",
                  {"cache_seqlens": lengths.astype(np.uint8)}),
+                (ValueError, "^block_table has type float32; expected int32 or int64",
+                 {"block_table": table.astype(np.float32)}),
                 (ValueError, "^num_splits is -1", {"num_splits": -1}),
                 (ValueError, "^alibi_slopes has shape",
                  {"alibi_slopes": np.ones(5, np.float32)})):
