@@ -188,9 +188,10 @@ private:
   // Copies (MachineAMDCopies.cpp, MachineAMDStaging.cpp).
   void emitCopies(Lanes &lower, const TileLoad &load, const TileView &tile,
                   mlir::Value slot);
-  /// The same by an engine.
+  /// The same by an engine; or, where nothing is asked of it, instructions that
+  /// it counts as it does those.
   void emitBoxes(Lanes &lower, const TileLoad &load, const TileView &tile,
-                 mlir::Value slot);
+                 mlir::Value slot, bool asks = true);
   /// The same by one part of the plan.
   void emitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
                   CopySource &from, mlir::Value slot);

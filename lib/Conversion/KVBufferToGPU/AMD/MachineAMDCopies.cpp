@@ -74,7 +74,7 @@ bool kvbuf::copiesBoxes(const TileLoad &load) {
 }
 
 void AMDMachine::emitBoxes(Lanes &lower, const TileLoad &load,
-                           const TileView &tile, Value slot) {
+                           const TileView &tile, Value slot, bool asks) {
   ImplicitLocOpBuilder &b = lower.b;
   SharedTile layout = sharedTile(load.params);
   int64_t warps = lower.threads() / lower.target.waveSize;
@@ -85,8 +85,11 @@ void AMDMachine::emitBoxes(Lanes &lower, const TileLoad &load,
     Value block = arith::AddIOp::create(
         b, arith::MulIOp::create(b, wave, lower.i32(plan.blocks)).getResult(),
         lower.i32(step * warps * plan.blocks));
-    Value asked = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
-                                        lower.i32(plan.all));
+    Value asked =
+        asks ? arith::CmpIOp::create(b, arith::CmpIPredicate::slt, block,
+                                     lower.i32(plan.all))
+                   .getResult()
+             : arith::ConstantIntOp::create(b, b.getI1Type(), 0).getResult();
     Value base =
         arith::AddIOp::create(b, tile.base,
                               lower.toIndex(arith::MulIOp::create(
@@ -388,12 +391,16 @@ Values AMDMachine::emitTileLoad(Lanes &lower, const TileLoad &load,
       side->getTerminator()->erase();
     b.setInsertionPointToEnd(side);
     Values values;
-    if (staged)
+    if (staged) {
       values = emitStagedLoads(lower, load, tile, cut);
-    else if (cut)
+    } else if (cut) {
+      // Waits count as many boxes of every tile.
+      if (lower.target.has(CopyEngine::WaveBoxes) && copiesBoxes(load))
+        emitBoxes(lower, load, tile, slot, /*asks=*/false);
       emitCutCopies(lower, load, tile, slot);
-    else
+    } else {
       emitCopies(lower, load, tile, slot);
+    }
     scf::YieldOp::create(b, values);
   };
   emitSide(ifWhole.thenBlock(), /*cut=*/false);
