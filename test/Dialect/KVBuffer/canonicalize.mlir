@@ -46,6 +46,50 @@ func.func @masked(%q: !a, %k: !b, %acc: !s, %m: !r, %l: !r, %i: index) -> (!a, !
 
 // -----
 
+!s = !kvbuffer.fragment<16x16xf32, acc>
+!r = !kvbuffer.fragment<16x1xf32, row>
+!q = !kvbuffer.fragment<16x16xbf16, a>
+!a = !kvbuffer.fragment<16x16xf16, a>
+!b = !kvbuffer.fragment<16x16xf16, b>
+
+// What a fit leaves to rows is positive: finite scores stay finite, and hidden
+// ones -inf, so that a softmax takes it with its own scale.
+// CHECK-LABEL: func.func @fit
+// CHECK-SAME:    (%[[Q:.*]]: !kvbuffer.fragment<16x16xbf16, a>
+func.func @fit(%q: !q, %k: !b, %acc: !s, %m: !r, %l: !r, %i: index, %any: !r) -> (!a, !a, !a, !a, !s) {
+  // CHECK: %[[HALF:.*]], %[[FACTOR:.*]] = kvbuffer.fragment_fit
+  %half, %factor = kvbuffer.fragment_fit %q : !q -> !a, !r
+  // CHECK: %[[S:.*]] = kvbuffer.mma
+  %s = kvbuffer.mma %half, %k, %acc {transpose_b} : !a, !b, !s
+  %x = kvbuffer.rescale %s, %factor : !s, !r
+  // CHECK: %[[X:.*]] = kvbuffer.rescale %[[S]], %[[FACTOR]]
+  // CHECK: kvbuffer.online_softmax %[[X]]{{.*}} {scale = 1.000000e+00 : f32}
+  %p0:4 = kvbuffer.online_softmax %x, %m, %l {scale = 1.0 : f32, masked} : !s, !r -> !a
+  // CHECK: %[[HIDDEN:.*]] = kvbuffer.mask %[[S]] rows
+  // CHECK: %[[Y:.*]] = kvbuffer.rescale %[[HIDDEN]], %[[FACTOR]]
+  // CHECK: kvbuffer.online_softmax %[[Y]]{{.*}} {masked, scale = 2.000000e+00 : f32}
+  %y = kvbuffer.rescale %s, %factor : !s, !r
+  %h = kvbuffer.mask %y rows(%i, %i) keys(%i, %i) {mask = #kvbuffer.mask<>} : !s
+  %p1:4 = kvbuffer.online_softmax %h, %m, %l {scale = 2.0 : f32, masked} : !s, !r -> !a
+  // A factor of any sign.
+  // CHECK: %[[Z:.*]] = kvbuffer.rescale
+  // CHECK: %[[H:.*]] = kvbuffer.mask %[[Z]] rows
+  // CHECK: kvbuffer.online_softmax %[[H]]{{.*}} {masked, scale = 3.000000e+00 : f32}
+  %z = kvbuffer.rescale %s, %any : !s, !r
+  %g = kvbuffer.mask %z rows(%i, %i) keys(%i, %i) {mask = #kvbuffer.mask<>} : !s
+  %p2:4 = kvbuffer.online_softmax %g, %m, %l {scale = 3.0 : f32, masked} : !s, !r -> !a
+  // CHECK: kvbuffer.online_softmax %[[Z]]{{.*}} {masked, scale = 4.000000e+00 : f32}
+  %p3:4 = kvbuffer.online_softmax %z, %m, %l {scale = 4.0 : f32, masked} : !s, !r -> !a
+  // Somebody else reads what is hidden.
+  // CHECK: %[[U:.*]] = kvbuffer.rescale
+  // CHECK: kvbuffer.mask %[[U]] rows
+  %u = kvbuffer.rescale %s, %factor : !s, !r
+  %v = kvbuffer.mask %u rows(%i, %i) keys(%i, %i) {mask = #kvbuffer.mask<>} : !s
+  return %p0#0, %p1#0, %p2#0, %p3#0, %v : !a, !a, !a, !a, !s
+}
+
+// -----
+
 // Pure ops without a user go; loads, waits and allocations stay.
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
 // CHECK-LABEL: func.func @dead

@@ -75,6 +75,20 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
             %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {masked, scale = 0.125 : f32} : <64x32xf32, acc>, <64x1xf32, row> -> <64x32xbf16, a>
             scf.yield %l1, %m1 : !row, !row
           }
+          // The same, times a factor of each row.
+          // CHECK-NOT:     any_negative
+          // CHECK:         kvbuffer.online_softmax %{{.*}} {masked, scale = 2.500000e-01
+          // CHECK-NOT:     any_negative
+          %v:2 = scf.for %i = %c1 to %n step %c1 iter_args(%sum = %l, %max = %m) -> (!row, !row) {
+            %ks = kvbuffer.ring_wait %ring[%i] : <#kbuf>
+            %pending = kvbuffer.mma_start %q, %ks {transpose_b} : !q, <#kbuf> -> <64x32xf32>
+            %s0 = kvbuffer.mma_wait %pending {younger = 0 : i64} : <64x32xf32>
+            kvbuffer.ring_release %ring[%i] : <#kbuf>
+            %s1 = kvbuffer.mask %s0 rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<causal = true>} : <64x32xf32, acc>
+            %s = kvbuffer.rescale %s1, %l : <64x32xf32, acc>, <64x1xf32, row>
+            %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {masked, scale = 0.25 : f32} : <64x32xf32, acc>, <64x1xf32, row> -> <64x32xbf16, a>
+            scf.yield %l1, %m1 : !row, !row
+          }
           // A maximum that does not come of the one before it: it may fall.
           // CHECK:         scf.for
           // CHECK-NOT:     any_negative

@@ -766,16 +766,53 @@ LogicalResult OnlineSoftmaxOp::verify() {
   return success();
 }
 
+/// Whether scores are a product's times what `kvbuffer.fragment_fit` or
+/// `kvbuffer.staged_fit` leaves to each row, which is a positive number.
+static RescaleOp productWithFit(Value scores) {
+  auto product = scores.getDefiningOp<RescaleOp>();
+  if (!product || product.getAddend() ||
+      !isa_and_nonnull<FragmentFitOp, StagedFitOp>(
+          product.getFactor().getDefiningOp()))
+    return nullptr;
+  return product;
+}
+
 namespace {
+/// A positive factor leaves -inf as it is: of scores that are hidden first, a
+/// softmax takes the factor with its own scale.
+struct MaskBeforeFit : OpRewritePattern<OnlineSoftmaxOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(OnlineSoftmaxOp op,
+                                PatternRewriter &rewriter) const override {
+    auto mask = op.getScores().getDefiningOp<MaskOp>();
+    RescaleOp product = mask && mask->hasOneUse()
+                            ? productWithFit(mask.getScores())
+                            : RescaleOp();
+    if (!product || !product->hasOneUse())
+      return failure();
+    rewriter.modifyOpInPlace(
+        mask, [&] { mask.getScoresMutable().assign(product.getAcc()); });
+    rewriter.setInsertionPointAfter(mask);
+    auto scaled = RescaleOp::create(rewriter, product.getLoc(),
+                                    mask.getResult(), product.getFactor());
+    rewriter.modifyOpInPlace(
+        op, [&] { op.getScoresMutable().assign(scaled.getResult()); });
+    rewriter.eraseOp(product);
+    return success();
+  }
+};
+
 /// Scores that no mask has touched are finite: the guard for rows without a key
 /// goes away.
 struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(OnlineSoftmaxOp op,
                                 PatternRewriter &rewriter) const override {
+    RescaleOp product = productWithFit(op.getScores());
+    Value scores = product ? product.getAcc() : op.getScores();
     if (!op.getMasked() ||
         !isa_and_nonnull<MmaOp, MmaWaitOp, SoftcapOp, FragmentScaleOp>(
-            op.getScores().getDefiningOp()))
+            scores.getDefiningOp()))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
     return success();
@@ -785,5 +822,5 @@ struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
 
 void OnlineSoftmaxOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                                   MLIRContext *context) {
-  patterns.add<DropMaskedFlag>(context);
+  patterns.add<DropMaskedFlag, MaskBeforeFit>(context);
 }

@@ -42,6 +42,13 @@ bool isMapped(Value scores) {
          isMapped(branch.elseYield().getOperand(i));
 }
 
+/// Whether scores are a product times a factor of each row, of which no mask
+/// has hidden any.
+bool isScaled(Value scores) {
+  auto scaled = scores.getDefiningOp<RescaleOp>();
+  return scaled && !scaled.getAcc().getDefiningOp<MaskOp>();
+}
+
 /// The only softmax of a loop's body, if it finds the maximum that the loop
 /// carries among scores that are all there; else null.
 OnlineSoftmaxOp findSoftmax(scf::ForOp loop) {
@@ -54,7 +61,7 @@ OnlineSoftmaxOp findSoftmax(scf::ForOp loop) {
   // too short to be worth it.
   Operation *scores = softmax.getScores().getDefiningOp();
   if ((softmax.getMasked() && !isMapped(softmax.getScores()) &&
-       !isa_and_nonnull<RescaleOp>(scores)) ||
+       !isScaled(softmax.getScores())) ||
       softmax.getRowMax() || softmax.getNotNegative() ||
       isa_and_nonnull<SoftcapOp>(scores))
     return nullptr;
