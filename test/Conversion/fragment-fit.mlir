@@ -42,11 +42,17 @@ module attributes {kvbuffer.target = "sm_80"} {
     // CHECK-NEXT:    %[[POSITIVE:.*]] = math.absf %[[SCALE]] : f32
     // CHECK-NEXT:    %[[PRODUCT:.*]] = arith.mulf %[[INVERSE]], %[[POSITIVE]] : f32
     // CHECK-NEXT:    %[[FACTOR:.*]] = arith.maximumf %[[PRODUCT]], %{{.*}} : f32
-    // CHECK:         %[[HALVES:.*]] = arith.extui %[[BITS]]
-    // CHECK-NEXT:    %[[UPPER:.*]] = arith.shli %[[HALVES]], %{{.*}} : vector<2xi32>
-    // CHECK-NEXT:    %[[WIDE:.*]] = arith.bitcast %[[UPPER]] : vector<2xi32> to vector<2xf32>
+    // A word's lower element becomes the upper half of a wide number, its upper one
+    // is that half.
+    // CHECK:         %[[PAIR:.*]] = vector.bitcast %[[WORD]] : vector<2xbf16> to vector<1xi32>
     // CHECK-NEXT:    %[[SPLAT:.*]] = vector.broadcast %[[SIGNED]]
-    // CHECK-NEXT:    %[[FIT:.*]] = arith.mulf %[[WIDE]], %[[SPLAT]]
+    // CHECK-NEXT:    %[[SHIFTED:.*]] = arith.shli %[[PAIR]], %{{.*}} : vector<1xi32>
+    // CHECK-NEXT:    %[[LOWER:.*]] = arith.bitcast %[[SHIFTED]] : vector<1xi32> to vector<1xf32>
+    // CHECK-NEXT:    %[[FIT0:.*]] = arith.mulf %[[LOWER]], %[[SPLAT]]
+    // CHECK-NEXT:    %[[CLEARED:.*]] = arith.andi %[[PAIR]], %{{.*}} : vector<1xi32>
+    // CHECK-NEXT:    %[[UPPER:.*]] = arith.bitcast %[[CLEARED]] : vector<1xi32> to vector<1xf32>
+    // CHECK-NEXT:    %[[FIT1:.*]] = arith.mulf %[[UPPER]], %[[SPLAT]]
+    // CHECK-NEXT:    %[[FIT:.*]] = vector.interleave %[[FIT0]], %[[FIT1]]
     // CHECK-NEXT:    arith.truncf %[[FIT]] : vector<2xf32> to vector<2xf16>
     // The accumulators' rows, times the factor.
     // CHECK:         %[[P:.*]] = kvbuffer.lane_mma

@@ -101,23 +101,27 @@ static Powers powersFor(LaneContext &lanes, Value largest, Value scale) {
 /// Elements of bf16 times a number, as f16.
 static Value fitted(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
   auto type = cast<VectorType>(word.getType());
-  auto wide = type.clone(b.getF32Type());
-  // The upper halves of the wide numbers. (NVIDIA's conversion is one of the
-  // slow instructions.)
-  auto words32 = type.clone(b.getI32Type());
-  Value x = arith::ExtUIOp::create(
-      b, words32,
-      arith::BitcastOp::create(b, type.clone(b.getI16Type()), word)
-          .getResult());
-  x = arith::ShLIOp::create(
-      b, x,
-      arith::ConstantOp::create(
-          b, words32,
-          DenseElementsAttr::get(words32, b.getI32IntegerAttr(16))));
-  x = arith::BitcastOp::create(b, wide, x);
-  x = arith::MulFOp::create(b, x,
-                            vector::BroadcastOp::create(b, wide, multiplier));
-  return arith::TruncFOp::create(b, type.clone(b.getF16Type()), x);
+  int64_t count = type.getNumElements();
+  assert(count % 2 == 0 && "operands have words of pairs");
+  // The upper halves of wide numbers: a word's lower element is shifted there,
+  // its upper one is. (NVIDIA's conversion is one of the slow instructions.)
+  auto words = VectorType::get({count / 2}, b.getI32Type());
+  auto wide = words.clone(b.getF32Type());
+  auto all = [&](uint32_t value) {
+    return arith::ConstantOp::create(
+        b, words,
+        DenseElementsAttr::get(words, b.getI32IntegerAttr(int32_t(value))));
+  };
+  Value pairs = vector::BitCastOp::create(b, words, word);
+  Value factors = vector::BroadcastOp::create(b, wide, multiplier);
+  auto times = [&](Value bits) {
+    return arith::MulFOp::create(b, arith::BitcastOp::create(b, wide, bits),
+                                 factors);
+  };
+  Value lower = times(arith::ShLIOp::create(b, pairs, all(16))),
+        upper = times(arith::AndIOp::create(b, pairs, all(0xffff0000)));
+  Value both = vector::InterleaveOp::create(b, lower, upper);
+  return arith::TruncFOp::create(b, type.clone(b.getF16Type()), both);
 }
 
 /// Gives each row of a product one factor, which all lanes of a warp have.
