@@ -545,16 +545,20 @@ static std::pair<Value, Value> startsOfEqual(ImplicitLocOpBuilder &b,
                 tileKeys);
   auto find = [&](Value own, Value lo, Value hi) -> Value {
     Value tile = findTile(ends, own, /*beyond=*/false, lo, hi);
-    return arith::AddIOp::create(
-        b, arith::MulIOp::create(b, tile, size).getResult(),
-        number(tileKeys > 1 ? 1 : 0));
+    return arith::MulIOp::create(b, tile, size);
   };
-  Value start = arith::SelectOp::create(b, read[2], number(0),
-                                        find(read[0], read[3], read[4]));
+  // Any key of the tile may be the first; not all are sure to be seen.
+  auto within = [&](Value tile) -> Value {
+    return arith::AddIOp::create(b, tile, number(tileKeys > 1 ? 1 : 0));
+  };
+  Value start = find(read[0], read[3], read[4]),
+        startsWithin =
+            arith::SelectOp::create(b, read[2], number(0), within(start));
   Value same =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, read[0], read[1]);
-  Value next = find(read[1], read[5], read[6]);
-  return {start, arith::SelectOp::create(b, same, start, next)};
+  Value next = within(find(read[1], read[5], read[6]));
+  return {arith::SelectOp::create(b, read[2], number(0), start),
+          arith::SelectOp::create(b, same, startsWithin, next)};
 }
 
 /// What a value is before it is made an index, whose bits may be fewer, or is

@@ -154,10 +154,12 @@ func.func @ends(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %ends: memref<?x?xi32>) {
 // CHECK:         %[[TILE:.*]]:2 = scf.while (%{{.*}} = %[[ROWS]]#3, %{{.*}} = %[[ROWS]]#4)
 // CHECK:         %[[FOUND:.*]] = arith.muli %[[TILE]]#0, %c128
 // CHECK:         %[[BEHIND:.*]] = arith.addi %[[FOUND]], %c1
-// CHECK:         %[[START:.*]] = arith.select %[[ROWS]]#2, %c0, %[[BEHIND]]
+// CHECK:         %[[WITHIN:.*]] = arith.select %[[ROWS]]#2, %c0, %[[BEHIND]]
 // CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[ROWS]]#0, %[[ROWS]]#1
 // CHECK:         scf.while (%{{.*}} = %[[ROWS]]#5, %{{.*}} = %[[ROWS]]#6)
-// CHECK:         arith.select %[[SAME]], %[[START]], %
+// Keys are loaded from the tile's first one on.
+// CHECK:         %[[START:.*]] = arith.select %[[ROWS]]#2, %c0, %[[FOUND]]
+// CHECK:         arith.select %[[SAME]], %[[WITHIN]], %
 // CHECK:         kvbuffer.key_range %first of %dim keys %keys from %[[START]] {BM = 128 : i64, mask
 // CHECK:         arith.minsi %hi, %[[END]]
 // CHECK:         scf.for

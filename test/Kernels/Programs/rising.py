@@ -50,11 +50,16 @@ FUNCTIONS = {
 }
 
 
-def source(name, rows, heads):
+def source(name, rows, heads, left=None, page=None):
     body, causal = FUNCTIONS[name]
     qo = f"memref<?x{rows}x{heads}x{SIZE}xbf16, strided<[?, ?, ?, 1]>>"
     kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {SIZE}>"
-    mask = " {mask = #kvbuffer.mask<causal = true>}" if causal else ""
+    masks = ["causal = true"] * causal + [f"left = {left}"] * (left is not None)
+    words = [f"mask = #kvbuffer.mask<{', '.join(masks)}>"] * bool(masks)
+    if page:
+        kv = f"!kvbuffer.cache<paged, bf16, heads = 1, head_size = {SIZE}, page_size = {page}>"
+        words.append('kvbuffer.lengths = "all"')
+    mask = f" {{{', '.join(words)}}}" if words else ""
     return f"""func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, %o: {qo},
     %t: memref<?x?xi32> {{kvbuffer.name = "t", kvbuffer.shape = ["batch", "most"], kvbuffer.rising}}) {{
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o){mask} : {qo}, {kv}, {kv}, {qo}
@@ -108,6 +113,31 @@ class Rising(unittest.TestCase):
                 with self.assertRaises(AssertionError):
                     self.compare(name, run, 260, 1, [[100, 300, 520]],
                                  fault=lambda t: np.ascontiguousarray(t[:, ::-1]))
+
+    def test_first_keys_of_tiles(self):
+        """A document that begins with a tile has its first key beside a window, and of
+        pages, whose rows are loaded from the first one that counts."""
+        ends = [[32, 64, 96, 192, 256, 384, 512, 544], [128, 640]]
+        for name in "causal documents", "documents":
+            run = kvbuf.compile(source(name, "?", 1, left=5000), target=CHIP,
+                                machine_code=False)
+            with self.subTest(name):
+                self.compare(name, run, 260, 1, ends)
+        size = 16
+        paged = kvbuf.compile(source("causal documents", "?", 1, page=size), target=CHIP,
+                              machine_code=False)
+
+        def run(k, v, **arrays):
+            batch, keys = k.shape[:2]
+            pages = -(-keys // size)
+            rows = ((0, 0), (0, pages * size - keys), (0, 0), (0, 0))
+            table = np.arange(batch * pages, dtype=np.int32).reshape(batch, pages)
+            for n, x in ("k", k), ("v", v):
+                arrays[n] = np.pad(x, rows).reshape(-1, size, 1, SIZE)
+                arrays[n + "_table"] = table
+                arrays[n + "_lengths"] = np.full(batch, keys, np.int32)
+            paged(**arrays)
+        self.compare("causal documents", run, 260, 1, ends)
 
     @unittest.skipIf(CHIP != "sm_90a", "one chip's tiles")
     def test_classes(self):
