@@ -24,8 +24,13 @@ gpu.module @work {
   // CHECK: gpu.shuffle idx %[[PAGE]], %c16_i32{{.*}}, %c32_i32
   // CHECK-NOT: memref.load
   // CHECK-NOT: gpu.shuffle
+  // A lane's place in a page is a part of the source: of each page's number, one
+  // multiplication is left.
   // CHECK: scf.if
-  // CHECK-COUNT-8: nvgpu.device_async_copy
+  // CHECK:   %[[SOURCE:.*]] = memref.reinterpret_cast %{{.*}} to offset: [%{{.*}}]
+  // CHECK:   %[[STRIDE:.*]] = arith.muli %c4{{.*}}, %[[ROW:.*]] : index
+  // CHECK:   arith.addi %{{.*}}, %[[STRIDE]] : index
+  // CHECK-COUNT-8: nvgpu.device_async_copy %[[SOURCE]]
   gpu.func @aligned(%k: !pages {kvbuffer.name = "k"})
       kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #one, kvbuffer.grid = [1, 1, 1]} {
     %c0 = arith.constant 0 : index

@@ -69,6 +69,8 @@ protected:
     /// where `alignedPages` says that steps lie in pages one after the other.
     llvm::ArrayRef<mlir::Value> pages = {};
     bool alignedPages = false;
+    /// Whether each step takes whole pages, from the first row of one on.
+    bool wholePages = false;
     /// Threads that copy a row of an LDS block together, and the rows that
     /// all of them copy in one step.
     int64_t perRow(const SharedTile &layout) const;

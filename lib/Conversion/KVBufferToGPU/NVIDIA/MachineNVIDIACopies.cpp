@@ -37,6 +37,7 @@ Values NVIDIAMachine::pagesOfSteps(Lanes &lower, Copy &copy,
   SharedTile layout = sharedTile(copy.params);
   int64_t page = copy.type.getPageSize(), perStep = copy.rowsPerStep(layout);
   copy.alignedPages = aligned && page % perStep == 0 && layout.rows % page == 0;
+  copy.wholePages = aligned && perStep % page == 0;
   Value row = arith::ShRUIOp::create(
       b, lower.thread, lower.i32(llvm::Log2_64(copy.perRow(layout))));
   Values pages;
@@ -147,8 +148,13 @@ struct NVIDIAMachine::CopySteps {
   /// passes a copy, and one after the other they would take as many latencies
   /// as there are steps.
   Values pagedLines();
-  /// A page's first row and those after it are a stride apart.
-  Value lineOfPage(Value page);
+  /// Whether a lane's place in a page is the same in each of them: a part of
+  /// the source, not of each step's sum.
+  bool hasPlaceInPages() const {
+    return !copy.pages.empty() && (copy.alignedPages || copy.wholePages);
+  }
+  /// The source from the lane's vector of a page's first step on.
+  Value sourceOfLane();
   /// Copies what the lane has of a row of each block; `rowOk` as above.
   void copyRow(Value line, Value rowOk, int64_t step);
 };
@@ -231,29 +237,46 @@ Value NVIDIAMachine::CopySteps::isRowOk(int64_t step) {
   return rowOk;
 }
 
-Value NVIDIAMachine::CopySteps::lineOfPage(Value page) {
-  Value number = arith::IndexCastUIOp::create(b, b.getIndexType(), page);
-  Value line = arith::AddIOp::create(
-      b, tile.base, arith::MulIOp::create(b, number, tile.pageStride));
-  return arith::AddIOp::create(
-      b, line, arith::MulIOp::create(b, lower.toIndex(row), tile.rowStride));
+Value NVIDIAMachine::CopySteps::sourceOfLane() {
+  Value inPage = row;
+  if (copy.wholePages)
+    inPage = arith::RemUIOp::create(b, row, lower.i32(copy.type.getPageSize()));
+  Value place = arith::AddIOp::create(
+      b, tile.base,
+      arith::MulIOp::create(b, lower.toIndex(inPage), tile.rowStride));
+  place = arith::AddIOp::create(b, place, laneCols);
+  auto type = cast<MemRefType>(source.getType());
+  type = MemRefType::get(
+      type.getShape(), type.getElementType(),
+      StridedLayoutAttr::get(b.getContext(), ShapedType::kDynamic, {1}),
+      type.getMemorySpace());
+  // The length is of no consequence: nothing asks for it.
+  return memref::ReinterpretCastOp::create(
+      b, type, tile.data, OpFoldResult(place),
+      ArrayRef<OpFoldResult>{lower.index(std::numeric_limits<int64_t>::max())},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
 }
 
 Values NVIDIAMachine::CopySteps::pagedLines() {
   Values paged;
   Value line;
   for (auto [i, page] : llvm::enumerate(copy.pages)) {
-    int64_t step = i * rowsPerStep;
-    if (!copy.alignedPages)
+    if (!hasPlaceInPages()) {
       line = tile.lineInPage(
-          lower, arith::AddIOp::create(b, row, lower.i32(step)), page);
-    else if (i && page == copy.pages[i - 1])
+          lower, arith::AddIOp::create(b, row, lower.i32(i * rowsPerStep)),
+          page);
+      paged.push_back(arith::AddIOp::create(b, line, laneCols));
+      continue;
+    }
+    if (!copy.wholePages && i && page == copy.pages[i - 1])
       line = arith::AddIOp::create(
           b, line,
           arith::MulIOp::create(b, lower.index(rowsPerStep), tile.rowStride));
     else
-      line = lineOfPage(page);
-    paged.push_back(arith::AddIOp::create(b, line, laneCols));
+      line = arith::MulIOp::create(
+          b, arith::IndexCastUIOp::create(b, b.getIndexType(), page),
+          tile.pageStride);
+    paged.push_back(line);
   }
   if (tile.isPaged() && copy.pages.empty())
     for (int64_t step = 0; step < rowsAtOnce; step += rowsPerStep) {
@@ -315,6 +338,10 @@ void NVIDIAMachine::emitCopies(Lanes &lower, const Copy &copy,
   }
   if (checkRows)
     steps.checkRows();
+  // A page's number is multiplied and added to what all pages have in common by
+  // one instruction.
+  if (steps.hasPlaceInPages())
+    steps.source = steps.sourceOfLane();
   Values paged = steps.pagedLines();
   for (int64_t step = 0; step < steps.rowsAtOnce; step += steps.rowsPerStep) {
     Value rowOk = steps.isRowOk(step);
