@@ -228,3 +228,64 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
+gpu.module @m {
+  // What no edge takes is split again by branches in there: tiles that are far at either
+  // end have loops of their own. Two branches on one condition take one side.
+  // REMARK: remark: [Passed] split{{.*}}split into {{.*}}2{{.*}} loops
+  // REMARK: remark: [Passed] split{{.*}}split into {{.*}}3{{.*}} loops
+  // CHECK-LABEL: gpu.func @again
+  // CHECK:         scf.for
+  // CHECK-NOT:       scf.if
+  // CHECK:           kvbuffer.mask
+  // CHECK-NOT:       fragment_fill 2.0
+  // CHECK:         scf.for
+  // CHECK-NOT:       scf.if
+  // CHECK:           fragment_fill 2.0
+  // CHECK:         scf.for
+  // CHECK-NOT:       scf.if
+  // CHECK-NOT:       fragment_fill 2.0
+  // CHECK:           fragment_fill 4.0
+  // CHECK:         scf.for
+  // CHECK-NOT:       scf.if
+  // CHECK:           fragment_fill 2.0
+  // CHECK-NOT:     scf.for
+  gpu.func @again(%s: !s, %n: index, %a: index, %b: index, %c: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %s) -> !s {
+      %edge = arith.cmpi slt, %i, %a : index
+      %right = arith.cmpi slt, %i, %b : index
+      %left = arith.cmpi sge, %i, %c : index
+      %far = arith.ori %right, %left : i1
+      %read = scf.if %edge -> !s {
+        scf.yield %acc : !s
+      } else {
+        %r0 = scf.if %far -> !s {
+          scf.yield %acc : !s
+        } else {
+          %four = kvbuffer.fragment_fill 4.0 : !s
+          scf.yield %four : !s
+        }
+        scf.yield %r0 : !s
+      }
+      %m = scf.if %edge -> !s {
+        %h = kvbuffer.mask %read rows(%i, %n) keys(%i, %n) {mask = #kvbuffer.mask<>} : !s
+        scf.yield %h : !s
+      } else {
+        %r1 = scf.if %far -> !s {
+          %two = kvbuffer.fragment_fill 2.0 : !s
+          scf.yield %two : !s
+        } else {
+          scf.yield %read : !s
+        }
+        scf.yield %r1 : !s
+      }
+      scf.yield %m : !s
+    }
+    gpu.return
+  }
+}

@@ -85,7 +85,8 @@ struct SplitMaskedLoopsPass
     return !branches.empty();
   }
 
-  void split(scf::ForOp loop, scf::IfOp branch, EdgeCondition edge) {
+  /// Splits a loop; returns the part whose iterations are at no edge.
+  scf::ForOp split(scf::ForOp loop, scf::IfOp branch, EdgeCondition edge) {
     IRRewriter rewriter(&getContext());
     Location loc = loop.getLoc();
     rewriter.setInsertionPoint(loop);
@@ -109,15 +110,19 @@ struct SplitMaskedLoopsPass
       parts.push_back({last, ub, true, true});
 
     SmallVector<Value> values(loop.getInitArgs());
+    scf::ForOp inner;
     for (const Part &part : parts) {
       IRMapping mapping;
       auto copy = cast<scf::ForOp>(rewriter.clone(*loop, mapping));
       copy.getLowerBoundMutable().assign(part.from);
       copy.getUpperBoundMutable().assign(part.to);
       copy.getInitArgsMutable().assign(values);
-      auto inner = cast<scf::IfOp>(mapping.lookup(branch.getOperation()));
+      auto own = cast<scf::IfOp>(mapping.lookup(branch.getOperation()));
       OpBuilder::InsertionGuard guard(rewriter);
-      resolve(rewriter, inner, part.side);
+      Value condition = own.getCondition();
+      resolve(rewriter, own, part.side);
+      // Others on the whole condition have the same side.
+      resolveInside(rewriter, copy, condition, part.side);
       // The first part may reach into what the last one is of, but not the
       // other way round.
       auto inCopy = [&](Value value) { return mapping.lookupOrNull(value); };
@@ -132,11 +137,24 @@ struct SplitMaskedLoopsPass
       if (one && part.isLast)
         copy->setAttr(KVBufferDialect::kEdgeTilesAttr, rewriter.getUnitAttr());
       values.assign(copy.getResults().begin(), copy.getResults().end());
+      if (!part.side)
+        inner = copy;
     }
     remark::passed(loc, remark::RemarkOpts::name("split").category(DEBUG_TYPE))
         << "split into " << std::to_string(parts.size())
         << " loops, one without masks";
     rewriter.replaceOp(loop, values);
+    return inner;
+  }
+
+  /// The first branch of a loop's body on the iteration.
+  static scf::IfOp findBranch(scf::ForOp loop,
+                              std::optional<EdgeCondition> &edge) {
+    for (auto branch : loop.getBody()->getOps<scf::IfOp>())
+      if (!branch.getElseRegion().empty())
+        if ((edge = matchEdge(loop, branch.getCondition())))
+          return branch;
+    return nullptr;
   }
 
   void runOnOperation() override {
@@ -144,17 +162,14 @@ struct SplitMaskedLoopsPass
         KVBufferDialect::kScheduleAttr);
     if (schedule && !schedule.getSplitMasks())
       return;
-    SmallVector<std::tuple<scf::ForOp, scf::IfOp, EdgeCondition>> found;
-    getOperation().walk([&](scf::ForOp loop) {
-      for (auto branch : loop.getBody()->getOps<scf::IfOp>())
-        if (!branch.getElseRegion().empty())
-          if (auto edge = matchEdge(loop, branch.getCondition())) {
-            found.emplace_back(loop, branch, *edge);
-            return;
-          }
-    });
-    for (auto &[loop, branch, edge] : found)
-      split(loop, branch, edge);
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    // What an edge's side has taken, the other may divide again, by branches
+    // that stood in there.
+    std::optional<EdgeCondition> edge;
+    for (scf::ForOp loop : loops)
+      while (scf::IfOp branch = loop ? findBranch(loop, edge) : nullptr)
+        loop = split(loop, branch, *edge);
   }
 };
 } // namespace
