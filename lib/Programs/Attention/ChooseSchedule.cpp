@@ -73,6 +73,9 @@ static ScheduleRequest requestOf(AttentionOp op) {
   // Functions that bound keys leave a launch few tiles: turns lost 2 % there.
   request.ownScores = op.hasOwnScores() && !boundsKeys(op);
   request.hides = op.hasOwnScores() && op.getScore().empty();
+  // Lists of blocks have one tile after the other.
+  if (!op.getBlockMaskAttr())
+    request.readWords = wordsReadByKeys(op).value_or(0);
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||

@@ -18,6 +18,7 @@
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -93,15 +94,47 @@ static ReadsBy readsBy(AttentionOp op, ArrayRef<Operation *> others,
   return most;
 }
 
+std::optional<int64_t> kvbuf::wordsReadByKeys(AttentionOp op) {
+  int64_t words = 0;
+  for (Region *region : {&op.getVisible(), &op.getScore()}) {
+    if (region->empty())
+      continue;
+    // Behind the score, if there is one, the sequence, the head, the row and
+    // its position.
+    bool ofScores = region == &op.getScore();
+    llvm::SetVector<Operation *> ofKey, ofScore;
+    getForwardSlice(region->getArgument(ofScores + 4), &ofKey);
+    if (ofScores)
+      getForwardSlice(region->getArgument(0), &ofScore);
+    for (Operation *reader : ofKey) {
+      if (!isa<memref::LoadOp>(reader))
+        continue;
+      llvm::SetVector<Operation *> needs;
+      BackwardSliceOptions options;
+      options.omitBlockArguments = true;
+      if (failed(getBackwardSlice(reader, &needs, options)))
+        return std::nullopt;
+      Type type = reader->getResult(0).getType();
+      if (reader->getBlock() != &region->front() || ofScore.contains(reader) ||
+          !(type.isF32() || type.isInteger(32)) ||
+          !llvm::all_of(needs, [](Operation *need) {
+            return !need->getNumRegions() && isPure(need);
+          }))
+        return std::nullopt;
+      ++words;
+    }
+  }
+  return words;
+}
+
 /// What the problem does not go with.
 static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // Where all warps are alike, lists of blocks run one tile after the other,
   // and so do functions, unless halves take turns. What scores read for each
-  // key would be awaited with all loads of tiles there.
-  bool takesTurns =
-      choice.pingPong &&
-      (op.getScore().empty() ||
-       readsBy(op, /*others=*/{}, /*votes=*/false) == ReadsBy::Nothing);
+  // key would be awaited with all loads of tiles there, unless it is asked for
+  // before.
+  bool takesTurns = choice.pingPong &&
+                    (op.getScore().empty() || wordsReadByKeys(op).has_value());
   if (!choice.producers &&
       (op.getBlockMaskAttr() || (op.hasOwnScores() && !takesTurns)))
     rescaleAtOnce(choice);

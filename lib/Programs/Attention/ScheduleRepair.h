@@ -29,6 +29,11 @@ namespace kvbuf {
 void repairSchedule(AttentionOp op, const AskedSchedule &asked,
                     const TargetInfo &target, ScheduleChoice &choice);
 
+/// How many words of 32 bits the problem's functions read for each key, where
+/// all that they need to know where is the row and the key; nothing where they
+/// read something else by the key.
+std::optional<int64_t> wordsReadByKeys(AttentionOp op);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H

@@ -1,8 +1,8 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
 # RUN: %python %s %src sm_90a documents alibi halves bias positions wide
-# RUN: %python %s %src gfx950 alibi documents earlier
-# RUN: %python %s %src gfx942 tree bias
+# RUN: %python %s %src gfx950 alibi documents earlier relative bias
+# RUN: %python %s %src gfx942 tree bias documents positions
 """Runs the examples of examples/scores against float64.
 
     scores.py SOURCE CHIP EXAMPLE...
@@ -30,6 +30,9 @@ class Bias:
     # Rows that begin at multiples of 16 bytes, whose tiles come through LDS where a team
     # moves them, of 8 bytes, and others.
     sizes = (2, 70, 148), (1, 200, 260), (2, 70, 150), (1, 40, 131), (1, 1, 129)
+    if CHIP.startswith("gfx"):
+        # Enough tiles for what runs ahead of them.
+        sizes += (1, 270, 580),
 
     def __init__(self, batch, queries, keys, i, j):
         self.bias = RNG.standard_normal((HEADS, queries, keys)).astype(np.float32)

@@ -184,7 +184,8 @@ void WaveSchedule::chooseWaves() {
 /// are copied by narrow instructions. Where each lane has looked up a page,
 /// narrow copies have addresses of their own (192 columns spilled 8 registers),
 /// and a tile's pieces have one for each lane: those that some lanes have not
-/// need some to choose by.
+/// need some to choose by. What functions read for each score is there when
+/// the scores of the tile before are none any more.
 bool WaveSchedule::haveTurns() const {
   int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t page = smallPage();
@@ -200,11 +201,16 @@ bool WaveSchedule::haveTurns() const {
   if (byLane && staged && (uneven || padded) && request.window &&
       !llvm::isPowerOf2_64(page))
     return false;
-  bool more = rowsApart || request.hides;
-  int64_t addresses = kAddressRegisters * ((more && staged) || uneven ? 2 : 1);
+  // Who compares what is read has words of lanes' own beside it.
+  bool compares = request.hides && request.readWords;
+  bool more = rowsApart || request.hides || request.readWords;
+  int64_t addresses =
+      kAddressRegisters * ((more && staged) || uneven || compares ? 2 : 1);
   return tilesFit && choice.warps == kMostWaves &&
          (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
-         ofScores() + kept() + fragments + addresses <= target.registersPerLane;
+         std::max<int64_t>(request.readWords, 1) * ofScores() + kept() +
+                 fragments + addresses <=
+             target.registersPerLane;
 }
 
 /// Whether waves take turns, with half as many keys where all of them need too

@@ -38,6 +38,9 @@ struct ScheduleRequest {
   /// Whether functions hide keys, and none makes scores: what they read holds
   /// a lane's registers.
   bool hides = false;
+  /// What functions read for each key of a row that lanes can ask for before
+  /// they have a tile's scores, in words.
+  int64_t readWords = 0;
   /// Whether rows' log-sum-exps are stored, too.
   bool lse = false;
   /// Whether a window hides keys on the left of those that a row sees.

@@ -24,6 +24,7 @@
 
 #include "../PipelineLoop.h"
 #include "LoopOrder.h"
+#include "MapReads.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -227,6 +228,36 @@ cutProduct(RewriterBase &rewriter, AttentionLoop &found,
   return {products.front(), products.back()};
 }
 
+/// Whether registers suffice for what functions of the next scores read while
+/// these are computed: their operands are in registers as a whole, and nobody
+/// needs these any more once they are there.
+static bool hasRoomBesideScores(AttentionLoop &found,
+                                const OrderedKernel &kernel,
+                                ArrayRef<Operation *> reads) {
+  if (!kernel.target)
+    return false;
+  // For addresses and what is on its way through the softmax.
+  constexpr int64_t others = 16, bits = 32;
+  int64_t lanes = kernel.target->waveSize, warps = kernel.schedule.getWarps();
+  auto registersOf = [&](Value value, int64_t threads) {
+    auto type = dyn_cast<FragmentType>(value.getType());
+    return type ? type.getRows() * type.getCols() *
+                      type.getElementType().getIntOrFloatBitWidth() /
+                      (threads * bits)
+                : 0;
+  };
+  MmaOp scores = found.scores.product, output = found.output.product;
+  int64_t count = others + registersOf(scores.getA(), warps * lanes) +
+                  registersOf(scores.getB(), lanes) +
+                  2 * registersOf(scores.getResult(), warps * lanes) +
+                  registersOf(output.getResult(), warps * lanes);
+  for (Operation *read : reads)
+    if (!isa<FragmentFillOp>(read))
+      for (Value value : read->getResults())
+        count += registersOf(value, warps * lanes);
+  return count <= kernel.target->registersPerLane;
+}
+
 /// Puts the ops of the loop into the parts A to D.
 static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
                        const OrderedKernel &kernel, Placement &placement) {
@@ -236,6 +267,9 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   DramLoadOp scoresLoad = found.scores.load, outputLoad = found.output.load;
   SmallVector<Operation *> scoresSlice = takeSlice(rewriter, scoresLoad);
   SmallVector<Operation *> outputSlice = takeSlice(rewriter, outputLoad);
+  // What functions of the next scores read stands in front of them.
+  SmallVector<Operation *> reads = separateReads(rewriter, loop);
+  bool besideScores = hasRoomBesideScores(found, kernel, reads);
   SmallVector<Operation *> outputFragments, slices;
   auto [firstProduct, lastProduct] =
       cutProduct(rewriter, found, kernel, outputFragments, slices);
@@ -295,8 +329,13 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   placement.placeIf([](Operation *op) { return isa<CarryExcessOp>(op); });
   placement.place(found.tail);
   placement.place(slices);
+  // Behind A's wait, which counts loads of tiles only: for C's, what is read
+  // has to be there anyway.
+  if (besideScores)
+    placement.place(reads);
   placement.place(behindB);
   // C.
+  placement.place(reads);
   placement.place(outputFragments);
   move(found.scores, scoresSlice, 2);
   // D. What the maximum needs, a mask, say, stands before it. Where few tiles
