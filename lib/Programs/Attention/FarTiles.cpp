@@ -116,32 +116,12 @@ std::optional<ClampedDistance> kvbuf::clampedDistanceOf(AttentionOp op) {
   return std::nullopt;
 }
 
-Value kvbuf::isFar(ImplicitLocOpBuilder &b, AttentionOp op,
-                   const ClampedDistance &distance, const IRMapping &args,
-                   const ScoreTile &tile, int64_t rows, int64_t keys,
-                   IRMapping &known) {
-  auto number = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(b, value);
-  };
-  Value row = tile.query;
-  if (distance.ofPosition) {
-    Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
-    row = arith::AddIOp::create(b, row, shift);
-  }
-  // Of the first row and key; others are so much nearer and farther.
-  Value first = distance.fromRow ? arith::SubIOp::create(b, tile.key, row)
-                                 : arith::SubIOp::create(b, row, tile.key);
-  int64_t below = (distance.fromRow ? rows : keys) - 1,
-          above = (distance.fromRow ? keys : rows) - 1;
-  using Predicate = arith::CmpIPredicate;
-  Value isBehind = arith::CmpIOp::create(b, Predicate::sge, first,
-                                         number(distance.most + below));
-  Value isBefore = arith::CmpIOp::create(b, Predicate::sle, first,
-                                         number(distance.least - above));
-  Value far = arith::OrIOp::create(b, isBehind, isBefore);
-
-  Value clamped = arith::MaxSIOp::create(b, first, number(distance.least));
-  clamped = arith::MinSIOp::create(b, clamped, number(distance.most));
+/// Gives `known` the values of the ops that follow from a clamped distance
+/// where it is `clamped`, an index.
+static void computeFollowers(ImplicitLocOpBuilder &b, AttentionOp op,
+                             const ClampedDistance &distance,
+                             const IRMapping &args, const ScoreTile &tile,
+                             Value clamped, IRMapping &known) {
   Value result = distance.clamp->getResult(0);
   if (result.getType() != clamped.getType())
     clamped = arith::IndexCastOp::create(b, result.getType(), clamped);
@@ -160,5 +140,90 @@ Value kvbuf::isFar(ImplicitLocOpBuilder &b, AttentionOp op,
     for (Value value : follower->getResults())
       known.map(value, values.lookup(value));
   }
+}
+
+/// The row of a tile that distances are from.
+static Value rowOf(ImplicitLocOpBuilder &b, const ClampedDistance &distance,
+                   const ScoreTile &tile) {
+  if (!distance.ofPosition)
+    return tile.query;
+  Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
+  return arith::AddIOp::create(b, tile.query, shift);
+}
+
+Value kvbuf::isFar(ImplicitLocOpBuilder &b, AttentionOp op,
+                   const ClampedDistance &distance, const IRMapping &args,
+                   const ScoreTile &tile, int64_t rows, int64_t keys,
+                   IRMapping &known) {
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  Value row = rowOf(b, distance, tile);
+  // Of the first row and key; others are so much nearer and farther.
+  Value first = distance.fromRow ? arith::SubIOp::create(b, tile.key, row)
+                                 : arith::SubIOp::create(b, row, tile.key);
+  int64_t below = (distance.fromRow ? rows : keys) - 1,
+          above = (distance.fromRow ? keys : rows) - 1;
+  using Predicate = arith::CmpIPredicate;
+  Value isBehind = arith::CmpIOp::create(b, Predicate::sge, first,
+                                         number(distance.most + below));
+  Value isBefore = arith::CmpIOp::create(b, Predicate::sle, first,
+                                         number(distance.least - above));
+  Value far = arith::OrIOp::create(b, isBehind, isBefore);
+
+  Value clamped = arith::MaxSIOp::create(b, first, number(distance.least));
+  clamped = arith::MinSIOp::create(b, clamped, number(distance.most));
+  computeFollowers(b, op, distance, args, tile, clamped, known);
   return far;
+}
+
+Value kvbuf::isFarAtEnds(ImplicitLocOpBuilder &b, AttentionOp op,
+                         const ClampedDistance &distance, const IRMapping &args,
+                         const ScoreTile &tile, int64_t rows, int64_t keys,
+                         Value end, Value i, IRMapping &known) {
+  SmallVector<Operation *> followers = followersOf(op, distance);
+  if (llvm::any_of(followers, [](Operation *follower) {
+        auto load = dyn_cast<memref::LoadOp>(follower);
+        return load && !load.getMemRefType().hasStaticShape();
+      }))
+    return {};
+  auto number = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  IRMapping atRight(known), atLeft(known);
+  Value right, left;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(tile.loop);
+    Value row = rowOf(b, distance, tile);
+    // Tiles before which `behind` keys from the first row on, or fewer, are.
+    auto tilesBefore = [&](int64_t behind) -> Value {
+      Value last = arith::AddIOp::create(b, row, number(behind));
+      last = arith::MaxSIOp::create(b, last, number(0));
+      return arith::DivUIOp::create(b, last, number(keys));
+    };
+    int64_t most = distance.fromRow ? distance.most : -distance.least,
+            least = distance.fromRow ? distance.least : -distance.most;
+    // From this tile on the last row is far from the first key, and up to that
+    // one the first row from the last key.
+    right =
+        arith::SubIOp::create(b, end, tilesBefore(most + rows - 1 + keys - 1));
+    left = arith::SubIOp::create(b, end, tilesBefore(least + 1));
+    computeFollowers(b, op, distance, args, tile,
+                     number(distance.fromRow ? distance.most : distance.least),
+                     atRight);
+    computeFollowers(b, op, distance, args, tile,
+                     number(distance.fromRow ? distance.least : distance.most),
+                     atLeft);
+  }
+  using Predicate = arith::CmpIPredicate;
+  Value isRight = arith::CmpIOp::create(b, Predicate::slt, i, right);
+  Value isLeft = arith::CmpIOp::create(b, Predicate::sge, i, left);
+  for (Operation *follower : followers)
+    for (Value value : follower->getResults())
+      known.map(value,
+                arith::SelectOp::create(b, isRight, atRight.lookup(value),
+                                        atLeft.lookup(value))
+                    .getResult());
+  return arith::OrIOp::create(b, isRight, isLeft);
 }

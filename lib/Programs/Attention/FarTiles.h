@@ -49,6 +49,17 @@ mlir::Value isFar(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                   const ScoreTile &tile, int64_t rows, int64_t keys,
                   mlir::IRMapping &known);
 
+/// The same of iteration `i` of a loop (`tile.loop`) whose iteration i has the
+/// tile before tile `end` - i: it is before some iteration, or not before
+/// another one. What is read for tiles at either end is read in front of the
+/// loop. Null, and nothing known, where that may not be there: the loop may
+/// have no tiles.
+mlir::Value isFarAtEnds(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                        const ClampedDistance &distance,
+                        const mlir::IRMapping &args, const ScoreTile &tile,
+                        int64_t rows, int64_t keys, mlir::Value end,
+                        mlir::Value i, mlir::IRMapping &known);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_FARTILES_H

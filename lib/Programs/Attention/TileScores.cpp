@@ -19,7 +19,8 @@ using namespace mlir;
 using namespace kvbuf;
 
 EdgeTiles::EdgeTiles(ImplicitLocOpBuilder &b, Value fullLo, Value fullHi,
-                     Value end, Value tileKeys) {
+                     Value end, Value tileKeys)
+    : end(end) {
   Value zero = arith::ConstantIndexOp::create(b, 0);
   Value full = arith::MaxSIOp::create(b, fullHi, zero);
   Value fullEnd = arith::DivUIOp::create(b, full, tileKeys);
@@ -359,16 +360,21 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
   };
 
   // Where a team moves tiles, a branch costs less than what it spares. What is
-  // read for a tile is on its way while its product is.
+  // read for a tile is on its way while its product is. Where halves take
+  // turns, such tiles have loops of their own.
   auto type = cast<FragmentType>(scores.getType());
   std::optional<ClampedDistance> distance;
-  if (op.getSchedule()->getMovingTeam() && tile.group == 1)
+  bool teams = static_cast<bool>(op.getSchedule()->getMovingTeam());
+  if ((teams || op.getSchedule()->hasHalves()) && tile.group == 1)
     distance = clampedDistanceOf(op);
   IRMapping ofTile(hoisted);
   Value far;
-  if (distance)
+  if (distance && teams)
     far = isFar(b, op, *distance, args, tile, type.getRows(), type.getCols(),
                 ofTile);
+  else if (distance && tile.loop && edges.getEnd())
+    far = isFarAtEnds(b, op, *distance, args, tile, type.getRows(),
+                      type.getCols(), edges.getEnd(), i, ofTile);
 
   EdgeTiles::Kinds kinds = edges.kindsOf(b, i);
   auto masked = scf::IfOp::create(b, TypeRange{scores.getType()}, kinds.isEdge,

@@ -58,6 +58,10 @@ public:
   /// The iterations before `first`.
   explicit EdgeTiles(mlir::Value first) : right(first) {}
 
+  /// The tile that the first iteration's is before; null where a list says
+  /// which tiles there are.
+  mlir::Value getEnd() const { return end; }
+
   /// The mask and the sequence's end hide keys of those at the right alone, and
   /// a function of visibility of those at the left, if there are such: neither
   /// is asked at the other's edge.
@@ -77,6 +81,7 @@ private:
   bool apart = false;
   /// Iterations before `right`, and from `left` on; null: none at the left.
   mlir::Value right, left;
+  mlir::Value end;
 };
 
 /// The factor that the problem leaves to its softmax, which applies it behind

@@ -1,6 +1,9 @@
 # Distances of rows and keys that are clamped: far from a warp's rows all keys of a tile have
 # one of them, on the emulator.
 # RUN: %python %s
+# Where halves take turns such tiles have loops of their own; the bounds of these are wrong.
+# RUN: %python %s gfx950
+# RUN: %python %s gfx942
 """A relative bias by the clamped distance of the key and the row, either from the other,
 with a causal mask and without, against float64. Who takes tiles that a warp's rows are near
 for such that they are far from is caught.
@@ -19,8 +22,12 @@ import kvbuf
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "Inputs"))
 from numbers16 import attend, check, from_bf16, to_bf16
 
+CHIP = sys.argv.pop() if sys.argv[1:] else "sm_90a"
 RNG = np.random.default_rng()
 SIZE, QUERIES, KEYS = 64, 200, 520
+if CHIP != "sm_90a":
+    # The rows of a block, more, and enough keys for tiles at both ends.
+    QUERIES, KEYS = 300, 1100
 LEAST, MOST = -40, 15
 
 
@@ -51,7 +58,7 @@ def source(causal=False, turned=False):
 
 
 def compiled(text):
-    return kvbuf.compile(text, target="sm_90a", machine_code=False)
+    return kvbuf.compile(text, target=CHIP, machine_code=False)
 
 
 class Distances(unittest.TestCase):
@@ -76,9 +83,23 @@ class Distances(unittest.TestCase):
             with self.subTest(**given):
                 self.compare(compiled(source(**given)), **given)
 
+    @unittest.skipIf(CHIP == "sm_90a", "warps find out how far they are")
+    def test_far_ends(self):
+        tile = subprocess.run(
+            ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=tile", "--no-alternatives"],
+            input=source(), text=True, check=True, stdout=subprocess.PIPE).stdout
+        self.compare(compiled(tile))
+        # Where tiles at the left end begin.
+        wrong, count = re.subn(r"arith\.constant -39 : index", "arith.constant 90 : index",
+                               tile)
+        self.assertEqual(count, 1)
+        with self.assertRaises(AssertionError):
+            self.compare(compiled(wrong))
+
+    @unittest.skipIf(CHIP != "sm_90a", "tiles have loops by how far they are")
     def test_fault(self):
         text = subprocess.run(
-            ["kvbuf-compile", "-", "--target=sm_90a", "--emit=thread", "--no-alternatives"],
+            ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=thread", "--no-alternatives"],
             input=source(), text=True, check=True, stdout=subprocess.PIPE).stdout
         self.compare(compiled(text))
         # Whether a warp's rows are near.
