@@ -57,7 +57,8 @@ private:
 static FragmentType wordsOf(MapOp map) {
   FragmentType type = map.getResult().getType();
   return FragmentType::get(map.getContext(), type.getRows(), type.getCols(),
-                           Float32Type::get(map.getContext()), Role::Acc);
+                           Float32Type::get(map.getContext()),
+                           kvbuf::Role::Acc);
 }
 
 bool MapReads::isEarly(Value value) const {
