@@ -128,8 +128,10 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
   module.addPass(createExpandCacheOps());
   module.addPass(createExpandFloat8());
   module.addPass(createExpandMath());
-  if (amd)
+  if (amd) {
     module.addNestedPass<gpu::GPUFuncOp>(createRotateLoops());
+    module.addNestedPass<gpu::GPUFuncOp>(createHoistReads());
+  }
   module.addPass(memref::createExpandStridedMetadataPass());
   module.addPass(createLowerAffinePass());
   module.addPass(createSCFToControlFlowPass());

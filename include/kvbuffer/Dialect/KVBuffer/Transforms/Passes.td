@@ -402,6 +402,20 @@ def RotateLoops : Pass<"kvbuf-rotate-loops", "::mlir::gpu::GPUFuncOp"> {
     "::mlir::scf::SCFDialect"];
 }
 
+def HoistReads : Pass<"kvbuf-hoist-reads", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Read in front of rotated loops what each iteration reads";
+  let description = [{
+    A `memref.load` of an argument that the kernel only reads moves in front of a loop
+    that tests at its end (`kvbuf-rotate-loops`), with what it needs, where all iterations
+    read the same. The loop's body runs at least once. LLVM's AMDGPU backend leaves such
+    a load where it is, behind barriers, and each iteration awaits all loads for it: the
+    number of a row's document, say.
+  }];
+  let dependentDialects = [
+    "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Cut products into steps of the matrix instruction's K";
   let description = [{
