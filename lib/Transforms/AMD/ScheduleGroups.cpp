@@ -18,6 +18,10 @@
 // data flow, so that a group never asks for instructions that wait for a later
 // MFMA; a group that cannot be met would void the rest of the pattern.
 //
+// Operands that lanes read from LDS element by element take a register for each
+// two reads, and LLVM begins with as many reads as it has registers for, and
+// some more. The pattern asks for those of the MFMA after next before each.
+//
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
@@ -41,7 +45,12 @@ using namespace kvbuf;
 /// Classes of instructions, as `sched.group.barrier` numbers them (LLVM's
 /// AMDGPUUsage, "llvm.amdgcn.sched.group.barrier"). Transcendental ones are not
 /// among the VALU's.
-enum GroupMask : int32_t { kVector = 0x2, kMatrix = 0x8, kTrans = 0x400 };
+enum GroupMask : int32_t {
+  kVector = 0x2,
+  kMatrix = 0x8,
+  kLdsRead = 0x100,
+  kTrans = 0x400
+};
 
 namespace {
 
@@ -59,6 +68,28 @@ constexpr double kPlenty = 3.5;
 /// takes most of a compilation for it, 6.4 of 6.8 s where 8-bit floats are
 /// widened by integer arithmetic.
 constexpr double kManyCycles = 2000;
+
+/// The address space of LDS.
+constexpr unsigned kLdsSpace = 3;
+/// MFMAs that stand between reads of elements and the one that takes these.
+constexpr unsigned kReadsAhead = 2;
+
+/// Whether an op reads one element of 16 bits or fewer from LDS: LLVM makes one
+/// instruction of several wider reads, but not of such.
+static bool readsElement(Operation *op) {
+  auto load = dyn_cast<LLVM::LoadOp>(op);
+  if (!load ||
+      cast<LLVM::LLVMPointerType>(load.getAddr().getType()).getAddressSpace() !=
+          kLdsSpace)
+    return false;
+  Type type = load.getType();
+  int64_t count = 1;
+  if (auto vector = dyn_cast<VectorType>(type)) {
+    count = vector.getNumElements();
+    type = vector.getElementType();
+  }
+  return type.isIntOrFloat() && count * type.getIntOrFloatBitWidth() <= 16;
+}
 
 /// Plays the schedule of one piece.
 class GroupPlanner {
@@ -82,6 +113,8 @@ private:
     unsigned mfmaCycles = 0;
     /// Ops of this piece whose results it needs.
     SmallVector<unsigned> needs;
+    /// Whether it reads an element, and has been asked for.
+    bool readsElement = false, asked = false;
     bool issued = false;
     /// The number of the MFMA from which on the result is there.
     unsigned readyAt = 0;
@@ -94,6 +127,8 @@ private:
   double takePart(Node &node, double room);
   /// Issues what `node` needs, at any price.
   void issueNeeds(const Node &node, unsigned slot);
+  /// Asks for the reads of elements that `node` needs.
+  void askReads(Node &node);
   /// Appends `count` instructions to the pattern, carrying fractions along.
   void ask(GroupMask mask, double count);
   void flushSlot();
@@ -118,6 +153,7 @@ GroupPlanner::GroupPlanner(const StagePiece &piece,
     node.op = op;
     node.cost = costs.cost(op);
     node.mfmaCycles = mfmaCycles(op, model);
+    node.readsElement = readsElement(op);
     for (Value operand : op->getOperands())
       if (auto it = index.find(operand.getDefiningOp()); it != index.end())
         node.needs.push_back(it->second);
@@ -145,7 +181,11 @@ void GroupPlanner::ask(GroupMask mask, double count) {
 
 void GroupPlanner::flushSlot() {
   for (auto [mask, wanted] : slotWants) {
-    double &carry = mask == kTrans ? transCarry : plainCarry;
+    // Reads are whole.
+    double none = 0;
+    double &carry = mask == kTrans     ? transCarry
+                    : mask == kLdsRead ? none
+                                       : plainCarry;
     carry += wanted;
     // Rounded up: asking for one too many later is harmless, an instruction
     // that no group asks for may go anywhere.
@@ -173,6 +213,16 @@ void GroupPlanner::issueNeeds(const Node &node, unsigned slot) {
     issue(needed, slot);
     exposedCycles += needed.cost.cycles(model);
   }
+}
+
+void GroupPlanner::askReads(Node &node) {
+  if (node.asked)
+    return;
+  node.asked = true;
+  if (node.readsElement)
+    ask(kLdsRead, 1);
+  for (unsigned need : node.needs)
+    askReads(nodes[need]);
 }
 
 double GroupPlanner::takePart(Node &node, double room) {
@@ -203,10 +253,16 @@ SmallVector<Group> GroupPlanner::plan() {
     return {};
   }
 
+  SmallVector<unsigned> mfmas;
+  for (auto [i, node] : llvm::enumerate(nodes))
+    if (node.mfmaCycles)
+      mfmas.push_back(i);
   unsigned slot = 0;
-  for (Node &mfma : nodes) {
-    if (!mfma.mfmaCycles)
-      continue;
+  for (unsigned number : mfmas) {
+    Node &mfma = nodes[number];
+    for (unsigned ahead = 0; ahead <= kReadsAhead; ++ahead)
+      if (slot + ahead < mfmas.size())
+        askReads(nodes[mfmas[slot + ahead]]);
     double before = exposedCycles;
     issueNeeds(mfma, slot);
     left -= exposedCycles - before;

@@ -316,3 +316,81 @@ gpu.module @late_with_room attributes {kvbuffer.target = "gfx942"} {
     llvm.return
   }
 }
+
+// -----
+
+// What is read from LDS element by element is asked for in parts: before an MFMA what
+// the next but one needs, not all of it before the first.
+//
+// CHECK-LABEL: gpu.module @elements
+// CHECK: rocdl.sched.group.barrier 256, 6, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 5, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 256, 2, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 256, 2, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NOT: rocdl.sched.group.barrier
+// REMARK: remark: {{.*}}5 MFMAs; 20 cycles of vector instructions beside them, 0 exposed
+gpu.module @elements attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%n: i32, %a: vector<8xbf16>, %c: vector<16xf32>, %p: f32, %lds: !llvm.ptr<3>) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    llvm.br ^body(%c0, %p, %c : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    rocdl.s.barrier
+    %p00 = llvm.getelementptr %lds[0] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %l00 = llvm.load %p00 : !llvm.ptr<3> -> bf16
+    %p01 = llvm.getelementptr %lds[32] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %u01 = llvm.load %p01 : !llvm.ptr<3> -> vector<1xbf16>
+    %l01 = llvm.extractelement %u01[%c0 : i32] : vector<1xbf16>
+    %v0 = llvm.insertelement %l00, %a[%c0 : i32] : vector<8xbf16>
+    %w0 = llvm.insertelement %l01, %v0[%c1 : i32] : vector<8xbf16>
+    %p10 = llvm.getelementptr %lds[64] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %l10 = llvm.load %p10 : !llvm.ptr<3> -> bf16
+    %p11 = llvm.getelementptr %lds[96] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %u11 = llvm.load %p11 : !llvm.ptr<3> -> vector<1xbf16>
+    %l11 = llvm.extractelement %u11[%c0 : i32] : vector<1xbf16>
+    %v1 = llvm.insertelement %l10, %a[%c0 : i32] : vector<8xbf16>
+    %w1 = llvm.insertelement %l11, %v1[%c1 : i32] : vector<8xbf16>
+    %p20 = llvm.getelementptr %lds[128] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %l20 = llvm.load %p20 : !llvm.ptr<3> -> bf16
+    %p21 = llvm.getelementptr %lds[160] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %u21 = llvm.load %p21 : !llvm.ptr<3> -> vector<1xbf16>
+    %l21 = llvm.extractelement %u21[%c0 : i32] : vector<1xbf16>
+    %v2 = llvm.insertelement %l20, %a[%c0 : i32] : vector<8xbf16>
+    %w2 = llvm.insertelement %l21, %v2[%c1 : i32] : vector<8xbf16>
+    %p30 = llvm.getelementptr %lds[192] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %l30 = llvm.load %p30 : !llvm.ptr<3> -> bf16
+    %p31 = llvm.getelementptr %lds[224] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %u31 = llvm.load %p31 : !llvm.ptr<3> -> vector<1xbf16>
+    %l31 = llvm.extractelement %u31[%c0 : i32] : vector<1xbf16>
+    %v3 = llvm.insertelement %l30, %a[%c0 : i32] : vector<8xbf16>
+    %w3 = llvm.insertelement %l31, %v3[%c1 : i32] : vector<8xbf16>
+    %p40 = llvm.getelementptr %lds[256] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %l40 = llvm.load %p40 : !llvm.ptr<3> -> bf16
+    %p41 = llvm.getelementptr %lds[288] : (!llvm.ptr<3>) -> !llvm.ptr<3>, bf16
+    %u41 = llvm.load %p41 : !llvm.ptr<3> -> vector<1xbf16>
+    %l41 = llvm.extractelement %u41[%c0 : i32] : vector<1xbf16>
+    %v4 = llvm.insertelement %l40, %a[%c0 : i32] : vector<8xbf16>
+    %w4 = llvm.insertelement %l41, %v4[%c1 : i32] : vector<8xbf16>
+    %m0 = rocdl.mfma.f32.32x32x16.bf16 %w0, %a, %acc, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m1 = rocdl.mfma.f32.32x32x16.bf16 %w1, %a, %m0, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m2 = rocdl.mfma.f32.32x32x16.bf16 %w2, %a, %m1, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m3 = rocdl.mfma.f32.32x32x16.bf16 %w3, %a, %m2, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m4 = rocdl.mfma.f32.32x32x16.bf16 %w4, %a, %m3, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %s0 = llvm.fadd %x, %x : f32
+    %s1 = llvm.fadd %s0, %x : f32
+    %s2 = llvm.fadd %s1, %x : f32
+    %s3 = llvm.fadd %s2, %x : f32
+    %s4 = llvm.fadd %s3, %x : f32
+    rocdl.s.barrier
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %s4, %m4 : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
