@@ -365,14 +365,10 @@ static LogicalResult addCopies(const KernelVariants &variants,
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
     auto alignment =
         cast<IntegerAttr>(LaunchAttr::of(kernel).getField("alignment"));
-    // Where nothing else takes such tensors, a slow launch is better than none.
-    Attribute when = target.copiesUnaligned
-                         ? variants.copiesPay
-                         : Builder(kernel.getContext()).getI64IntegerAttr(1);
+    Attribute when = variants.copiesPay;
     auto never = dyn_cast_or_null<IntegerAttr>(when);
     if (tensors.empty() || !schedule || alignment.getInt() < 16 || !when ||
-        (never && never.getInt() <= 0) ||
-        (target.copiesUnaligned && schedule.getSplitKeys()))
+        (never && never.getInt() <= 0) || schedule.getSplitKeys())
       continue;
     setCopiesIf(kernel, when);
     used = true;

@@ -170,13 +170,12 @@ KernelVariants kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
     return variants;
   bool maps = takesTensorMaps(kernel);
   // The teams of a program of the tile stage are its author's.
-  if ((!maps && !target.copiesUnaligned) ||
-      (chosen.getMovingTeam() && !problem))
+  if (chosen.getMovingTeam() && !problem)
     return variants;
   KernelAlternative &any = variants.list.emplace_back();
   any.launchIf = variants.launchIf;
   any.name = (kernel.getName() + (maps ? "_without_maps" : "_unaligned")).str();
-  any.alignment = target.copiesUnaligned ? 2 : 16;
+  any.alignment = 2;
   // The caller's schedule, and the problem's, are for a kernel whose tiles a
   // team moves.
   if (chosen.getMovingTeam())
@@ -184,8 +183,7 @@ KernelVariants kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
   any.when = "which runs for tensors";
   if (maps)
     any.when += " that no tensor map can describe";
-  if (target.copiesUnaligned)
-    any.when += std::string(maps ? ", or" : "") +
-                " whose addresses or strides are no multiples of 16 bytes";
+  any.when += std::string(maps ? ", or" : "") +
+              " whose addresses or strides are no multiples of 16 bytes";
   return variants;
 }

@@ -214,6 +214,26 @@ Value LaunchEmitter::emitAligned(const LaunchableKernel &kernel) {
   return all;
 }
 
+Value LaunchEmitter::isWithin(const Tensor &tensor, int64_t dim,
+                              int64_t limit) {
+  // The stride of one element moves nothing.
+  return b.createOrFold<arith::OrIOp>(
+      less(tensor.strides[dim], index(limit + 1)),
+      less(tensor.sizes[dim], index(2)));
+}
+
+Value LaunchEmitter::emitNear(const LaunchableKernel &kernel) {
+  Value all;
+  for (auto arg : kernel.launch.getArgs().getAsRange<ArgumentAttr>()) {
+    std::optional<int64_t> limit = arg.getNumber("limit");
+    auto tensor = limit ? tensors.find(arg.getTensor()) : tensors.end();
+    if (tensor != tensors.end())
+      all = both(all, isWithin(tensor->second, arg.getNumber("dim").value_or(0),
+                               *limit));
+  }
+  return all;
+}
+
 /// The maps that a kernel takes.
 static SmallVector<ArgumentAttr> mapsOf(const LaunchableKernel &kernel) {
   SmallVector<ArgumentAttr> maps;
@@ -417,9 +437,7 @@ FailureOr<Value> LaunchEmitter::emitArgument(ArgumentAttr argument) {
     return emitTensorMap(argument);
   int64_t d = argument.getNumber("dim").value_or(0);
   if (std::optional<int64_t> limit = argument.getNumber("limit"))
-    check(b.createOrFold<arith::OrIOp>(
-              less(tensor->strides[d], index(*limit + 1)),
-              less(tensor->sizes[d], index(2))),
+    check(isWithin(*tensor, d, *limit),
           "tensor '" + name.getValue() + "' of a " +
               problem->getName().getStringRef() + ": stride of dimension " +
               Twine(d) + " is more than " + Twine(*limit));
@@ -489,6 +507,11 @@ LogicalResult LaunchEmitter::emitFrom(ArrayRef<LaunchableKernel> kernels) {
     for (Value takes : {emitAligned(kernel), emitMappable(kernel)})
       if (takes)
         suits = both(suits, takes);
+  // What no other kernel takes is told of by its argument.
+  if (kernels.size() > 1)
+    for (const LaunchableKernel &kernel : together)
+      if (Value near = emitNear(kernel))
+        suits = both(suits, near);
   if (Attribute condition = first.launch.getField("launch_if")) {
     FailureOr<Value> gain = size(condition);
     if (failed(gain))

@@ -102,6 +102,11 @@ private:
   /// Whether the kernel's copies can take the tensors' addresses and strides;
   /// null if they take any.
   mlir::Value emitAligned(const LaunchableKernel &kernel);
+  /// Whether a stride of a tensor is `limit` at most, if it moves anything.
+  mlir::Value isWithin(const Tensor &tensor, int64_t dim, int64_t limit);
+  /// Whether the tensors' rows are as near to each other as the kernel wants
+  /// them; null if it takes any.
+  mlir::Value emitNear(const LaunchableKernel &kernel);
   /// Whether maps can describe the tensors; null if the kernel takes none.
   mlir::Value emitMappable(const LaunchableKernel &kernel);
   mlir::Value emitTensorMap(ArgumentAttr map);

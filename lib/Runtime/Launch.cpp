@@ -38,17 +38,6 @@ bool takesStride(const Manifest &m, const std::string &tensor, size_t dim) {
   return false;
 }
 
-/// The largest stride that every kernel takes there; 0 for any.
-int64_t strideLimit(const Manifest &m, const std::string &tensor, size_t dim) {
-  int64_t limit = 0;
-  for (const KernelSpec &k : m.kernels)
-    for (const KernelArg &arg : k.args)
-      if (arg.kind == KernelArg::Kind::Stride && arg.tensor == tensor &&
-          arg.dim == dim && arg.limit && (!limit || arg.limit < limit))
-        limit = arg.limit;
-  return limit;
-}
-
 void checkStrides(const Manifest &m, const TensorSpec &spec,
                   const TensorArg &arg) {
   std::string who = "tensor '" + spec.name + "'";
@@ -75,11 +64,6 @@ void checkStrides(const Manifest &m, const TensorSpec &spec,
     }
     if (stride < 0)
       throw Error(what + " is negative");
-    if (int64_t limit = strideLimit(m, spec.name, d); limit && stride > limit)
-      throw Error(
-          what + " is more than " + std::to_string(limit) +
-          ", the largest that this kernel takes: a tile's rows must lie "
-          "within 2^31 bytes");
     if (!takesStride(m, spec.name, d) && stride != dense[d])
       throw Error(what +
                   "; the kernel expects this tensor contiguous there "
@@ -251,6 +235,24 @@ std::string whyUnaligned(const KernelSpec &spec, const TensorSpec &t,
   return "";
 }
 
+/// Why rows of a tensor are too far apart for a kernel, else "".
+std::string whyTooFar(const KernelSpec &spec, const TensorSpec &t,
+                      const BoundTensor &arg) {
+  if (std::count(arg.shape.begin(), arg.shape.end(), 0) > 0)
+    return "";
+  for (const KernelArg &k : spec.args)
+    // The stride of one element moves nothing.
+    if (k.kind == KernelArg::Kind::Stride && k.tensor == t.name && k.limit &&
+        arg.shape[k.dim] > 1 && arg.strides[k.dim] > k.limit)
+      return "tensor '" + arg.name + "': stride " +
+             std::to_string(arg.strides[k.dim]) + " of dimension " +
+             std::to_string(k.dim) + " is more than " +
+             std::to_string(k.limit) +
+             ", the largest that the kernel takes: a tile's rows must lie "
+             "within 2^31 bytes";
+  return "";
+}
+
 /// Why a kernel's maps cannot describe a tensor, else "".
 std::string whyUnmapped(const KernelSpec &spec, const TensorSpec &t,
                         const BoundTensor &arg) {
@@ -275,8 +277,9 @@ std::string whyNot(const Together &together, const TensorSpec &t,
                    const BoundTensor &arg) {
   std::string reason;
   for (const auto &[kernel, launch] : together.kernels)
-    if (reason.empty() && (reason = whyUnaligned(*kernel, t, arg)).empty())
-      reason = whyUnmapped(*kernel, t, arg);
+    for (auto *why : {whyUnaligned, whyTooFar, whyUnmapped})
+      if (reason.empty())
+        reason = why(*kernel, t, arg);
   return reason;
 }
 
@@ -306,14 +309,11 @@ std::string whyNot(Together &together, const Manifest &m,
   };
   for (const auto &[kernel, launch] : together.kernels) {
     const KernelSpec &spec = *kernel;
-    if (why.empty())
-      why = firstReason([&](const TensorSpec &t) {
-        return whyUnaligned(spec, t, tensors.at(t.name));
-      });
-    if (why.empty())
-      why = firstReason([&](const TensorSpec &t) {
-        return whyUnmapped(spec, t, tensors.at(t.name));
-      });
+    for (auto *of : {whyUnaligned, whyTooFar, whyUnmapped})
+      if (why.empty())
+        why = firstReason([&](const TensorSpec &t) {
+          return of(spec, t, tensors.at(t.name));
+        });
   }
   if (why.empty() || !first.copiesIf || evaluate(*first.copiesIf, sizes) <= 0)
     return why;

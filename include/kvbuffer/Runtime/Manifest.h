@@ -51,7 +51,8 @@
 // arguments. `launch_if` is a size expression: the kernel suits launches that
 // make it more than 0. `instead = "other_entry"` names the kernel that is
 // launched in this one's place for other launches, and where a tensor is not
-// aligned so or cannot be described by its map; else that kernel is not
+// aligned so, has a stride beyond its limit or cannot be described by its map;
+// else that kernel is not
 // launched. `beside = ["other_entry"]` names those that are launched ahead of
 // this one, for parts of the same problem; where one of them cannot take a
 // tensor, none runs. Where a kernel's `copies_if`, a size expression, is more

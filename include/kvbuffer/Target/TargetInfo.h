@@ -143,10 +143,6 @@ struct TargetInfo {
   bool has(CopyEngine engine) const {
     return llvm::is_contained(copyEngines, engine);
   }
-  /// Whether kernels without rings can be made for tensors whose rows
-  /// begin at any element: tiles that 16-byte copies cannot take are then
-  /// copied piece by piece.
-  bool copiesUnaligned = false;
   /// Whether a product may wait for its own operand only, so that copies for
   /// later products stay in flight.
   bool waitsByOperand = false;

@@ -61,7 +61,7 @@ struct ConvertKVBufferToGPUPass
           failed(checkTiles(kernel, schedule, *target)))
         return signalPassFailure();
       bool rings = findRings(kernel) != nullptr;
-      if (failed(checkAlignment(kernel, *target, rings)))
+      if (failed(checkAlignment(kernel, rings)))
         return signalPassFailure();
       std::unique_ptr<Machine> machine = createMachine(*target, rings);
       LaneLowering lowering(kernel, *target, schedule, *machine, alignment);
@@ -97,8 +97,7 @@ private:
   }
 
   /// Whether kernels of this kind can assume no more than `alignment`.
-  LogicalResult checkAlignment(gpu::GPUFuncOp kernel, const TargetInfo &target,
-                               bool rings) {
+  LogicalResult checkAlignment(gpu::GPUFuncOp kernel, bool rings) {
     int64_t bytes = alignment;
     if (bytes < 2 || bytes > kTensorAlignment || !llvm::isPowerOf2_64(bytes))
       return kernel.emitOpError()
@@ -106,11 +105,6 @@ private:
              << "; expected 2, 4, 8 or 16";
     if (bytes == kTensorAlignment)
       return success();
-    if (!target.copiesUnaligned)
-      return kernel.emitOpError()
-             << "is to be lowered with alignment = " << bytes
-             << ", but copies on " << target.chip
-             << " need 16 bytes; expected alignment = 16";
     if (rings)
       return kernel.emitOpError()
              << "is to be lowered with alignment = " << bytes

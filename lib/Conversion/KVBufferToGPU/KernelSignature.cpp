@@ -26,7 +26,10 @@ KernelSignature::KernelSignature(Lanes &lanes)
              {/*byLanes=*/false, lanes.alignment,
               lanes.machine.dramSpace(lanes.b.getContext()),
               lanes.schedule.getBN(), [&](int64_t rows, int64_t bytes) {
-                return lanes.machine.maxRowStride(rows, bytes);
+                // Kernels for any addresses take any strides.
+                return lanes.takesAnyTensor()
+                           ? 0
+                           : lanes.machine.maxRowStride(rows, bytes);
               }}) {}
 
 Value KernelSignature::launchSize(StringRef name) {

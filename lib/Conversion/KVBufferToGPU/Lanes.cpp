@@ -18,6 +18,8 @@
 using namespace mlir;
 using namespace kvbuf;
 
+bool Lanes::takesAnyTensor() const { return alignment < kTensorAlignment; }
+
 Lanes::Lanes(gpu::GPUFuncOp kernel, const TargetInfo &target,
              ScheduleAttr schedule, Machine &machine, int64_t alignment)
     : b(kernel.getLoc(), kernel), target(target), machine(machine),

@@ -132,6 +132,9 @@ public:
   ScheduleAttr scheduleOfBlock() const override { return blockSchedule; }
   int64_t cluster() const override;
   int64_t tensorAlignment() const override { return alignment; }
+  /// Whether the kernel is for tensors that others do not take: rows at any
+  /// addresses, any strides apart.
+  bool takesAnyTensor() const;
   bool hasRings() const override { return machine.hasRings(); }
   int64_t accumulatorColumns() const override { return accumulatorCols; }
   mlir::FailureOr<mlir::Value>

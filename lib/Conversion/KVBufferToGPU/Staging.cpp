@@ -36,14 +36,26 @@ Value kvbuf::loadIf(LaneContext &lower, Value condition, Type type,
   });
 }
 
+Value kvbuf::loadWhole(LaneContext &lower, const TileView &tile,
+                       VectorType type, Value at, int64_t alignment) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  Value source = lower.flat(tile.data);
+  // What LLVM has no type for is loaded as it is stored, and kept as bits.
+  Type stored = cast<MemRefType>(source.getType()).getElementType();
+  Value loaded =
+      vector::LoadOp::create(b, type.clone(stored), source, ValueRange{at},
+                             /*nontemporal=*/false, llvm::Align(alignment));
+  if (loaded.getType() == type)
+    return loaded;
+  return arith::BitcastOp::create(b, type, loaded);
+}
+
 Value kvbuf::loadCut(LaneContext &lower, const TileView &tile, VectorType type,
                      Value at, Value ok, Value valid, int64_t alignment) {
   ImplicitLocOpBuilder &b = lower.builder();
   Type element = type.getElementType();
   int64_t count = type.getNumElements();
   Value source = lower.flat(tile.data);
-  // What LLVM has no type for is loaded as it is stored, and kept as bits.
-  Type stored = cast<MemRefType>(source.getType()).getElementType();
   auto asBits = [&](Value x, Type as) -> Value {
     if (x.getType() == as)
       return x;
@@ -57,12 +69,7 @@ Value kvbuf::loadCut(LaneContext &lower, const TileView &tile, VectorType type,
   };
   return either(
       lower, has(count), type,
-      [&]() -> Value {
-        Value loaded = vector::LoadOp::create(
-            b, type.clone(stored), source, ValueRange{at},
-            /*nontemporal=*/false, llvm::Align(alignment));
-        return asBits(loaded, type);
-      },
+      [&]() -> Value { return loadWhole(lower, tile, type, at, alignment); },
       [&]() -> Value {
         Values elements;
         for (int64_t i = 0; i < count; ++i)

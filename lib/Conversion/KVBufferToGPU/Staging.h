@@ -25,6 +25,10 @@ mlir::Value loadCut(LaneContext &lower, const TileView &tile,
                     mlir::VectorType type, mlir::Value at, mlir::Value ok,
                     mlir::Value valid, int64_t alignment);
 
+/// The same of a vector all of whose elements exist.
+mlir::Value loadWhole(LaneContext &lower, const TileView &tile,
+                      mlir::VectorType type, mlir::Value at, int64_t alignment);
+
 /// The value of `there` where `condition` holds, else zero.
 mlir::Value loadIf(LaneContext &lower, mlir::Value condition, mlir::Type type,
                    llvm::function_ref<mlir::Value()> there);

@@ -124,8 +124,10 @@ RowMap TileView::mapOf(LaneContext &lanes, TypedValue<TileType> tile) {
   auto made = source.getDefiningOp<CacheTileOp>();
   if (ownTile(source) || (made && made.getLayout().getRows().byPlace))
     return RowMap::Places;
-  // Who widens packed rows looks pages up by row.
+  // Who widens packed rows looks pages up by row, and so do kernels for rows at
+  // any addresses.
   bool byLane = !lanes.hasRings() && !packedRowOf(tile) &&
+                lanes.tensorAlignment() >= kTensorAlignment &&
                 lanes.chip().lanesLookUp(type.getRows(), type.getPageSize(),
                                          lanes.ownSchedule().getWarps());
   return byLane ? RowMap::Lanes : RowMap::Table;

@@ -49,7 +49,6 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.residentThreads = 1536;
   target.registersPerLane = 255;
   target.asyncCopyBytes = {4, 8, 16};
-  target.copiesUnaligned = true;
   target.looksUpByLane = true;
   target.triple = "nvptx64-nvidia-cuda";
   // Copies of tensor boxes into the own block's shared memory alone need

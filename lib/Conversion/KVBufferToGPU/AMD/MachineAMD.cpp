@@ -65,6 +65,8 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
     int64_t count = 0;
     if (packedRowOf(op.getTile())) {
       // Lanes widen them: what they store is there at once.
+    } else if (lower.takesAnyTensor()) {
+      // So is what lanes copy; LLVM counts their loads.
     } else if (lower.target.has(CopyEngine::WaveBoxes)) {
       // What no engine copies is there at once, and what goes through registers
       // the engine's counter does not count.

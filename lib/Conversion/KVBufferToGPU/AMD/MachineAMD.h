@@ -195,15 +195,17 @@ private:
   /// The same by one part of the plan.
   void emitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
                   CopySource &from, mlir::Value slot);
-  /// The same for a tile some of whose columns are not valid: no instruction
-  /// copies a part of a vector, so that lanes load and store. Waits for it.
+  /// The same for a tile some of whose columns are not valid, or that begins at
+  /// any address: no instruction copies a part of a vector, so that lanes load
+  /// and store. Waits for it.
   void emitCutCopies(Lanes &lower, const TileLoad &load, const TileView &tile,
                      mlir::Value slot);
   /// The type of `width` of a buffer's elements on their way through registers:
   /// LLVM has no 8-bit floats.
   mlir::VectorType vectorInRegisters(KVBufferAttr params, int64_t width) const;
   struct StagedLoads;
-  /// `checkCols`: some of the tile's columns are not valid.
+  /// `checkCols`: some of the tile's columns are not valid, or its rows are no
+  /// range of memory.
   Values emitStagedLoads(Lanes &lower, const TileLoad &load,
                          const TileView &tile, bool checkCols);
 

@@ -372,6 +372,12 @@ Values AMDMachine::emitTileLoad(Lanes &lower, const TileLoad &load,
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = load.params;
   bool staged = goesThroughRegisters(lower.target, params);
+  if (lower.takesAnyTensor()) {
+    if (staged)
+      return emitStagedLoads(lower, load, tile, /*checkCols=*/true);
+    emitCutCopies(lower, load, tile, slot);
+    return {};
+  }
   if (!tile.cols) {
     if (staged)
       return emitStagedLoads(lower, load, tile, /*checkCols=*/false);

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "KVBufferToGPU/Staging.h"
 #include "MachineAMD.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -326,13 +327,112 @@ LogicalResult AMDMachine::emitFragmentLoad(Lanes &lower, FragmentLoadOp op,
   return success();
 }
 
+namespace {
+/// The rows of a tile in DRAM that lanes read fragments of: a range of memory,
+/// or, where kernels take any tensor, an address for each.
+struct TileRows {
+  Lanes &lower;
+  ImplicitLocOpBuilder &b;
+  const TileView &tile;
+  TileType type;
+  int64_t bytes;
+  Value stride, groupStride, range;
+
+  TileRows(Lanes &lower, TileType type, const TileView &tile);
+  /// Bytes from row 0 to row `row`.
+  Value offsetOf(Value row);
+  /// `width` elements of row `row` from `col` (bytes, the lane's) and element
+  /// `first` on; zeros where the row is not valid, or a lane's `col` is not
+  /// less than `limit`, if any.
+  Value read(Value row, Value line, Value col, int64_t first, int64_t width,
+             std::optional<int64_t> limit);
+  /// What `read` takes of a row, the same for all of its columns.
+  Value lineOf(Value row, Value col);
+};
+} // namespace
+
+TileRows::TileRows(Lanes &lower, TileType type, const TileView &tile)
+    : lower(lower), b(lower.b), tile(tile), type(type),
+      bytes(type.getElementType().getIntOrFloatBitWidth() / 8) {
+  if (lower.takesAnyTensor())
+    return;
+  stride =
+      arith::MulIOp::create(b, lower.toI32(tile.rowStride), lower.i32(bytes));
+  // The valid rows are [0, hi): the range ends after the last of them.
+  Value zero = lower.i32(0);
+  Value some =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, zero);
+  Value last = offsetOf(arith::SubIOp::create(b, tile.hi, lower.i32(1)));
+  Value length = arith::SelectOp::create(
+      b, some,
+      arith::AddIOp::create(b, last, lower.i32(type.getCols() * bytes)), zero);
+  range = DramRangeOp::create(b, tile.data, tile.base, length);
+}
+
+Value TileRows::offsetOf(Value row) {
+  int64_t group = type.getPageSize();
+  if (!group)
+    return arith::MulIOp::create(b, row, stride);
+  if (!groupStride)
+    groupStride = arith::MulIOp::create(b, lower.toI32(tile.pageStride),
+                                        lower.i32(bytes));
+  Value of = arith::MulIOp::create(
+      b, arith::DivUIOp::create(b, row, lower.i32(group)).getResult(),
+      groupStride);
+  Value inside = arith::MulIOp::create(
+      b, arith::RemUIOp::create(b, row, lower.i32(group)).getResult(), stride);
+  return arith::AddIOp::create(b, of, inside);
+}
+
+Value TileRows::lineOf(Value row, Value col) {
+  if (!range) {
+    // In elements, of the tensor.
+    Value element = arith::ShRUIOp::create(
+        b, col, lower.i32(llvm::Log2_64(bytes)), /*isExact=*/true);
+    return arith::AddIOp::create(b, tile.lineOf(lower, row),
+                                 lower.toIndex(element));
+  }
+  Value line = arith::AddIOp::create(b, offsetOf(row), col);
+  // Of two strides the larger may be the inner one: where a row lies does not
+  // say whether it is valid.
+  if (type.getPageSize())
+    line = arith::SelectOp::create(
+        b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, tile.hi),
+        line, lower.i32(INT32_MIN));
+  return line;
+}
+
+Value TileRows::read(Value row, Value line, Value col, int64_t first,
+                     int64_t width, std::optional<int64_t> limit) {
+  auto vector = VectorType::get({width}, type.getElementType());
+  Value inside;
+  if (limit)
+    inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, col,
+                                   lower.i32(*limit));
+  if (!range) {
+    Value ok =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, row, tile.hi);
+    if (inside)
+      ok = arith::AndIOp::create(b, ok, inside);
+    return loadIf(lower, ok, vector, [&] {
+      return loadWhole(lower, tile, vector,
+                       arith::AddIOp::create(b, line, lower.index(first)),
+                       std::min(width * bytes, lower.alignment));
+    });
+  }
+  Value at = arith::AddIOp::create(b, line, lower.i32(first * bytes));
+  // Columns past the tile's: out of the range.
+  if (inside)
+    at = arith::SelectOp::create(b, inside, at, lower.i32(INT32_MIN));
+  return RangeLoadOp::create(b, vector, range, at);
+}
+
 LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
                                            const TileView &tile,
                                            Values &words) {
   ImplicitLocOpBuilder &b = lower.b;
   FragmentType type = op.getFragment().getType();
-  Type element = type.getElementType();
-  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t bytes = type.getElementType().getIntOrFloatBitWidth() / 8;
   int64_t columns = op.getTile().getType().getCols();
   const FragmentLayout &atom = lower.layouts.of(type);
   // A word in pieces that a lane loads at once, beside each other in a row.
@@ -341,34 +441,7 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
     if (atom.layout.basis("register", bit, "col") != 1 << bit)
       return op.emitOpError()
              << "a lane's words are no pieces of rows on " << lower.target.chip;
-  Value stride =
-      arith::MulIOp::create(b, lower.toI32(tile.rowStride), lower.i32(bytes));
-  // The valid rows are [0, hi): the range ends after the last of them.
-  Value zero = lower.i32(0);
-  Value some =
-      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, zero);
-  int64_t group = op.getTile().getType().getPageSize();
-  Value groupStride;
-  // Bytes from row 0 to row `row`.
-  auto lineOf = [&](Value row) -> Value {
-    if (!group)
-      return arith::MulIOp::create(b, row, stride);
-    if (!groupStride)
-      groupStride = arith::MulIOp::create(b, lower.toI32(tile.pageStride),
-                                          lower.i32(bytes));
-    Value of = arith::MulIOp::create(
-        b, arith::DivUIOp::create(b, row, lower.i32(group)).getResult(),
-        groupStride);
-    Value inside = arith::MulIOp::create(
-        b, arith::RemUIOp::create(b, row, lower.i32(group)).getResult(),
-        stride);
-    return arith::AddIOp::create(b, of, inside);
-  };
-  Value last = lineOf(arith::SubIOp::create(b, tile.hi, lower.i32(1)));
-  Value length = arith::SelectOp::create(
-      b, some, arith::AddIOp::create(b, last, lower.i32(columns * bytes)),
-      zero);
-  Value range = DramRangeOp::create(b, tile.data, tile.base, length);
+  TileRows rows(lower, op.getTile().getType(), tile);
 
   SmallVector<int64_t> rowBits, colBits;
   for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit) {
@@ -382,27 +455,15 @@ LogicalResult AMDMachine::emitTileFragment(Lanes &lower, TileFragmentOp op,
   Value col = emitLinear(b, lower.lane, colBits);
   for (int64_t r = 0; r < atom.warpRows(type); r += atom.rows) {
     Value at = arith::AddIOp::create(b, row, lower.i32(r));
-    Value line = arith::AddIOp::create(b, lineOf(at), col);
-    // Of two strides the larger may be the inner one: where a row lies does not
-    // say whether it is valid.
-    if (group)
-      line = arith::SelectOp::create(
-          b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, at, tile.hi),
-          line, lower.i32(INT32_MIN));
+    Value line = rows.lineOf(at, col);
     for (int64_t c = 0; c < type.getCols(); c += atom.cols) {
       SmallVector<Value> parts;
       for (int64_t reg = 0; reg < atom.registers(); reg += width) {
         int64_t first = c + atom.layout.apply({{"register", reg}}, "col");
-        Value at = arith::AddIOp::create(b, line, lower.i32(first * bytes));
-        if (c + atom.cols > columns) {
-          // Columns past the tile's: out of the range.
-          Value inside = arith::CmpIOp::create(
-              b, arith::CmpIPredicate::slt, col,
-              lower.i32(std::max<int64_t>(0, columns - first) * bytes));
-          at = arith::SelectOp::create(b, inside, at, lower.i32(INT32_MIN));
-        }
-        parts.push_back(RangeLoadOp::create(
-            b, VectorType::get({width}, element), range, at));
+        std::optional<int64_t> limit;
+        if (c + atom.cols > columns)
+          limit = std::max<int64_t>(0, columns - first) * bytes;
+        parts.push_back(rows.read(at, line, col, first, width, limit));
       }
       words.push_back(joinVectors(b, parts));
     }

@@ -244,6 +244,11 @@ static Piece pieceOf(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
       arith::AddIOp::create(b, lower.thread, lower.i32(step * plan.threads)));
 }
 
+/// What addresses of `bytes` bytes that are loaded at once are multiples of.
+static int64_t bytesTogether(Lanes &lower, int64_t bytes) {
+  return std::min(bytes, lower.alignment);
+}
+
 void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
                                const TileView &tile, Value slot) {
   ImplicitLocOpBuilder &b = lower.b;
@@ -251,9 +256,12 @@ void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
   // Pieces are vectors of the slot: the tile is not turned.
   StagingPlan plan = stagingPlan(lower, params);
   RowSource source(lower, load, tile);
-  auto type = VectorType::get({plan.width}, params.getElementType());
-  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  Value lds = lower.shared(params.getElementType());
+  Type element = storedElement(params.getElementType());
+  auto type = VectorType::get({plan.width}, element);
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  Value lds = lower.shared(element);
+  if (source.paged())
+    source.lookUpPages();
   OpBuilder::InsertionGuard guard(b);
   auto loop = scf::ForOp::create(b, lower.thread, lower.i32(plan.pieces),
                                  lower.i32(plan.threads));
@@ -261,12 +269,25 @@ void AMDMachine::emitCutCopies(Lanes &lower, const TileLoad &load,
   Piece piece = pieceAt(lower, params, plan, loop.getInductionVar());
   Value at = arith::AddIOp::create(b, source.lineOfLane(piece.row),
                                    lower.toIndex(piece.col));
-  Value columns = lower.i32(params.getColumnsOf(load.block));
-  if (tile.cols)
-    columns = arith::MinSIOp::create(b, tile.cols, columns);
-  Value vector =
-      loadCut(lower, tile, type, at, source.valid(piece.row),
-              arith::SubIOp::create(b, columns, piece.col), plan.width * bytes);
+  int64_t columns = params.getColumnsOf(load.block);
+  Value ok = source.valid(piece.row);
+  Value vector;
+  if (tile.cols) {
+    Value end = arith::MinSIOp::create(b, tile.cols, lower.i32(columns));
+    vector = loadCut(lower, tile, type, at, ok,
+                     arith::SubIOp::create(b, end, piece.col),
+                     bytesTogether(lower, plan.width * bytes));
+  } else {
+    if (columns < params.getSmemCols())
+      ok = arith::AndIOp::create(
+          b, ok,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::slt, piece.col,
+                                lower.i32(columns)));
+    vector = loadIf(lower, ok, type, [&] {
+      return loadWhole(lower, tile, type, at,
+                       bytesTogether(lower, plan.width * bytes));
+    });
+  }
   storePiece(lower, params, plan, lds, slot, piece, vector);
   b.setInsertionPointAfter(loop);
   // Waits count instructions of other loads: these are done.
@@ -290,7 +311,8 @@ struct AMDMachine::StagedLoads {
   int64_t bytes, width;
   /// A vector in registers, as it is loaded, and the same without 8-bit floats.
   VectorType type, loadedType, bitsType;
-  /// Whether some of the tile's columns are not valid.
+  /// Whether some of the tile's columns are not valid, or its rows are no
+  /// range.
   bool checkCols;
   /// Where the rows are one range of memory, or each wave's are: that, and what
   /// its offsets need added.
@@ -330,7 +352,7 @@ struct AMDMachine::StagedLoads {
   Value inRegisters(Value vector);
   /// A vector of a row by the range of memory.
   Value fromRange(const Piece &piece, Value row);
-  /// One of which some columns may not be there.
+  /// One of which some columns may not be there, or at any address.
   Value fromCutRow(const Piece &piece, Value row);
   /// One of a row that the lane of its number knows.
   Value fromLane(const Piece &piece, Value row);
@@ -347,13 +369,14 @@ Value AMDMachine::StagedLoads::inRegisters(Value vector) {
 }
 
 void AMDMachine::StagedLoads::begin() {
-  if (!checkCols) {
-    if (source.paged())
-      source.lookUpPages();
-    else
-      range = source.range(lower.i32(0), params.getBN(), shift);
-    ofWave = plan.rowsOfWave(params, lower.target.waveSize);
-  }
+  if (source.paged())
+    source.lookUpPages();
+  // Each lane asks for itself what there is.
+  if (checkCols)
+    return;
+  if (!source.paged())
+    range = source.range(lower.i32(0), params.getBN(), shift);
+  ofWave = plan.rowsOfWave(params, lower.target.waveSize);
   source.zeroTimes = llvm::divideCeil(plan.steps * plan.threads, plan.pieces);
   byWave = !range && ofWave && source.keeps(ofWave);
   counted = range || source.knowsPages();
@@ -405,9 +428,14 @@ Value AMDMachine::StagedLoads::fromCutRow(const Piece &piece, Value row) {
     ok = arith::AndIOp::create(b, ok, exists);
   Value at = arith::AddIOp::create(b, source.lineOfLane(row),
                                    lower.toIndex(piece.col));
+  int64_t alignment = bytesTogether(lower, width * bytes);
+  if (!tile.cols)
+    return inRegisters(loadIf(lower, ok, bitsType, [&] {
+      return loadWhole(lower, tile, bitsType, at, alignment);
+    }));
   return inRegisters(loadCut(lower, tile, bitsType, at, ok,
                              arith::SubIOp::create(b, tile.cols, piece.col),
-                             width * bytes));
+                             alignment));
 }
 
 Value AMDMachine::StagedLoads::fromLane(const Piece &piece, Value row) {
