@@ -31,7 +31,9 @@ FailureOr<AskedSchedule> AskedSchedule::parse(StringRef text, Location loc) {
             setParameter(asked.parameters, name, value.trim()))
       return emitError(loc) << "schedule parameter '" << item.trim()
                             << "': expected " << *expected;
-    asked.named.insert(name);
+    if (!asked.named.insert(name).second)
+      return emitError(loc) << "schedule parameter '" << item.trim()
+                            << "': expected " << name << " once";
   }
   return asked;
 }
