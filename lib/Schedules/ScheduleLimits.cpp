@@ -543,9 +543,10 @@ Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
         .str();
   // Who turns values of bytes is beside them.
   bool areBytes = operands.bytes == 1 && schedule.movingTeam()->widens.warps;
-  if (!operands.latent || values % products || rest <= 0 ||
-      rest % schedule.BK || !(operands.bytes == 2 || areBytes) ||
-      operands.keyBytes != operands.bytes)
+  // Slots of packed rows have values alone where these are all columns.
+  if (!operands.latent || values % products ||
+      rest < int64_t(!operands.packed) || rest % schedule.BK ||
+      !(operands.bytes == 2 || areBytes) || operands.keyBytes != operands.bytes)
     return ("producers with split_keys need rows of 16 bits, or rows and "
             "queries of bytes and wideners, values of a multiple of " +
             Twine(products) + " columns and " + Twine(schedule.BK) +
@@ -558,6 +559,10 @@ Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
             target.chip + " has " + Twine(target.ldsBytes) +
             " for a block; expected fewer stages")
         .str();
+  if (operands.widensAhead && !roles.bytesAhead)
+    return "producers have no room beside slots for bytes of packed rows that "
+           "are not widened where they lie; expected fewer stages, overlap = "
+           "false, or producers = 0";
   // Accumulators and operands in registers leave 32 for the rest; of bytes
   // some of these are two products of a few columns.
   int64_t lanes = schedule.warps * int64_t(target.waveSize);

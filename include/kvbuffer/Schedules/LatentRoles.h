@@ -46,8 +46,7 @@ struct LatentRoles {
   /// Slots of the parts and of weights.
   int64_t leftSlots, rightSlots, restSlots, weightSlots;
   /// Bytes of a tile of packed rows that come ahead of its slots: those that
-  /// one block widens, and a scale of each 128. 0: of each slot one warp has
-  /// all.
+  /// one block widens, and their scales. 0: of each slot one warp has all.
   int64_t bytesAhead = 0;
   /// Whether products are of bytes: a team turns values into slots of their
   /// own, and rows have one slot for all of their columns.
@@ -115,10 +114,9 @@ struct LatentRoles {
     // The rest has two slots then, as one of them is filled without bytes
     // ahead.
     if (operands.packed && !roles.scoresAhead) {
-      constexpr int64_t group = 128, scaleBytes = 4;
       roles.restSlots = 2;
-      roles.bytesAhead = schedule.BN / schedule.cluster() * values *
-                         (group + scaleBytes) / group;
+      roles.bytesAhead =
+          schedule.BN / schedule.cluster() * operands.widenedBytes;
       if (roles.bytes(schedule) > target.ldsBytes)
         roles.bytesAhead = 0;
     }

@@ -42,6 +42,10 @@ struct TileOperands {
   int64_t readBytes = 0;
   /// Whether rows of the cache are packed (`#kvbuffer.row`).
   bool packed = false;
+  /// Bytes of such a row that are widened, whose scales are words beside them,
+  /// and whether one warp that has no memory beside slots cannot widen them.
+  int64_t widenedBytes = 0;
+  bool widensAhead = false;
 };
 
 /// Whether lanes that bring tiles of K and V through registers (`k_path =

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PackedRows.h"
+#include "LaneArithmetic.h"
 #include "Staging.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
@@ -33,6 +34,38 @@ Value kvbuf::widenElements(ImplicitLocOpBuilder &b, Value vector) {
   return arith::ExtFOp::create(b, type.clone(b.getF32Type()), vector);
 }
 
+Value kvbuf::placeInRow(Lanes &lower, RowAttr row, Value line, int64_t at) {
+  ImplicitLocOpBuilder &b = lower.b;
+  if (at < row.getBytes())
+    return add(b, line, lower.index(at));
+  // Behind the rows of its block.
+  Value stride = lower.index(row.getTailStride());
+  Value block = arith::DivUIOp::create(b, line, stride);
+  Value inBlock = arith::DivUIOp::create(
+      b, arith::RemUIOp::create(b, line, stride).getResult(),
+      lower.index(row.getBytes()));
+  Value tails = add(
+      b, mul(b, block, stride),
+      lower.index(row.getTailRows() * row.getBytes() + at - row.getBytes()));
+  return add(b, tails, mul(b, inBlock, lower.index(row.getTail())));
+}
+
+Value kvbuf::powerOfTwo(ImplicitLocOpBuilder &b, Value code) {
+  // The exponent of an f32, but for 0, which is a number below the normal ones,
+  // and 255, which is none.
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, value, 32);
+  };
+  auto is = [&](int64_t other) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, code,
+                                 constant(other));
+  };
+  Value bits = arith::ShLIOp::create(b, code, constant(23));
+  bits = arith::SelectOp::create(b, is(0), constant(0x00400000), bits);
+  bits = arith::SelectOp::create(b, is(255), constant(0x7fc00000), bits);
+  return arith::BitcastOp::create(b, b.getF32Type(), bits);
+}
+
 namespace {
 /// Columns of a slot that come from one part of a row, or from none: zeros.
 struct Segment {
@@ -51,9 +84,9 @@ public:
 private:
   SmallVector<Segment> segments() const;
   void emitVector(const Segment &segment, Value number);
-  /// Where byte `at` of a row is that begins at `line`: in the row, or in its
-  /// tail.
-  Value placeOf(Value line, int64_t at);
+  Value placeOf(Value line, int64_t at) {
+    return placeInRow(lower, row, line, at);
+  }
   /// `count` bytes at an index as a vector of `type`.
   Value loadAs(VectorType type, Value at);
   Value scaleAt(RowPartAttr part, Value line, Value group);
@@ -85,33 +118,12 @@ PackedLoad::PackedLoad(Lanes &lower, const TileView &tile, RowAttr row,
 
 SmallVector<Segment> PackedLoad::segments() const {
   SmallVector<Segment> list;
-  int64_t first = params.getHeadDimOffset(), end = first + params.getDepth(),
-          begin = 0;
-  for (RowPartAttr part : row.getParts()) {
-    int64_t from = std::max(begin, first),
-            upto = std::min(begin + part.getCount(), end);
-    if (from < upto)
-      list.push_back({part, from - begin, from - first, upto - from});
-    begin += part.getCount();
-  }
+  for (const RowSegment &some :
+       segmentsOf(row, params.getHeadDimOffset(), params.getDepth()))
+    list.push_back({some.part, some.inPart, some.inTile, some.count});
   if (int64_t behind = params.getSmemCols() - params.getDepth(); behind > 0)
     list.push_back({RowPartAttr(), 0, params.getDepth(), behind});
   return list;
-}
-
-Value PackedLoad::placeOf(Value line, int64_t at) {
-  if (at < row.getBytes())
-    return add(line, lower.index(at));
-  // Behind the rows of its block.
-  Value stride = lower.index(row.getTailStride());
-  Value block = arith::DivUIOp::create(b, line, stride);
-  Value inBlock = arith::DivUIOp::create(
-      b, arith::RemUIOp::create(b, line, stride).getResult(),
-      lower.index(row.getBytes()));
-  Value tails =
-      add(mul(block, stride), lower.index(row.getTailRows() * row.getBytes() +
-                                          at - row.getBytes()));
-  return add(tails, mul(inBlock, lower.index(row.getTail())));
 }
 
 Value PackedLoad::loadAs(VectorType wanted, Value at) {
@@ -145,17 +157,7 @@ Value PackedLoad::scaleAt(RowPartAttr part, Value line, Value group) {
       number = arith::ExtFOp::create(b, b.getF32Type(), number);
     return number;
   }
-  // 2^(code - 127): the exponent of an f32, but for 0, which is a number below
-  // the normal ones, and 255, which is none.
-  Value code = arith::ExtUIOp::create(b, b.getI32Type(), number);
-  auto is = [&](int64_t other) -> Value {
-    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, code,
-                                 lower.i32(other));
-  };
-  Value bits = arith::ShLIOp::create(b, code, lower.i32(23));
-  bits = arith::SelectOp::create(b, is(0), lower.i32(0x00400000), bits);
-  bits = arith::SelectOp::create(b, is(255), lower.i32(0x7fc00000), bits);
-  return arith::BitcastOp::create(b, b.getF32Type(), bits);
+  return powerOfTwo(b, arith::ExtUIOp::create(b, b.getI32Type(), number));
 }
 
 void PackedLoad::store(Value row, Value col, Value vector) {

@@ -33,6 +33,13 @@ struct FillingLanes {
 /// chips that have an instruction for these make halves of them.
 mlir::Value widenElements(mlir::ImplicitLocOpBuilder &b, mlir::Value vector);
 
+/// Where byte `at` is of a packed row that begins at `line` (index): in the
+/// row, or in its tail.
+mlir::Value placeInRow(Lanes &lower, RowAttr row, mlir::Value line, int64_t at);
+
+/// 2^(code - 127) as f32, of a code (i32) of E8M0.
+mlir::Value powerOfTwo(mlir::ImplicitLocOpBuilder &b, mlir::Value code);
+
 /// Fills the slot at byte `slot` with the columns of `params` of a tile of
 /// packed rows. The stores are done when the op after it begins, for the lane
 /// that made them. `pred`: whether it is done at all; null: it is.

@@ -90,7 +90,10 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;
   request.lengthsDiffer = !op.getK().getType().getRows().endWithData();
   request.latent = op.isLatent();
-  request.packed = static_cast<bool>(op.getK().getType().getRow());
+  TileOperands operands = operandsOf(op);
+  request.packed = operands.packed;
+  request.widenedBytes = operands.widenedBytes;
+  request.widensAhead = operands.widensAhead;
   if (BlockMaskAttr blocks = op.getBlockMaskAttr())
     request.blockRows = blocks.getRows();
   return request;

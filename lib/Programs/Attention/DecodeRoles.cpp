@@ -138,7 +138,8 @@ void DecodeProgram::makeChannels(Roles &roles) {
     partOf(0, sizes.half, sizes.rightSlots, {kScores, kLeft});
     partOf(sizes.half, sizes.half, sizes.leftSlots, {kScores, kRight});
   }
-  partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
+  if (sizes.rest)
+    partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
   roles.weights = makeRing(schedule.getBM(), schedule.getBN(), schedule.getBN(),
                            0, sizes.weightSlots, kScores, {kLeft, kRight});
   auto type = QueueType::get(b.getContext(), {rowType});
@@ -225,7 +226,7 @@ DecodeProgram::columnsOfScores(const Roles &roles, const RolePiece &own) {
       llvm::make_pointer_range(ArrayRef(roles.parts)));
   bool forOthers =
       roles.sizes.bytesAhead && schedule.getStructure().cluster() > 1;
-  if (roles.sharesSlots || forOthers)
+  if (parts.size() > 2 && (roles.sharesSlots || forOthers))
     std::swap(parts[1], parts[2]);
   for (const RolePart *some : parts) {
     const RolePart &part = *some;
@@ -554,7 +555,7 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   // A slot of the rest is free as soon as scores have read it: a warp that
   // fills slots of packed rows, one after the other, does not let it wait
   // behind a half (H200, 128 rows of 2048 keys, 64 heads: 130 us, 148 behind).
-  if (cache.getRow() && roles.sizes.restSlots > 1)
+  if (cache.getRow() && roles.sizes.rest && roles.sizes.restSlots > 1)
     std::rotate(parts.begin(), parts.end() - 1, parts.end());
   if (roles.sizes.bytesAhead)
     return widenTiles(own, parts, tileAt, load);

@@ -21,22 +21,59 @@ using namespace kvbuf;
 
 #define DEBUG_TYPE "kvbuf-choose-schedule"
 
+/// Columns and bytes that lanes of teams fill slots of packed rows by.
+static constexpr int64_t kBlockCols = 64, kVectorBytes = 16;
+
 static int64_t bytesOf(Type element) {
   return element.getIntOrFloatBitWidth() / 8;
 }
 
+/// Whether one warp widens bytes of packed rows where they lie in the slot: in
+/// pieces of 128, each with one scale.
+static bool isWidenedInPlace(ArrayRef<RowSegment> columns) {
+  constexpr int64_t piece = 128;
+  const RowSegment &segment = columns.front();
+  RowPartAttr part = segment.part;
+  return columns.size() == 1 && part.getScale() && part.getScale().isF32() &&
+         part.getGranularity() % piece == 0 && segment.inPart % piece == 0 &&
+         segment.count % piece == 0;
+}
+
+/// The columns of packed rows that slots of teams have: the halves of the
+/// values, and the rest.
+static SmallVector<SmallVector<RowSegment>> columnsOfTeams(AttentionOp op) {
+  RowAttr row = op.getKCacheType().getRow();
+  int64_t half = op.getValueHeadSize() / 2;
+  SmallVector<SmallVector<RowSegment>> list;
+  for (int64_t first : {int64_t(0), half, 2 * half})
+    if (int64_t upto = first < 2 * half ? first + half : op.getHeadSize();
+        first < upto)
+      list.push_back(segmentsOf(row, first, upto - first));
+  return list;
+}
+
 TileOperands kvbuf::operandsOf(AttentionOp op) {
   memref::LoadOp read = tiledReadOf(op);
-  return {op.getHeadSize(),
-          op.getValueHeadSize(),
-          bytesOf(op.getElementType()),
-          bytesOf(op.getKCacheType().getElementType()),
-          bytesOf(op.getVCacheType().getElementType()),
-          op.isLatent(),
-          op.isRagged(),
-          op.getMaskValue().boundsLeft(),
-          read ? bytesOf(read.getMemRefType().getElementType()) : 0,
-          bool(op.getKCacheType().getRow())};
+  TileOperands operands{op.getHeadSize(),
+                        op.getValueHeadSize(),
+                        bytesOf(op.getElementType()),
+                        bytesOf(op.getKCacheType().getElementType()),
+                        bytesOf(op.getVCacheType().getElementType()),
+                        op.isLatent(),
+                        op.isRagged(),
+                        op.getMaskValue().boundsLeft(),
+                        read ? bytesOf(read.getMemRefType().getElementType())
+                             : 0,
+                        bool(op.getKCacheType().getRow())};
+  if (!operands.packed)
+    return operands;
+  for (ArrayRef<RowSegment> columns : columnsOfTeams(op)) {
+    if (isCopiedWhole(columns, op.getElementType()))
+      continue;
+    operands.widenedBytes += elementBytesOf(columns) + scaleBytesOf(columns);
+    operands.widensAhead |= !isWidenedInPlace(columns);
+  }
+  return operands;
 }
 
 int64_t kvbuf::headPartsOf(AttentionOp op, int64_t rows) {
@@ -147,38 +184,47 @@ LogicalResult kvbuf::checkLatent(AttentionOp op, ScheduleAttr schedule) {
             "products read; expected split_keys = true";
 }
 
+/// Why teams do not fill slots of `element` with columns of a packed row; empty
+/// where they do.
+static StringRef whyNotByTeams(const RowSegment &segment, RowAttr row,
+                               Type element) {
+  RowPartAttr part = segment.part;
+  if (segment.count % kBlockCols || segment.inPart % kBlockCols ||
+      segment.at() % kVectorBytes)
+    return "teams fill slots by 64 columns that are of one part and begin at a "
+           "multiple of 16 bytes";
+  if (segment.isCopied(element))
+    return "";
+  if (segment.width() != 1)
+    return "teams widen elements of 8 bits, and copy those of q's type";
+  Type scale = part.getScale();
+  if (!scale)
+    return "";
+  // A lane has eight elements, and words of 32 bits bring scales.
+  constexpr int64_t own = 8, word = 4;
+  int64_t group = part.getGranularity();
+  if (!(scale.isF32() || isa<Float8E8M0FNUType>(scale)) || group % own ||
+      (group % kBlockCols && kBlockCols % group))
+    return "teams widen by scales in f32 or powers of two, of 8, 16, 32 "
+           "elements or a multiple of 64";
+  int64_t first = segment.scalesAt(), end = first + segment.scaleBytes(),
+          room = first < row.getBytes() ? row.getBytes()
+                                        : row.getBytes() + row.getTail();
+  if (first % word || end > room ||
+      (first >= row.getBytes() && row.getTail() % word))
+    return "teams read scales by words of 32 bits, which these are not";
+  return "";
+}
+
 StringRef kvbuf::whyNotPackedByTeams(AttentionOp op) {
   RowAttr row = op.getK().getType().getRow();
   if (!row)
     return "";
-  // A warp fills slots of either half of the values, or of what is behind them,
-  // and widens pieces of 128 columns, each with one scale.
-  constexpr int64_t piece = 128, block = 64;
-  int64_t half = op.getValueHeadSize() / 2, end = op.getHeadSize();
-  for (auto [from, upto] :
-       {std::pair(int64_t(0), half), {half, 2 * half}, {2 * half, end}}) {
-    int64_t begin = 0;
-    RowPartAttr part;
-    for (RowPartAttr some : row.getParts()) {
-      part = some;
-      if (from < begin + some.getCount())
-        break;
-      begin += some.getCount();
-    }
-    if (from >= upto || upto > begin + part.getCount())
-      return "teams have slots of columns that are parts of a row, each of one "
-             "of its types";
-    bool widens = part.getScale() && part.getScale().isF32() &&
-                  part.getElement().getIntOrFloatBitWidth() == 8 &&
-                  part.getGranularity() % piece == 0 &&
-                  (from - begin) % piece == 0 && (upto - from) % piece == 0 &&
-                  part.getAt() % 16 == 0 && part.getScaleAt() < row.getBytes();
-    bool copies = !part.getScale() && (upto - from) % block == 0 &&
-                  part.getElement() == op.getElementType();
-    if (!widens && !copies)
-      return "teams widen pieces of 128 elements, each with an f32 scale that "
-             "lies in the row, and copy elements of q's type";
-  }
+  for (ArrayRef<RowSegment> columns : columnsOfTeams(op))
+    for (const RowSegment &segment : columns)
+      if (StringRef why = whyNotByTeams(segment, row, op.getElementType());
+          !why.empty())
+        return why;
   return "";
 }
 

@@ -36,6 +36,31 @@ func.func @invariant(%q: !two, %rows: !packed, %o: !out) {
   return
 }
 
+// Rows of other parts have teams, too: powers of two of 32 elements, tails, slots of two
+// parts, and elements without scales.
+// CHECK: func.func @powers
+// CHECK: schedule = #[[PACKED]]
+!all = memref<?x1x64x512xbf16>
+!powers = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 512, page_size = 64, row = <bytes = 528, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f8E8M0FNU, granularity = 32, scale_at = 512>]>>
+func.func @powers(%q: !all, %rows: !powers, %o: !all) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !all, !powers, !powers, !all
+  return
+}
+// CHECK: func.func @tails
+// CHECK: schedule = #[[PACKED]]
+!tails = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 512, page_size = 64, row = <bytes = 576, parts = [<count = 448, element = f8E4M3FN, at = 0, scale = f8E8M0FNU, granularity = 64, scale_at = 576>, <count = 64, element = bf16, at = 448>], tail = 8, rows = 64, stride = 37440>>
+func.func @tails(%q: !all, %rows: !tails, %o: !all) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !all, !tails, !tails, !all
+  return
+}
+// CHECK: func.func @plain
+// CHECK: schedule = #[[PACKED]]
+!plain = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64, row = <bytes = 576, parts = [<count = 576, element = f8E4M3FN, at = 0>]>>
+func.func @plain(%q: !q, %rows: !plain, %o: !o) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !plain, !plain, !o
+  return
+}
+
 // A list that names the rows, of which the scores' team reads a number for each key, leaves
 // tiles as they are: these teams have 64 keys. Lanes vote about them, so that queries stay in
 // registers; and as lists are as long as each other, there are no equal shares.

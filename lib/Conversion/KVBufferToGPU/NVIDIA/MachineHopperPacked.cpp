@@ -37,7 +37,9 @@ BoxMachine::PackedFill::PackedFill(LaneLowering &lower, const TileView &tile,
                                    Value ldsAddress)
     : lower(lower), b(lower.b), tile(tile), params(params), row(row),
       slot(slot), ldsAddress(ldsAddress) {
-  std::tie(part, first) = partOf(row, params.getHeadDimOffset());
+  segments = segmentsOf(row, params.getHeadDimOffset(), params.getSmemCols());
+  part = segments.front().part;
+  first = segments.front().inPart;
   place = arith::AndIOp::create(b, lower.lane, lower.i32(kRowLanes - 1));
   group = arith::ShRUIOp::create(b, lower.lane,
                                  lower.i32(llvm::Log2_64(kRowLanes)));
@@ -92,7 +94,21 @@ Values BoxMachine::PackedFill::known(Value row, bool scales, Value entry) {
     words[0] = arith::SelectOp::create(
         b, listed, words[0],
         arith::OrIOp::create(b, words[0], lower.i32(kAbsent)).getResult());
-  if (!isWidened() || !scales)
+  if (!scales) {
+    // How far behind the row's first column its tail is: within a block.
+    if (this->words() > 2)
+      words.push_back(arith::TruncIOp::create(
+          b, i32,
+          arith::IndexCastOp::create(
+              b, i64,
+              arith::SubIOp::create(
+                  b, placeInRow(lower, this->row, line, this->row.getBytes()),
+                  add(line, lower.index(part.getAt() + first * width)))
+                  .getResult())
+              .getResult()));
+    return words;
+  }
+  if (!isWidened())
     return words;
   Type stored = cast<MemRefType>(source.getType()).getElementType();
   for (int64_t chunk = 0; chunk < chunks(); ++chunk) {

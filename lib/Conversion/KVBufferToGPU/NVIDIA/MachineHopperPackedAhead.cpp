@@ -32,6 +32,10 @@ using namespace kvbuf::hopper;
 /// takes what a read and a chain of conversions take.
 static constexpr int64_t kWidenedFirst = 4, kTogether = 4, kReadAhead = 4;
 
+/// Columns of a block of a slot, of which a lane has a piece of each row; bytes
+/// of rows that lie side by side in a warp's memory, and of a word of scales.
+static constexpr int64_t kBlockCols = 64, kPiece = 8, kUnit = 64, kWord = 4;
+
 void BoxMachine::PackedFill::divide(int64_t warps, Value bytes) {
   this->warps = warps;
   Value share = arith::RemUIOp::create(b, lower.warp, lower.i32(warps));
@@ -47,78 +51,154 @@ Value BoxMachine::PackedFill::ownKnown() {
   return add(mul(step, kStepRows), group);
 }
 
-void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
-  Type i64 = b.getI64Type();
-  auto wide = [&](Value word) -> Value {
-    return arith::ExtUIOp::create(b, i64, word);
-  };
+Values BoxMachine::PackedFill::knownAhead(Value entry) {
+  return known(nearestRow(lower, tile, add(firstRow, ownKnown())),
+               /*scales=*/false, entry);
+}
+
+bool BoxMachine::PackedFill::hasTail() const {
+  return llvm::any_of(segments, [&](const RowSegment &segment) {
+    return segment.part.getScale() && segment.scalesAt() >= row.getBytes();
+  });
+}
+
+Value BoxMachine::PackedFill::inUnit(int64_t step, bool odd) {
+  Value own = group;
+  if (odd)
+    own = arith::XOrIOp::create(b, own, lower.i32(1));
+  return mul(add(own, lower.i32(step * kStepRows)), kUnit);
+}
+
+Value BoxMachine::PackedFill::inUnits(int64_t step, int64_t unit) {
+  // Half of a row's lanes have the first unit, half the second one.
+  Value second = arith::ShRUIOp::create(b, place, lower.i32(2)), flip = second;
+  if (unit % 2)
+    flip = arith::XOrIOp::create(b, flip, lower.i32(1));
+  Value own =
+      add(arith::XOrIOp::create(b, group, flip), lower.i32(step * kStepRows));
+  Value vector =
+      arith::AndIOp::create(b, place, lower.i32(kUnit / kTensorAlignment - 1));
+  return add(
+      add(mul(second, rows() * kUnit), mul(own, kUnit)),
+      add(mul(vector, kTensorAlignment), lower.i32(unit * rows() * kUnit)));
+}
+
+void BoxMachine::PackedFill::copyOne(Value to, Value from, int64_t size,
+                                     Value there) {
   auto pointerTo = [&](Value address, NVVM::NVVMMemorySpace space) -> Value {
     return LLVM::IntToPtrOp::create(
         b, LLVM::LLVMPointerType::get(b.getContext(), unsigned(space)),
         address);
   };
+  Value count =
+      arith::SelectOp::create(b, there, lower.i32(size), lower.i32(0));
+  NVVM::CpAsyncOp::create(
+      b,
+      pointerTo(arith::ExtUIOp::create(b, b.getI64Type(), to),
+                NVVM::NVVMMemorySpace::Shared),
+      pointerTo(from, NVVM::NVVMMemorySpace::Global), size,
+      size == kTensorAlignment ? NVVM::LoadCacheModifierKind::CG
+                               : NVVM::LoadCacheModifierKind::CA,
+      count);
+}
+
+std::pair<Value, Value> BoxMachine::PackedFill::addressOf(Value low,
+                                                          Value high) {
+  Type i64 = b.getI64Type();
+  Value absent;
+  if (tile.lastPage) {
+    absent = arith::AndIOp::create(b, low, lower.i32(kAbsent));
+    low = arith::XOrIOp::create(b, low, absent);
+  }
+  Value wide = arith::ExtUIOp::create(b, i64, high);
+  wide =
+      arith::ShLIOp::create(b, wide, arith::ConstantIntOp::create(b, 32, 64));
+  return {arith::OrIOp::create(b, wide, arith::ExtUIOp::create(b, i64, low)),
+          absent};
+}
+
+void BoxMachine::PackedFill::copyScales(ArrayRef<Value> known) {
+  Value own = ownKnown();
+  auto [from, absent] = addressOf(known[0], known[1]);
+  int64_t ofRow = scaleBytesOf(segments), begin = segments.front().at();
+  Value to =
+      add(add(ldsAddress, bytes),
+          add(mul(own, ofRow), lower.i32(rows() * elementBytesOf(segments))));
+  OpBuilder::InsertionGuard guard(b);
+  auto mine = scf::IfOp::create(
+      b,
+      arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place,
+                            lower.i32(rows() / kStepRows)),
+      /*withElseRegion=*/false);
+  b.setInsertionPointToStart(mine.thenBlock());
+  Value there = isThere(add(firstRow, own), absent), ofTail;
+  if (hasTail())
+    ofTail = arith::AddIOp::create(
+        b, from, arith::ExtUIOp::create(b, b.getI64Type(), known[2]));
+  int64_t place = 0;
+  for (const RowSegment &segment : segments) {
+    if (!segment.part.getScale())
+      continue;
+    int64_t at = segment.scalesAt();
+    bool isApart = at >= row.getBytes();
+    for (int64_t word = 0; word < segment.scaleBytes(); word += kWord)
+      copyOne(add(to, lower.i32(place + word)),
+              arith::AddIOp::create(
+                  b, isApart ? ofTail : from,
+                  arith::ConstantIntOp::create(
+                      b, at + word - (isApart ? row.getBytes() : begin), 64)),
+              kWord, there);
+    place += segment.scaleBytes();
+  }
+}
+
+void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
+  Type i64 = b.getI64Type();
   auto c64 = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(b, value, 64);
   };
   bool widened = isWidened();
   Value start = add(ldsAddress, widened ? bytes : slot);
-  Value placeBytes = wide(mul(place, kTensorAlignment));
-  auto copyOne = [&](Value to, Value from, int64_t size, Value there) {
-    Value count =
-        arith::SelectOp::create(b, there, lower.i32(size), lower.i32(0));
-    NVVM::CpAsyncOp::create(
-        b, pointerTo(wide(to), NVVM::NVVMMemorySpace::Shared),
-        pointerTo(from, NVVM::NVVMMemorySpace::Global), size,
-        size == kTensorAlignment ? NVVM::LoadCacheModifierKind::CG
-                                 : NVVM::LoadCacheModifierKind::CA,
-        count);
-  };
-  auto split = [&](Value low) -> std::pair<Value, Value> {
-    if (!tile.lastPage)
-      return {low, Value()};
-    Value absent = arith::AndIOp::create(b, low, lower.i32(kAbsent));
-    return {arith::XOrIOp::create(b, low, absent).getResult(), absent};
-  };
-  if (widened) {
-    // Scales: of the row that this lane knows.
-    Value own = ownKnown();
-    auto [low, absent] = split(known[0]);
-    Value from = arith::OrIOp::create(
-        b, arith::ShLIOp::create(b, wide(known[1]), c64(32)).getResult(),
-        wide(low));
-    Value to = add(add(start, lower.i32(rows() * chunks() * 128)),
-                   mul(own, 4 * chunks()));
-    OpBuilder::InsertionGuard guard(b);
-    auto mine = scf::IfOp::create(
-        b,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place,
-                              lower.i32(rows() / kStepRows)),
-        /*withElseRegion=*/false);
-    b.setInsertionPointToStart(mine.thenBlock());
-    Value there = isThere(add(firstRow, own), absent);
-    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-      int64_t number = (first + chunk * 128) / part.getGranularity();
-      int64_t behind = part.getScaleAt() + number * 4 - part.getAt() - first;
-      copyOne(add(to, lower.i32(chunk * 4)),
-              arith::AddIOp::create(b, from, c64(behind)), 4, there);
-    }
-  }
+  Value placeBytes =
+      arith::ExtUIOp::create(b, i64, mul(place, kTensorAlignment));
+  if (widened && scaleBytesOf(segments))
+    copyScales(known);
   for (int64_t step = 0; step < rows() / kStepRows; ++step) {
-    Value own = add(lower.i32(step * kStepRows), group);
-    Value row = add(firstRow, own);
-    Value high =
-        arith::ShLIOp::create(b, wide(ask(known[1], lower.i32(step))), c64(32));
-    auto [low, absent] = split(ask(known[0], lower.i32(step)));
-    Value from = arith::OrIOp::create(b, high, wide(low));
+    Value row = add(firstRow, add(lower.i32(step * kStepRows), group));
+    Value high = ask(known[1], lower.i32(step));
+    auto [from, absent] = addressOf(ask(known[0], lower.i32(step)), high);
     from = arith::AddIOp::create(b, from, placeBytes);
     Value there = isThere(row, absent);
-    Value to = add(start, widened ? inCopy(own, place) : inBlock(row, place));
-    int64_t count = widened ? chunks() : params.getSmemCols() / 64;
-    for (int64_t block = 0; block < count; ++block)
-      copyOne(add(to, lower.i32(block *
-                                (widened ? rows() * 128 : blockBytes(params)))),
-              arith::AddIOp::create(b, from, c64(block * 128)),
-              kTensorAlignment, there);
+    auto at = [&](int64_t byte) -> Value {
+      return arith::AddIOp::create(b, from, c64(byte));
+    };
+    if (!widened) {
+      Value to = add(start, inBlock(row, place));
+      for (int64_t block = 0; block < params.getSmemCols() / kBlockCols;
+           ++block)
+        copyOne(add(to, lower.i32(block * blockBytes(params))),
+                at(block * 2 * kUnit), kTensorAlignment, there);
+      continue;
+    }
+    int64_t unit = 0;
+    for (const RowSegment &segment : segments)
+      for (int64_t end = unit + segment.bytes() / kUnit, first = unit;
+           unit < end; unit += std::min<int64_t>(2, end - unit)) {
+        int64_t byte =
+            segment.at() - segments.front().at() + (unit - first) * kUnit;
+        OpBuilder::InsertionGuard guard(b);
+        // A last unit by itself half of the lanes have.
+        if (unit + 1 == end)
+          b.setInsertionPointToStart(
+              scf::IfOp::create(
+                  b,
+                  arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place,
+                                        lower.i32(kUnit / kTensorAlignment)),
+                  /*withElseRegion=*/false)
+                  .thenBlock());
+        copyOne(add(start, inUnits(step, unit)), at(byte), kTensorAlignment,
+                there);
+      }
   }
 }
 
@@ -191,38 +271,91 @@ void BoxMachine::PackedFill::storeWide(Value x, Value at) {
                           /*nontemporal=*/false, llvm::Align(kTensorAlignment));
 }
 
-std::pair<Value, Value>
-BoxMachine::PackedFill::readPiece(int64_t step, int64_t chunk, int64_t side) {
-  constexpr int64_t piece = 8;
-  Value own = add(lower.i32(step * kStepRows), group);
-  Value ofScale = add(add(bytes, mul(own, 4 * chunks())),
-                      lower.i32(rows() * chunks() * 128 + chunk * 4));
-  Value scale = memref::LoadOp::create(
-      b, lower.shared(b.getF32Type()),
-      ValueRange{
-          lower.toIndex(arith::ShRUIOp::create(b, ofScale, lower.i32(2)))});
-  Value odd = arith::AndIOp::create(b, place, lower.i32(1));
-  Value vector = add(arith::ShRUIOp::create(b, place, lower.i32(1)),
-                     lower.i32(side * kRowLanes / 2));
-  Value at = add(add(bytes, inCopy(own, vector)),
-                 add(mul(odd, piece), lower.i32(chunk * rows() * 128)));
-  Value data = vector::LoadOp::create(
-      b, VectorType::get({piece}, b.getI8Type()), lower.shared(b.getI8Type()),
-      ValueRange{lower.toIndex(at)},
-      /*nontemporal=*/false, llvm::Align(piece));
-  return {data, scale};
+SmallVector<BoxMachine::PackedFill::Piece>
+BoxMachine::PackedFill::piecesOf() const {
+  SmallVector<Piece> all;
+  for (int64_t step = 0; step < rows() / kStepRows; ++step) {
+    int64_t unit = 0, scales = 0, block = 0;
+    for (const RowSegment &segment : segments) {
+      for (int64_t i = 0; i < segment.count / kBlockCols; ++i)
+        all.push_back({step,
+                       block++,
+                       i,
+                       unit + i * segment.width(),
+                       scales,
+                       &segment,
+                       {},
+                       {},
+                       {}});
+      unit += segment.bytes() / kUnit;
+      scales += segment.scaleBytes();
+    }
+  }
+  return all;
 }
 
-Value BoxMachine::PackedFill::widenPiece(Value data, Value scale) {
-  constexpr int64_t piece = 8;
-  Value factors = vector::BroadcastOp::create(
-      b, VectorType::get({piece}, b.getF32Type()), scale);
+Value BoxMachine::PackedFill::scaleOf(const Piece &piece, Value at) {
+  RowPartAttr part = piece.segment->part;
+  int64_t group = part.getGranularity(),
+          size = part.getScale().getIntOrFloatBitWidth() / 8;
+  // The block's first group, and the lane's in it.
+  at = add(at, lower.i32(piece.inSegment * kBlockCols / group * size));
+  if (group < kBlockCols)
+    at = add(at, mul(arith::ShRUIOp::create(
+                         b, place, lower.i32(llvm::Log2_64(group / kPiece))),
+                     size));
+  Type stored = b.getIntegerType(8 * size);
+  Value word =
+      memref::LoadOp::create(b, lower.shared(stored),
+                             ValueRange{lower.toIndex(arith::ShRUIOp::create(
+                                 b, at, lower.i32(llvm::Log2_64(size))))});
+  if (part.getScale().isF32())
+    return arith::BitcastOp::create(b, b.getF32Type(), word);
+  return powerOfTwo(b, arith::ExtUIOp::create(b, b.getI32Type(), word));
+}
+
+void BoxMachine::PackedFill::read(Piece &piece) {
+  if (piece.data)
+    return;
+  const RowSegment &segment = *piece.segment;
+  if (segment.part.getScale()) {
+    Value own = add(lower.i32(piece.step * kStepRows), group);
+    piece.scale = scaleOf(
+        piece,
+        add(add(bytes, mul(own, scaleBytesOf(segments))),
+            lower.i32(rows() * elementBytesOf(segments) + piece.scales)));
+  }
+  int64_t size = kPiece * segment.width();
+  Value at =
+      size == kPiece
+          ? add(add(inUnit(piece.step, piece.unit % 2), mul(place, kPiece)),
+                lower.i32(piece.unit * rows() * kUnit))
+          : inUnits(piece.step, piece.unit);
+  piece.data = vector::LoadOp::create(b, VectorType::get({size}, b.getI8Type()),
+                                      lower.shared(b.getI8Type()),
+                                      ValueRange{lower.toIndex(add(bytes, at))},
+                                      /*nontemporal=*/false, llvm::Align(size));
+}
+
+void BoxMachine::PackedFill::widen(Piece &piece) {
+  read(piece);
+  if (piece.wide)
+    return;
+  RowPartAttr part = piece.segment->part;
+  auto wide = VectorType::get({kPiece}, params.getElementType());
+  if (piece.segment->isCopied(params.getElementType())) {
+    piece.wide = vector::BitCastOp::create(b, wide, piece.data);
+    return;
+  }
   Value x = widenElements(
       b, arith::BitcastOp::create(
-             b, VectorType::get({piece}, part.getElement()), data));
-  x = arith::MulFOp::create(b, x, factors);
-  return arith::TruncFOp::create(
-      b, VectorType::get({piece}, params.getElementType()), x);
+             b, VectorType::get({kPiece}, part.getElement()), piece.data));
+  if (piece.scale)
+    x = arith::MulFOp::create(
+        b, x,
+        vector::BroadcastOp::create(
+            b, VectorType::get({kPiece}, b.getF32Type()), piece.scale));
+  piece.wide = arith::TruncFOp::create(b, wide, x);
 }
 
 void BoxMachine::PackedFill::send() {
@@ -249,40 +382,22 @@ void BoxMachine::PackedFill::send() {
 }
 
 void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
-  struct Some {
-    int64_t step, chunk, side;
-    Value data, scale, x;
-  };
-  SmallVector<Some> all;
-  for (int64_t step = 0; step < rows() / kStepRows; ++step)
-    for (int64_t chunk = 0; chunk < chunks(); ++chunk)
-      for (int64_t side : {0, 1})
-        all.push_back({step, chunk, side, {}, {}, {}});
+  SmallVector<Piece> all = piecesOf();
   int64_t count = all.size();
-  auto read = [&](int64_t i) {
-    if (i < count && !all[i].data)
-      std::tie(all[i].data, all[i].scale) =
-          readPiece(all[i].step, all[i].chunk, all[i].side);
-  };
-  auto widen = [&](int64_t i) {
-    read(i);
-    if (!all[i].x)
-      all[i].x = widenPiece(all[i].data, all[i].scale);
-  };
   for (int64_t i = 0; i < std::min(kWidenedFirst, count); ++i)
-    widen(i);
+    widen(all[i]);
   wait();
   for (int64_t i = 0; i < count; i += kTogether) {
     int64_t end = std::min(i + kTogether, count);
-    for (int64_t k = i; k < end + kReadAhead; ++k)
-      read(k);
+    for (int64_t k = i; k < std::min(end + kReadAhead, count); ++k)
+      read(all[k]);
     for (int64_t k = i; k < end; ++k)
-      widen(k);
+      widen(all[k]);
     for (int64_t k = i; k < end; ++k) {
       Value own = add(lower.i32(all[k].step * kStepRows), group);
       Value to = add(slot, inBlock(add(firstRow, own), place));
-      storeWide(all[k].x, add(to, lower.i32((2 * all[k].chunk + all[k].side) *
-                                            blockBytes(params))));
+      storeWide(all[k].wide,
+                add(to, lower.i32(all[k].block * blockBytes(params))));
     }
   }
 }
@@ -350,11 +465,9 @@ void BoxMachine::emitPackedAhead(LaneLowering &lower, RingLoadOp op,
     // Of rows that no table places nothing is asked.
     if ((next || asked) && fill.tile.map == RowMap::Table)
       asks = placeEntries(lower, op, fill) && next;
-    Values known = ifAnyRow(lower, fill.tile, 2, [&]() -> Values {
-      Value row = nearestRow(lower, fill.tile,
-                             fill.add(fill.firstRow, fill.ownKnown()));
-      return fill.known(row, /*scales=*/false,
-                        asked && fill.entries ? fill.entryOf(number) : Value());
+    Values known = ifAnyRow(lower, fill.tile, fill.words(), [&]() -> Values {
+      return fill.knownAhead(asked && fill.entries ? fill.entryOf(number)
+                                                   : Value());
     });
     if (asks)
       fill.askEntry(next, number);

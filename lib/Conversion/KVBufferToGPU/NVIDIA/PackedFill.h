@@ -15,6 +15,7 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_NVIDIA_PACKEDFILL_H
 
 #include "MachineHopper.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 namespace kvbuf::hopper {
@@ -34,7 +35,9 @@ struct BoxMachine::PackedFill {
   RowAttr row;
   /// The slot, and shared memory's address; i32.
   mlir::Value slot, ldsAddress;
-  /// The part that all columns are of, and the first one's place in it.
+  /// The slot's columns; of where one warp has all of them one alone, of which
+  /// the part is, and the first column's place in it.
+  llvm::SmallVector<RowSegment> segments;
   RowPartAttr part;
   int64_t first = 0;
   /// The lane's place in its row, and the row in its step; i32.
@@ -65,18 +68,42 @@ struct BoxMachine::PackedFill {
   void divide(int64_t warps, mlir::Value bytes);
   /// Rows of a warp, and the bytes that they and their scales take.
   int64_t rows() const { return params.getBN() / blocks / warps; }
-  int64_t bytesOfWarp() const { return rows() * chunks() * (128 + 4); }
+  int64_t bytesOfWarp() const {
+    return rows() * (elementBytesOf(segments) + scaleBytesOf(segments));
+  }
   /// Of this warp's rows the one that the lane knows; i32.
   mlir::Value ownKnown();
+  /// The same of the row that the lane knows, without scales, and how many
+  /// words that is.
+  int64_t words() const { return 2 + (isWidened() && hasTail()); }
+  Values knownAhead(mlir::Value entry);
   /// Asks for the bytes of this warp's rows, and for their scales.
   void copyAhead(llvm::ArrayRef<mlir::Value> known);
   /// Widens them; before `wait`, what registers bear.
   void widenAhead(llvm::function_ref<void()> wait);
-  /// This lane's bytes of one block of a step, and their scale.
-  std::pair<mlir::Value, mlir::Value> readPiece(int64_t step, int64_t chunk,
-                                                int64_t side);
-  /// Their elements, times the scale.
-  mlir::Value widenPiece(mlir::Value data, mlir::Value scale);
+  /// Elements of a block of 64 columns and a step's rows, eight of which each
+  /// lane has: where the block is among the slot's, and in its segment, of
+  /// which the first unit of bytes and the first byte of scales are.
+  struct Piece {
+    int64_t step, block, inSegment, unit, scales;
+    const RowSegment *segment;
+    /// This lane's bytes, their scale, and what they come to.
+    mlir::Value data, scale, wide;
+  };
+  llvm::SmallVector<Piece> piecesOf() const;
+  void read(Piece &piece);
+  void widen(Piece &piece);
+  /// The scale of a piece's elements, of which scales lie from byte `at` on.
+  mlir::Value scaleOf(const Piece &piece, mlir::Value at);
+  /// Asks for the scales of the row that this lane knows.
+  void copyScales(llvm::ArrayRef<mlir::Value> known);
+  /// A copy ahead of slots; `there`: whether the bytes are read, zeros if not.
+  void copyOne(mlir::Value to, mlir::Value from, int64_t size,
+               mlir::Value there);
+  /// An address of 64 bits of its halves, and whether the row is absent, if the
+  /// lowest bit may say so.
+  std::pair<mlir::Value, mlir::Value> addressOf(mlir::Value low,
+                                                mlir::Value high);
   /// Elements of 16 bits to the own and the others' slots.
   void storeWide(mlir::Value x, mlir::Value at);
   /// Batches of rows that this block has, and bytes of what others send.
@@ -84,7 +111,12 @@ struct BoxMachine::PackedFill {
   int64_t bytesOfOthers() const {
     return params.getStageBytes() / blocks * (blocks - 1);
   }
-  bool isWidened() const { return bool(part.getScale()); }
+  bool isWidened() const {
+    return !isCopiedWhole(segments, params.getElementType());
+  }
+  /// Whether scales lie apart from the row: a lane then knows how far behind
+  /// the row's first byte its tail is.
+  bool hasTail() const;
   /// Pieces of 128 columns that are widened.
   int64_t chunks() const { return params.getSmemCols() / 128; }
 
@@ -118,6 +150,12 @@ struct BoxMachine::PackedFill {
   /// where a list does not have it.
   mlir::Value isThere(mlir::Value row, mlir::Value absent);
   mlir::Value inBlock(mlir::Value row, mlir::Value vector);
+  /// Byte in a warp's memory of a row's unit of 64 bytes: units of the rows lie
+  /// side by side, of odd ones the rows change places in pairs, so that two
+  /// units of a row lie in different banks.
+  mlir::Value inUnit(int64_t step, bool odd);
+  /// The same for lanes that have 16 bytes of two units from `unit` on.
+  mlir::Value inUnits(int64_t step, int64_t unit);
   /// The same of bytes that are copied: 8 bytes of each lane of four rows lie
   /// in all banks.
   mlir::Value inCopy(mlir::Value row, mlir::Value vector);

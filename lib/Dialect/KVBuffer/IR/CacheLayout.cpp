@@ -225,6 +225,60 @@ std::pair<RowPartAttr, int64_t> kvbuf::partOf(RowAttr row, int64_t element) {
   return {part, element};
 }
 
+int64_t RowSegment::width() const {
+  return part.getElement().getIntOrFloatBitWidth() / 8;
+}
+
+bool RowSegment::isCopied(Type element) const {
+  return !part.getScale() && part.getElement() == element;
+}
+
+int64_t RowSegment::scalesAt() const {
+  return part.getScaleAt() + inPart / part.getGranularity() *
+                                 part.getScale().getIntOrFloatBitWidth() / 8;
+}
+
+int64_t RowSegment::scaleBytes() const {
+  if (!part.getScale())
+    return 0;
+  constexpr int64_t word = 4;
+  return llvm::alignTo(llvm::divideCeil(count, part.getGranularity()) *
+                           part.getScale().getIntOrFloatBitWidth() / 8,
+                       word);
+}
+
+SmallVector<RowSegment> kvbuf::segmentsOf(RowAttr row, int64_t first,
+                                          int64_t count) {
+  SmallVector<RowSegment> list;
+  int64_t begin = 0, end = first + count;
+  for (RowPartAttr part : row.getParts()) {
+    int64_t from = std::max(begin, first),
+            upto = std::min(begin + part.getCount(), end);
+    if (from < upto)
+      list.push_back({part, from - begin, from - first, upto - from});
+    begin += part.getCount();
+  }
+  return list;
+}
+
+bool kvbuf::isCopiedWhole(ArrayRef<RowSegment> segments, Type element) {
+  return segments.size() == 1 && segments.front().isCopied(element);
+}
+
+int64_t kvbuf::elementBytesOf(ArrayRef<RowSegment> segments) {
+  int64_t bytes = 0;
+  for (const RowSegment &segment : segments)
+    bytes += segment.bytes();
+  return bytes;
+}
+
+int64_t kvbuf::scaleBytesOf(ArrayRef<RowSegment> segments) {
+  int64_t bytes = 0;
+  for (const RowSegment &segment : segments)
+    bytes += segment.scaleBytes();
+  return bytes;
+}
+
 RowAttr kvbuf::packedRowOf(Type cache) {
   auto type = dyn_cast<CacheType>(cache);
   return type ? type.getRow() : RowAttr();

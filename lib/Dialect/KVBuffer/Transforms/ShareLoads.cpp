@@ -157,7 +157,9 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
   static bool copiesPacked(Value tile, KVBufferAttr params) {
     auto made = tile.getDefiningOp<CacheTileOp>();
     RowAttr row = made ? packedRowOf(made.getCache().getType()) : RowAttr();
-    return row && !partOf(row, params.getHeadDimOffset()).first.getScale();
+    return row && isCopiedWhole(segmentsOf(row, params.getHeadDimOffset(),
+                                           params.getSmemCols()),
+                                params.getElementType());
   }
 
   static void share(RingOp ring, const Differences &differences) {

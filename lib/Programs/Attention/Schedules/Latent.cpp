@@ -82,7 +82,9 @@ static bool chooseLatentRoles(const TargetInfo &target,
                         .keyBytes = request.cacheBytes,
                         .valueBytes = request.cacheBytes,
                         .latent = true,
-                        .packed = request.packed};
+                        .packed = request.packed,
+                        .widenedBytes = request.widenedBytes,
+                        .widensAhead = request.widensAhead};
   // Scores that run ahead keep slots of keys for longer (H200, 64 sequences of
   // 4096: 151 us for 136, 64 heads 99 for 95, lengths that differ 173 for 156).
   // Bytes of packed rows that come ahead of slots take the room of a third one.

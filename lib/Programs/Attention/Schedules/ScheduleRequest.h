@@ -79,6 +79,9 @@ struct ScheduleRequest {
   /// Whether a row of the cache is packed of parts of several types, which are
   /// widened on their way into slots.
   bool packed = false;
+  /// Of such a row, as `TileOperands` has them.
+  int64_t widenedBytes = 0;
+  bool widensAhead = false;
   /// Where lists say which blocks of keys a block of queries sees: the rows of
   /// the latter, which tiles of queries divide; else 0.
   int64_t blockRows = 0;
