@@ -9,7 +9,6 @@
 #include "AMDStages.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -184,61 +183,8 @@ bool VectorCostModel::isFusedMaximum(Operation *op) const {
   return fused;
 }
 
-/// Whether a product becomes a part of its only user's multiply-add.
-static bool isFusedProduct(LLVM::FMulOp op) {
-  constexpr auto fuses = LLVM::FastmathFlags::contract;
-  if (!op->hasOneUse() || !bitEnumContainsAll(op.getFastmathFlags(), fuses))
-    return false;
-  Operation *user = *op->user_begin();
-  auto flags = dyn_cast<LLVM::FastmathFlagsInterface>(user);
-  return isa<LLVM::FAddOp, LLVM::FSubOp>(user) &&
-         user->getBlock() == op->getBlock() && flags &&
-         bitEnumContainsAll(flags.getFastmathAttr().getValue(), fuses);
-}
-
-/// A number that is added to an address: memory instructions have room for it.
-static LLVM::AddOp constantOffset(Value index) {
-  auto add = index.getDefiningOp<LLVM::AddOp>();
-  return add && matchPattern(add.getRhs(), m_Constant()) ? add : nullptr;
-}
-
-/// Whether an op on an address is one of several that tell apart what is read
-/// behind the same one, of which only the first takes instructions.
-static bool isOffsetOfAddress(Operation *op) {
-  auto isAddress = [](LLVM::GEPOp gep) {
-    return gep.getDynamicIndices().size() == 1;
-  };
-  if (auto add = dyn_cast<LLVM::AddOp>(op))
-    return constantOffset(add) && !add->use_empty() &&
-           llvm::all_of(add->getUsers(), [&](Operation *user) {
-             auto gep = dyn_cast<LLVM::GEPOp>(user);
-             return gep && isAddress(gep);
-           });
-  auto gep = dyn_cast<LLVM::GEPOp>(op);
-  LLVM::AddOp add = gep && isAddress(gep)
-                        ? constantOffset(gep.getDynamicIndices()[0])
-                        : LLVM::AddOp();
-  if (!add)
-    return false;
-  auto isBefore = [&](Operation *other) {
-    auto like = dyn_cast<LLVM::GEPOp>(other);
-    return like && like != gep && isAddress(like) &&
-           like.getBase() == gep.getBase() &&
-           like.getElemType() == gep.getElemType() &&
-           like->getBlock() == gep->getBlock() && like->isBeforeInBlock(gep);
-  };
-  return llvm::any_of(add.getLhs().getUsers(), [&](Operation *other) {
-    return isBefore(other) ||
-           (isa<LLVM::AddOp>(other) && constantOffset(other->getResult(0)) &&
-            llvm::any_of(other->getUsers(), isBefore));
-  });
-}
-
 VectorCost VectorCostModel::cost(Operation *op) const {
   if (op->getNumResults() != 1)
-    return {};
-  auto product = dyn_cast<LLVM::FMulOp>(op);
-  if ((product && isFusedProduct(product)) || isOffsetOfAddress(op))
     return {};
   Type type = op->getResult(0).getType();
   double elements = elementsOf(type);
