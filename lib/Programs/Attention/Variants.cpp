@@ -49,7 +49,7 @@ static Attribute launchIfClustersGain(MLIRContext *context,
   // What a pair waits for is a tile of keys, so that what counts under a mask
   // is how many its rows see: of k tiles of keys and q of rows k - q / 2 on
   // average, which is q / 2 where there are as many keys as rows.
-  if (keys && (pageSize || (masked && !TargetInfo::clustersOfHeads(sharing)))) {
+  if (keys && (pageSize || masked)) {
     Attribute seen = b.expr(
         "product", {b.number(2), b.expr("ceildiv", {keys, b.number(BM)})});
     tiles =

@@ -74,6 +74,8 @@ struct Tuning {
   /// Over pages, whose producers wait for two blocks' slots before each looks
   /// pages up: twice the fewest tiles of keys that a row sees on average.
   int64_t clusterPagedTiles = 1;
+  /// The same of blocks on heads that share K and V.
+  int64_t clusterPagedHeadsTiles = 1;
   /// The same over pages of fewer than `manyPageRows` rows, where each block
   /// asks for half of very many boxes.
   int64_t clusterSmallPageTiles = 1, manyPageRows = 8;
