@@ -175,6 +175,7 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
   request.sharing = op.getHeads() / op.getKVHeads();
   // Splits of a fixed size are what they are, whatever lengths are.
   request.lengthsDiffer &= !values.splitSize;
+  request.sharesLoads = whyNotShared(op, target).empty();
   // Latent attention has no other kernels, however many rows there are.
   if (op.isLatent()) {
     // The teams' program has no loop over rows that the launch does not know.

@@ -134,25 +134,29 @@ static int64_t keysOfFewBoxes(const TargetInfo &target,
 /// measured.
 namespace {
 struct WideningEntry {
-  int64_t size, BN, wideners, otherRegisters, consumerRegisters;
+  int64_t size, BN, wideners;
+  int64_t producerRegisters, widenerRegisters, consumerRegisters;
   bool qInRegs, stageOutput, clusters;
 };
 } // namespace
 
 static constexpr WideningEntry kWideningTable[] = {
-    {64, 128, 4, 56, 200, true, true, false},
-    {128, 96, 4, 56, 200, true, true, false},
-    {192, 64, 4, 56, 200, false, false, false}};
+    {64, 128, 4, 56, 56, 200, true, true, false},
+    {128, 96, 4, 56, 56, 200, true, true, false},
+    {192, 64, 4, 56, 56, 200, false, false, false}};
 
 /// At 65 to 128 columns tiles of as many keys as without widening, in registers
 /// that others do not need: of four warps that widen a part of a tile at a time
 /// and a lane that asks for boxes; or, where a warp looks up pages, of two
 /// warps that widen and two that move, which are one group. Clusters gain 2 to
-/// 4 %, sustained (docs/hopper.md).
-static constexpr WideningEntry kOfWholeTiles = {128, 128,  4,    32,
+/// 4 %, sustained (docs/hopper.md); there look-ups of whole pages leave
+/// registers to four warps that widen, which gain as much again.
+static constexpr WideningEntry kOfWholeTiles = {128, 128,  4,    32,  32,
                                                 224, true, true, true},
-                               kOfPages = {128, 128,  2,    56,
-                                           224, true, true, true};
+                               kOfPages = {128, 128,  2,    56,  56,
+                                           224, true, true, true},
+                               kOfSharedPages = {128, 128,  4,    40,  24,
+                                                 224, true, true, true};
 
 bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
                                        const ScheduleRequest &request,
@@ -170,10 +174,14 @@ bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
     return false;
   }
   // Lanes that copy small pages themselves are four warps'.
-  constexpr int64_t pageOfBoxes = 16;
+  constexpr int64_t pageOfBoxes = 16, tile = 128;
   if (widest > 64 && widest <= kOfPages.size) {
     if (!request.cutTiles)
       entry = &kOfWholeTiles;
+    else if (request.sharesLoads && request.pageSize >= pageOfBoxes &&
+             llvm::isPowerOf2_64(request.pageSize) &&
+             gainsByClusters(target, request, tile))
+      entry = &kOfSharedPages;
     else if (!request.pageSize || request.pageSize >= pageOfBoxes)
       entry = &kOfPages;
   }
@@ -193,7 +201,7 @@ bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
   choice.BK = std::min<int64_t>(choice.BK, 64);
   choice.mma = target.groupInstruction("bf16")->shape();
   choice.warps = 2 * target.warpsPerMatrixGroup();
-  choice.BM = 128;
+  choice.BM = tile;
   choice.BN = entry->BN;
   choice.wideners = entry->wideners;
   choice.producers =
@@ -203,7 +211,8 @@ bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
   const int64_t step = 8 * choice.wideners;
   while (choice.BN > step && !dividesPages(choice.BN))
     choice.BN -= step;
-  choice.producerRegisters = choice.widenerRegisters = entry->otherRegisters;
+  choice.producerRegisters = entry->producerRegisters;
+  choice.widenerRegisters = entry->widenerRegisters;
   choice.consumerRegisters = entry->consumerRegisters;
   choice.overlapProducts = true;
   choice.pingPong = entry->qInRegs && !request.capped;

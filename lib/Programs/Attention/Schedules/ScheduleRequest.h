@@ -64,6 +64,8 @@ struct ScheduleRequest {
   /// Whether sequences may be of different lengths, which the device alone
   /// knows.
   bool lengthsDiffer = false;
+  /// Whether blocks of a cluster can load tiles of keys for each other.
+  bool sharesLoads = false;
   /// Bytes of an element of the cache: 1 of a quantized one, and of one that is
   /// multiplied as it is.
   int64_t cacheBytes = 2;
