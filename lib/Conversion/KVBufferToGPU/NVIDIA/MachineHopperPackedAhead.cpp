@@ -56,6 +56,15 @@ Values BoxMachine::PackedFill::knownAhead(Value entry) {
                /*scales=*/false, entry);
 }
 
+bool BoxMachine::PackedFill::isOfPieces() const {
+  constexpr int64_t piece = 128;
+  const RowSegment &segment = segments.front();
+  return !isWidened() ||
+         (segments.size() == 1 && part.getScale() && part.getScale().isF32() &&
+          part.getGranularity() % piece == 0 && segment.inPart % piece == 0 &&
+          segment.count % piece == 0 && part.getScaleAt() < row.getBytes());
+}
+
 bool BoxMachine::PackedFill::hasTail() const {
   return llvm::any_of(segments, [&](const RowSegment &segment) {
     return segment.part.getScale() && segment.scalesAt() >= row.getBytes();
@@ -153,15 +162,16 @@ void BoxMachine::PackedFill::copyScales(ArrayRef<Value> known) {
 }
 
 void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
+  if (isOfPieces())
+    return copyPieces(known);
   Type i64 = b.getI64Type();
   auto c64 = [&](int64_t value) -> Value {
     return arith::ConstantIntOp::create(b, value, 64);
   };
-  bool widened = isWidened();
-  Value start = add(ldsAddress, widened ? bytes : slot);
+  Value start = add(ldsAddress, bytes);
   Value placeBytes =
       arith::ExtUIOp::create(b, i64, mul(place, kTensorAlignment));
-  if (widened && scaleBytesOf(segments))
+  if (scaleBytesOf(segments))
     copyScales(known);
   for (int64_t step = 0; step < rows() / kStepRows; ++step) {
     Value row = add(firstRow, add(lower.i32(step * kStepRows), group));
@@ -172,14 +182,6 @@ void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
     auto at = [&](int64_t byte) -> Value {
       return arith::AddIOp::create(b, from, c64(byte));
     };
-    if (!widened) {
-      Value to = add(start, inBlock(row, place));
-      for (int64_t block = 0; block < params.getSmemCols() / kBlockCols;
-           ++block)
-        copyOne(add(to, lower.i32(block * blockBytes(params))),
-                at(block * 2 * kUnit), kTensorAlignment, there);
-      continue;
-    }
     int64_t unit = 0;
     for (const RowSegment &segment : segments)
       for (int64_t end = unit + segment.bytes() / kUnit, first = unit;
@@ -199,6 +201,81 @@ void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
         copyOne(add(start, inUnits(step, unit)), at(byte), kTensorAlignment,
                 there);
       }
+  }
+}
+
+void BoxMachine::PackedFill::copyPieces(ArrayRef<Value> known) {
+  Type i64 = b.getI64Type();
+  auto wide = [&](Value word) -> Value {
+    return arith::ExtUIOp::create(b, i64, word);
+  };
+  auto pointerTo = [&](Value address, NVVM::NVVMMemorySpace space) -> Value {
+    return LLVM::IntToPtrOp::create(
+        b, LLVM::LLVMPointerType::get(b.getContext(), unsigned(space)),
+        address);
+  };
+  auto c64 = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, value, 64);
+  };
+  bool widened = isWidened();
+  Value start = add(ldsAddress, widened ? bytes : slot);
+  Value placeBytes = wide(mul(place, kTensorAlignment));
+  auto copyOne = [&](Value to, Value from, int64_t size, Value there) {
+    Value count =
+        arith::SelectOp::create(b, there, lower.i32(size), lower.i32(0));
+    NVVM::CpAsyncOp::create(
+        b, pointerTo(wide(to), NVVM::NVVMMemorySpace::Shared),
+        pointerTo(from, NVVM::NVVMMemorySpace::Global), size,
+        size == kTensorAlignment ? NVVM::LoadCacheModifierKind::CG
+                                 : NVVM::LoadCacheModifierKind::CA,
+        count);
+  };
+  auto split = [&](Value low) -> std::pair<Value, Value> {
+    if (!tile.lastPage)
+      return {low, Value()};
+    Value absent = arith::AndIOp::create(b, low, lower.i32(kAbsent));
+    return {arith::XOrIOp::create(b, low, absent).getResult(), absent};
+  };
+  if (widened) {
+    // Scales: of the row that this lane knows.
+    Value own = ownKnown();
+    auto [low, absent] = split(known[0]);
+    Value from = arith::OrIOp::create(
+        b, arith::ShLIOp::create(b, wide(known[1]), c64(32)).getResult(),
+        wide(low));
+    Value to = add(add(start, lower.i32(rows() * chunks() * 128)),
+                   mul(own, 4 * chunks()));
+    OpBuilder::InsertionGuard guard(b);
+    auto mine = scf::IfOp::create(
+        b,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place,
+                              lower.i32(rows() / kStepRows)),
+        /*withElseRegion=*/false);
+    b.setInsertionPointToStart(mine.thenBlock());
+    Value there = isThere(add(firstRow, own), absent);
+    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
+      int64_t number = (first + chunk * 128) / part.getGranularity();
+      int64_t behind = part.getScaleAt() + number * 4 - part.getAt() - first;
+      copyOne(add(to, lower.i32(chunk * 4)),
+              arith::AddIOp::create(b, from, c64(behind)), 4, there);
+    }
+  }
+  for (int64_t step = 0; step < rows() / kStepRows; ++step) {
+    Value own = add(lower.i32(step * kStepRows), group);
+    Value row = add(firstRow, own);
+    Value high =
+        arith::ShLIOp::create(b, wide(ask(known[1], lower.i32(step))), c64(32));
+    auto [low, absent] = split(ask(known[0], lower.i32(step)));
+    Value from = arith::OrIOp::create(b, high, wide(low));
+    from = arith::AddIOp::create(b, from, placeBytes);
+    Value there = isThere(row, absent);
+    Value to = add(start, widened ? inCopy(own, place) : inBlock(row, place));
+    int64_t count = widened ? chunks() : params.getSmemCols() / 64;
+    for (int64_t block = 0; block < count; ++block)
+      copyOne(add(to, lower.i32(block *
+                                (widened ? rows() * 128 : blockBytes(params)))),
+              arith::AddIOp::create(b, from, c64(block * 128)),
+              kTensorAlignment, there);
   }
 }
 
@@ -358,6 +435,40 @@ void BoxMachine::PackedFill::widen(Piece &piece) {
   piece.wide = arith::TruncFOp::create(b, wide, x);
 }
 
+std::pair<Value, Value>
+BoxMachine::PackedFill::readPiece(int64_t step, int64_t chunk, int64_t side) {
+  constexpr int64_t piece = 8;
+  Value own = add(lower.i32(step * kStepRows), group);
+  Value ofScale = add(add(bytes, mul(own, 4 * chunks())),
+                      lower.i32(rows() * chunks() * 128 + chunk * 4));
+  Value scale = memref::LoadOp::create(
+      b, lower.shared(b.getF32Type()),
+      ValueRange{
+          lower.toIndex(arith::ShRUIOp::create(b, ofScale, lower.i32(2)))});
+  Value odd = arith::AndIOp::create(b, place, lower.i32(1));
+  Value vector = add(arith::ShRUIOp::create(b, place, lower.i32(1)),
+                     lower.i32(side * kRowLanes / 2));
+  Value at = add(add(bytes, inCopy(own, vector)),
+                 add(mul(odd, piece), lower.i32(chunk * rows() * 128)));
+  Value data = vector::LoadOp::create(
+      b, VectorType::get({piece}, b.getI8Type()), lower.shared(b.getI8Type()),
+      ValueRange{lower.toIndex(at)},
+      /*nontemporal=*/false, llvm::Align(piece));
+  return {data, scale};
+}
+
+Value BoxMachine::PackedFill::widenPiece(Value data, Value scale) {
+  constexpr int64_t piece = 8;
+  Value factors = vector::BroadcastOp::create(
+      b, VectorType::get({piece}, b.getF32Type()), scale);
+  Value x = widenElements(
+      b, arith::BitcastOp::create(
+             b, VectorType::get({piece}, part.getElement()), data));
+  x = arith::MulFOp::create(b, x, factors);
+  return arith::TruncFOp::create(
+      b, VectorType::get({piece}, params.getElementType()), x);
+}
+
 void BoxMachine::PackedFill::send() {
   auto pointerTo = [&](Value offset) -> Value {
     return LLVM::IntToPtrOp::create(
@@ -382,6 +493,8 @@ void BoxMachine::PackedFill::send() {
 }
 
 void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
+  if (isOfPieces())
+    return widenPieces(wait);
   SmallVector<Piece> all = piecesOf();
   int64_t count = all.size();
   for (int64_t i = 0; i < std::min(kWidenedFirst, count); ++i)
@@ -398,6 +511,45 @@ void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
       Value to = add(slot, inBlock(add(firstRow, own), place));
       storeWide(all[k].wide,
                 add(to, lower.i32(all[k].block * blockBytes(params))));
+    }
+  }
+}
+
+void BoxMachine::PackedFill::widenPieces(function_ref<void()> wait) {
+  struct Some {
+    int64_t step, chunk, side;
+    Value data, scale, x;
+  };
+  SmallVector<Some> all;
+  for (int64_t step = 0; step < rows() / kStepRows; ++step)
+    for (int64_t chunk = 0; chunk < chunks(); ++chunk)
+      for (int64_t side : {0, 1})
+        all.push_back({step, chunk, side, {}, {}, {}});
+  int64_t count = all.size();
+  auto read = [&](int64_t i) {
+    if (i < count && !all[i].data)
+      std::tie(all[i].data, all[i].scale) =
+          readPiece(all[i].step, all[i].chunk, all[i].side);
+  };
+  auto widen = [&](int64_t i) {
+    read(i);
+    if (!all[i].x)
+      all[i].x = widenPiece(all[i].data, all[i].scale);
+  };
+  for (int64_t i = 0; i < std::min(kWidenedFirst, count); ++i)
+    widen(i);
+  wait();
+  for (int64_t i = 0; i < count; i += kTogether) {
+    int64_t end = std::min(i + kTogether, count);
+    for (int64_t k = i; k < end + kReadAhead; ++k)
+      read(k);
+    for (int64_t k = i; k < end; ++k)
+      widen(k);
+    for (int64_t k = i; k < end; ++k) {
+      Value own = add(lower.i32(all[k].step * kStepRows), group);
+      Value to = add(slot, inBlock(add(firstRow, own), place));
+      storeWide(all[k].x, add(to, lower.i32((2 * all[k].chunk + all[k].side) *
+                                            blockBytes(params))));
     }
   }
 }
