@@ -532,11 +532,12 @@ Value DecodeProgram::queryTile(int64_t first, int64_t cols) {
 void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   Value zero = constant(0), one = constant(1);
   Value tile = queryTile(0, op.getHeadSize());
-  RingLoadOp::create(b, tile, roles.queries, own.piecesBefore);
+  bool whole = oneTile && group * tokens == schedule.getBM();
+  RingLoadOp::create(b, tile, roles.queries, own.piecesBefore, whole);
   for (const RolePart &part : roles.parts)
     if (part.hasQueries())
-      RingLoadOp::create(b, tile, part.ring, own.ofQueries(b, part),
-                         /*whole=*/false, part.firstInRing());
+      RingLoadOp::create(b, tile, part.ring, own.ofQueries(b, part), whole,
+                         part.firstInRing());
   CacheType cache = op.getK().getType();
   KeyRangeOp range = own.tiles.range;
   auto type = TileType::get(b.getContext(), schedule.getBN(),

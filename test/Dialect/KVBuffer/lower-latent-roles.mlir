@@ -97,7 +97,9 @@
 // CHECK: kvbuffer.team @right warps(4) registers(160)
 // CHECK: kvbuffer.arrive_last %{{.*}}[%c2,
 // CHECK: kvbuffer.after_all %{{.*}}[%c1,
+// Queries of 64 heads are whole tiles.
 // CHECK: kvbuffer.team @load warps(4) registers(24)
+// CHECK: kvbuffer.ring_load %{{.*}} {whole} : <64x576xbf16>
 // CHECK: kvbuffer.cache_tile
 // CHECK: kvbuffer.ring_load %{{.*}} into %[[H]][%{{.*}}] :
 // CHECK: kvbuffer.ring_load %{{.*}} into %[[H]][%{{.*}}] {first_col = 256 : i64}
