@@ -108,15 +108,18 @@ gpu.module @work {
     // CHECK: gpu.shuffle xor %[[SUM]]#0, %{{.*}}, %c32_i32
     // CHECK-COUNT-4: gpu.shuffle xor
     // How many have units: as many workers as share them without a rest, of nine in
-    // ten and more.
+    // ten and more, if those that are missing would have a tenth of an item of each, or
+    // less.
     // CHECK: gpu.shuffle xor %[[SUM]]#1, %{{.*}}, %c32_i32
     // CHECK-COUNT-4: gpu.shuffle xor
     // CHECK: arith.divui
-    // CHECK: arith.ceildivui
+    // CHECK: %[[WHOLE:.*]] = arith.ceildivui
     // CHECK: arith.ceildivui
     // CHECK: %[[EVEN:.*]] = arith.maxsi
-    // CHECK: %[[TEN:.*]] = arith.muli %[[EVEN]], %c10_i32
-    // CHECK: %[[NINE:.*]] = arith.muli %[[ALL:.*]], %c9_i32
+    // CHECK: %[[TENTHS:.*]] = arith.muli %[[WHOLE]], %c10_i32
+    // CHECK: %[[LESS:.*]] = arith.subi %[[TENTHS]], %c1_i32
+    // CHECK: %[[TEN:.*]] = arith.muli %[[EVEN]], %[[TENTHS]]
+    // CHECK: %[[NINE:.*]] = arith.muli %[[ALL:.*]], %[[LESS]]
     // CHECK: %[[FEW:.*]] = arith.cmpi slt, %[[TEN]], %[[NINE]]
     // CHECK: arith.select %[[FEW]], %[[ALL]], %[[EVEN]]
     // CHECK: arith.ceildivui

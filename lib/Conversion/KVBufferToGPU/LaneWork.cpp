@@ -355,9 +355,12 @@ Value WorkShare::workersFor(Value items) {
     return arith::CeilDivUIOp::create(b, x, y);
   };
   items = larger(items, lower.i32(1));
-  Value each = arith::DivUIOp::create(b, all, items);
-  Value even = larger(mul(b, items, each), upTo(items, upTo(items, all)));
-  return choose(isBelow(times(10, even), times(9, all)), all, even);
+  Value each = arith::DivUIOp::create(b, all, items), whole = upTo(items, all);
+  Value even = larger(mul(b, items, each), upTo(items, whole));
+  // The more items a worker has, the less it costs to begin one more.
+  Value ten = times(10, whole);
+  Value nine = arith::SubIOp::create(b, ten, lower.i32(1));
+  return choose(isBelow(mul(b, even, ten), mul(b, all, nine)), all, even);
 }
 
 ValueRange

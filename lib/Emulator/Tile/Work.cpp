@@ -104,13 +104,14 @@ LogicalResult tile::execute(TileContext &context, AfterAllOp op) {
 }
 
 /// As many workers as items of one length share without a rest, if no more than
-/// a tenth of all is missing; else all.
+/// a tenth of all is missing, or of several items a worker a tenth of an item
+/// each; else all.
 static int64_t evenWorkers(int64_t workers, int64_t items) {
   items = std::max<int64_t>(items, 1);
-  int64_t even = std::max<int64_t>(
-      items * (workers / items),
-      llvm::divideCeil(items, llvm::divideCeil(items, workers)));
-  return 10 * even >= 9 * workers ? even : workers;
+  int64_t whole = llvm::divideCeil(items, workers);
+  int64_t even = std::max<int64_t>(items * (workers / items),
+                                   llvm::divideCeil(items, whole));
+  return 10 * whole * even >= (10 * whole - 1) * workers ? even : workers;
 }
 
 LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {

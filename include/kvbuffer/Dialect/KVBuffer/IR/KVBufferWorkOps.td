@@ -327,7 +327,8 @@ def KVBuffer_ShareWorkOp : KVBuffer_OpOf<KVBuffer_Work, "share_work", [Recursive
     region yields for i, at least 0. The units are dealt to `workers` workers in
     their order, `size` to each: as few as are enough, but at least `least`. Where
     as many workers as share the items that have units without a rest are no more
-    than a tenth fewer, units are dealt to these alone: items of one length are
+    than a tenth fewer, and the others would have no more than a tenth of an item
+    of each of these, units are dealt to these alone: items of one length are
     then dealt whole, or each to as many. So worker w has the units from
     w * `size` on, and workers at the end may have none. All workers see the same sizes, read on the device: no host knows them,
     and no worker waits for another.
