@@ -386,16 +386,19 @@ bool kvbuf::detail::chooseMovingTeam(const TargetInfo &target,
     choice.stageOutput = entry.stageOutput && request.outBytes == 2;
     choice.tiles = entry.tiles;
     // What functions of scores add to a softmax, only turns hide: clusters
-    // without them lose 2 to 9 % (docs/scores.md).
+    // without them lose 2 to 9 %, and win 2 to 5 % with them where there is no
+    // mask (docs/scores.md). Under a mask that was not measured.
     bool needsTurns = request.ownScores && entry.turns == Turns::Alone;
-    if (!needsTurns && gainsByClusters(target, request, entry.BM))
+    if (!(needsTurns && request.masked) &&
+        gainsByClusters(target, request, entry.BM))
       choice.cluster = 2;
     // With a cap turns cost 1 to 2 %, or registers under a mask; with wider
     // tiles up to 1 %, and win nothing where rows see many keys. Clusters of
     // few long tiles gain by them, too (H200, 64 tokens of a tree of 32 heads
     // on 8 over 8192 keys, 32 sequences, sustained: 491 us, without turns 515,
     // without clusters 542).
-    bool alone = choice.cluster == 1 || request.sharesTiles;
+    bool alone =
+        choice.cluster == 1 || request.sharesTiles || request.ownScores;
     choice.pingPong =
         entry.turns == Turns::Always ||
         (entry.turns == Turns::Alone && alone && !request.capped && !wider);
