@@ -2,10 +2,11 @@
 // that is read or refilled at the wrong time, or a wait without end, would fail the
 // run.
 
+// DEFINE: %{keys} = BN=64
 // DEFINE: %{schedule} =
 // DEFINE: %{sizes} = --size seq=150
 // DEFINE: %{options} =
-// DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-scheduled="chip=sm_90a schedule=BM=128,BN=64,warps=8,producers=4,producer_registers=24,consumer_registers=240,%{schedule} %{options}" | kvbuf-tile-run %{sizes} | FileCheck %s
+// DEFINE: %{run} = kvbuf-opt %s --kvbuf-to-scheduled="chip=sm_90a schedule=BM=128,%{keys},warps=8,producers=4,producer_registers=24,consumer_registers=240,%{schedule} %{options}" | kvbuf-tile-run %{sizes} | FileCheck %s
 
 // One tile a block, each part switched on.
 // REDEFINE: %{schedule} = overlap_products=false,tiles=grid
@@ -17,8 +18,10 @@
 // RUN: %{run}
 // REDEFINE: %{schedule} = overlap_products=true,tiles=grid,stages=1
 // RUN: %{run}
-// REDEFINE: %{schedule} = overlap_products=true,tiles=grid,stages=3,BN=48
+// REDEFINE: %{keys} = BN=48
+// REDEFINE: %{schedule} = overlap_products=true,tiles=grid,stages=3
 // RUN: %{run}
+// REDEFINE: %{keys} = BN=64
 
 // Fewer keys than queries: with a causal mask the first rows see none. One key,
 // no key, no query.
