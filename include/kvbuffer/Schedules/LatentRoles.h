@@ -46,7 +46,8 @@ struct LatentRoles {
   /// Slots of the parts and of weights.
   int64_t leftSlots, rightSlots, restSlots, weightSlots;
   /// Bytes of a tile of packed rows that come ahead of its slots: those that
-  /// one block widens, and their scales. 0: of each slot one warp has all.
+  /// one block widens, their scales, and entries of tables. 0: of each slot one
+  /// warp has all.
   int64_t bytesAhead = 0;
   /// Whether products are of bytes: a team turns values into slots of their
   /// own, and rows have one slot for all of their columns.
@@ -115,8 +116,13 @@ struct LatentRoles {
     // ahead.
     if (operands.packed && !roles.scoresAhead) {
       roles.restSlots = 2;
+      // And what tables say of two tiles' rows: each lane's, once more for
+      // slots that blocks share.
+      constexpr int64_t ofEntry = 8, tiles = 2;
+      int64_t entries = tiles * ofEntry * mover.warps * roles.waveSize;
       roles.bytesAhead =
-          schedule.BN / schedule.cluster() * operands.widenedBytes;
+          schedule.BN / schedule.cluster() * operands.widenedBytes +
+          std::min<int64_t>(schedule.cluster(), 2) * entries;
       if (roles.bytes(schedule) > target.ldsBytes)
         roles.bytesAhead = 0;
     }

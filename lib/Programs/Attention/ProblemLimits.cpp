@@ -29,14 +29,14 @@ static int64_t bytesOf(Type element) {
 }
 
 /// Whether one warp widens bytes of packed rows where they lie in the slot: in
-/// pieces of 128, each with one scale.
-static bool isWidenedInPlace(ArrayRef<RowSegment> columns) {
+/// pieces of 128, each with one scale that lies in the row.
+static bool isWidenedInPlace(ArrayRef<RowSegment> columns, RowAttr row) {
   constexpr int64_t piece = 128;
   const RowSegment &segment = columns.front();
   RowPartAttr part = segment.part;
   return columns.size() == 1 && part.getScale() && part.getScale().isF32() &&
          part.getGranularity() % piece == 0 && segment.inPart % piece == 0 &&
-         segment.count % piece == 0;
+         segment.count % piece == 0 && part.getScaleAt() < row.getBytes();
 }
 
 /// The columns of packed rows that slots of teams have: the halves of the
@@ -67,11 +67,12 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
                         bool(op.getKCacheType().getRow())};
   if (!operands.packed)
     return operands;
+  RowAttr row = op.getKCacheType().getRow();
   for (ArrayRef<RowSegment> columns : columnsOfTeams(op)) {
     if (isCopiedWhole(columns, op.getElementType()))
       continue;
     operands.widenedBytes += elementBytesOf(columns) + scaleBytesOf(columns);
-    operands.widensAhead |= !isWidenedInPlace(columns);
+    operands.widensAhead |= !isWidenedInPlace(columns, row);
   }
   return operands;
 }

@@ -62,3 +62,16 @@ func.func @room(%q: !q, %rows: !rows, %o: !q) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, overlap = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<>>} : !q, !rows, !rows, !q
   return
 }
+
+// -----
+
+// Nor are scales read from a tail by who widens in the slot.
+
+!q = memref<?x1x64x576xbf16>
+!o = memref<?x1x64x512xbf16>
+!rows = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64, row = <bytes = 640, parts = [<count = 512, element = f8E4M3FN, at = 0, scale = f32, granularity = 128, scale_at = 640>, <count = 64, element = bf16, at = 512>], tail = 16, rows = 64, stride = 42240>>
+func.func @tail(%q: !q, %rows: !rows, %o: !o) {
+  // CHECK: error: 'kvbuffer.attention' op producers have no room beside slots for bytes of packed rows that are not widened where they lie; expected fewer stages, overlap = false, or producers = 0
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, overlap = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<>>} : !q, !rows, !rows, !o
+  return
+}

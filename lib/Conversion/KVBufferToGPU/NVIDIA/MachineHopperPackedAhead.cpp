@@ -61,8 +61,8 @@ bool BoxMachine::PackedFill::isOfPieces() const {
   const RowSegment &segment = segments.front();
   return !isWidened() ||
          (segments.size() == 1 && part.getScale() && part.getScale().isF32() &&
-          part.getGranularity() % piece == 0 && segment.inPart % piece == 0 &&
-          segment.count % piece == 0 && part.getScaleAt() < row.getBytes());
+          part.getGranularity() == piece && segment.inPart % piece == 0 &&
+          segment.count % piece == 0 && !hasTail());
 }
 
 bool BoxMachine::PackedFill::hasTail() const {
@@ -206,75 +206,27 @@ void BoxMachine::PackedFill::copyAhead(ArrayRef<Value> known) {
 
 void BoxMachine::PackedFill::copyPieces(ArrayRef<Value> known) {
   Type i64 = b.getI64Type();
-  auto wide = [&](Value word) -> Value {
-    return arith::ExtUIOp::create(b, i64, word);
-  };
-  auto pointerTo = [&](Value address, NVVM::NVVMMemorySpace space) -> Value {
-    return LLVM::IntToPtrOp::create(
-        b, LLVM::LLVMPointerType::get(b.getContext(), unsigned(space)),
-        address);
-  };
-  auto c64 = [&](int64_t value) -> Value {
-    return arith::ConstantIntOp::create(b, value, 64);
-  };
   bool widened = isWidened();
   Value start = add(ldsAddress, widened ? bytes : slot);
-  Value placeBytes = wide(mul(place, kTensorAlignment));
-  auto copyOne = [&](Value to, Value from, int64_t size, Value there) {
-    Value count =
-        arith::SelectOp::create(b, there, lower.i32(size), lower.i32(0));
-    NVVM::CpAsyncOp::create(
-        b, pointerTo(wide(to), NVVM::NVVMMemorySpace::Shared),
-        pointerTo(from, NVVM::NVVMMemorySpace::Global), size,
-        size == kTensorAlignment ? NVVM::LoadCacheModifierKind::CG
-                                 : NVVM::LoadCacheModifierKind::CA,
-        count);
-  };
-  auto split = [&](Value low) -> std::pair<Value, Value> {
-    if (!tile.lastPage)
-      return {low, Value()};
-    Value absent = arith::AndIOp::create(b, low, lower.i32(kAbsent));
-    return {arith::XOrIOp::create(b, low, absent).getResult(), absent};
-  };
-  if (widened) {
-    // Scales: of the row that this lane knows.
-    Value own = ownKnown();
-    auto [low, absent] = split(known[0]);
-    Value from = arith::OrIOp::create(
-        b, arith::ShLIOp::create(b, wide(known[1]), c64(32)).getResult(),
-        wide(low));
-    Value to = add(add(start, lower.i32(rows() * chunks() * 128)),
-                   mul(own, 4 * chunks()));
-    OpBuilder::InsertionGuard guard(b);
-    auto mine = scf::IfOp::create(
-        b,
-        arith::CmpIOp::create(b, arith::CmpIPredicate::ult, place,
-                              lower.i32(rows() / kStepRows)),
-        /*withElseRegion=*/false);
-    b.setInsertionPointToStart(mine.thenBlock());
-    Value there = isThere(add(firstRow, own), absent);
-    for (int64_t chunk = 0; chunk < chunks(); ++chunk) {
-      int64_t number = (first + chunk * 128) / part.getGranularity();
-      int64_t behind = part.getScaleAt() + number * 4 - part.getAt() - first;
-      copyOne(add(to, lower.i32(chunk * 4)),
-              arith::AddIOp::create(b, from, c64(behind)), 4, there);
-    }
-  }
+  Value placeBytes =
+      arith::ExtUIOp::create(b, i64, mul(place, kTensorAlignment));
+  if (widened)
+    copyScales(known);
   for (int64_t step = 0; step < rows() / kStepRows; ++step) {
     Value own = add(lower.i32(step * kStepRows), group);
-    Value row = add(firstRow, own);
-    Value high =
-        arith::ShLIOp::create(b, wide(ask(known[1], lower.i32(step))), c64(32));
-    auto [low, absent] = split(ask(known[0], lower.i32(step)));
-    Value from = arith::OrIOp::create(b, high, wide(low));
+    Value high = ask(known[1], lower.i32(step));
+    auto [from, absent] = addressOf(ask(known[0], lower.i32(step)), high);
     from = arith::AddIOp::create(b, from, placeBytes);
-    Value there = isThere(row, absent);
-    Value to = add(start, widened ? inCopy(own, place) : inBlock(row, place));
-    int64_t count = widened ? chunks() : params.getSmemCols() / 64;
+    Value there = isThere(add(firstRow, own), absent);
+    // What is not widened goes to its place: a row among all of the slot.
+    Value to = add(start, widened ? inCopy(own, place)
+                                  : inBlock(add(firstRow, own), place));
+    int64_t count = widened ? chunks() : params.getSmemCols() / kBlockCols,
+            apart = widened ? rows() * 128 : blockBytes(params);
     for (int64_t block = 0; block < count; ++block)
-      copyOne(add(to, lower.i32(block *
-                                (widened ? rows() * 128 : blockBytes(params)))),
-              arith::AddIOp::create(b, from, c64(block * 128)),
+      copyOne(add(to, lower.i32(block * apart)),
+              arith::AddIOp::create(
+                  b, from, arith::ConstantIntOp::create(b, block * 128, 64)),
               kTensorAlignment, there);
   }
 }
@@ -375,8 +327,12 @@ Value BoxMachine::PackedFill::scaleOf(const Piece &piece, Value at) {
   RowPartAttr part = piece.segment->part;
   int64_t group = part.getGranularity(),
           size = part.getScale().getIntOrFloatBitWidth() / 8;
-  // The block's first group, and the lane's in it.
-  at = add(at, lower.i32(piece.inSegment * kBlockCols / group * size));
+  // The block's first group among the segment's, and the lane's in it. Groups
+  // need not begin with the segment.
+  int64_t inPart = piece.segment->inPart,
+          number =
+              (inPart + piece.inSegment * kBlockCols) / group - inPart / group;
+  at = add(at, lower.i32(number * size));
   if (group < kBlockCols)
     at = add(at, mul(arith::ShRUIOp::create(
                          b, place, lower.i32(llvm::Log2_64(group / kPiece))),
@@ -394,6 +350,11 @@ Value BoxMachine::PackedFill::scaleOf(const Piece &piece, Value at) {
 void BoxMachine::PackedFill::read(Piece &piece) {
   if (piece.data)
     return;
+  if (isOfPieces()) {
+    std::tie(piece.data, piece.scale) =
+        readPiece(piece.step, piece.block / 2, piece.block % 2);
+    return;
+  }
   const RowSegment &segment = *piece.segment;
   if (segment.part.getScale()) {
     Value own = add(lower.i32(piece.step * kStepRows), group);
@@ -457,18 +418,6 @@ BoxMachine::PackedFill::readPiece(int64_t step, int64_t chunk, int64_t side) {
   return {data, scale};
 }
 
-Value BoxMachine::PackedFill::widenPiece(Value data, Value scale) {
-  constexpr int64_t piece = 8;
-  Value factors = vector::BroadcastOp::create(
-      b, VectorType::get({piece}, b.getF32Type()), scale);
-  Value x = widenElements(
-      b, arith::BitcastOp::create(
-             b, VectorType::get({piece}, part.getElement()), data));
-  x = arith::MulFOp::create(b, x, factors);
-  return arith::TruncFOp::create(
-      b, VectorType::get({piece}, params.getElementType()), x);
-}
-
 void BoxMachine::PackedFill::send() {
   auto pointerTo = [&](Value offset) -> Value {
     return LLVM::IntToPtrOp::create(
@@ -493,8 +442,6 @@ void BoxMachine::PackedFill::send() {
 }
 
 void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
-  if (isOfPieces())
-    return widenPieces(wait);
   SmallVector<Piece> all = piecesOf();
   int64_t count = all.size();
   for (int64_t i = 0; i < std::min(kWidenedFirst, count); ++i)
@@ -511,45 +458,6 @@ void BoxMachine::PackedFill::widenAhead(function_ref<void()> wait) {
       Value to = add(slot, inBlock(add(firstRow, own), place));
       storeWide(all[k].wide,
                 add(to, lower.i32(all[k].block * blockBytes(params))));
-    }
-  }
-}
-
-void BoxMachine::PackedFill::widenPieces(function_ref<void()> wait) {
-  struct Some {
-    int64_t step, chunk, side;
-    Value data, scale, x;
-  };
-  SmallVector<Some> all;
-  for (int64_t step = 0; step < rows() / kStepRows; ++step)
-    for (int64_t chunk = 0; chunk < chunks(); ++chunk)
-      for (int64_t side : {0, 1})
-        all.push_back({step, chunk, side, {}, {}, {}});
-  int64_t count = all.size();
-  auto read = [&](int64_t i) {
-    if (i < count && !all[i].data)
-      std::tie(all[i].data, all[i].scale) =
-          readPiece(all[i].step, all[i].chunk, all[i].side);
-  };
-  auto widen = [&](int64_t i) {
-    read(i);
-    if (!all[i].x)
-      all[i].x = widenPiece(all[i].data, all[i].scale);
-  };
-  for (int64_t i = 0; i < std::min(kWidenedFirst, count); ++i)
-    widen(i);
-  wait();
-  for (int64_t i = 0; i < count; i += kTogether) {
-    int64_t end = std::min(i + kTogether, count);
-    for (int64_t k = i; k < end + kReadAhead; ++k)
-      read(k);
-    for (int64_t k = i; k < end; ++k)
-      widen(k);
-    for (int64_t k = i; k < end; ++k) {
-      Value own = add(lower.i32(all[k].step * kStepRows), group);
-      Value to = add(slot, inBlock(add(firstRow, own), place));
-      storeWide(all[k].x, add(to, lower.i32((2 * all[k].chunk + all[k].side) *
-                                            blockBytes(params))));
     }
   }
 }

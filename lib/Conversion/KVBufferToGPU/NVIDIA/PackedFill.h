@@ -85,10 +85,9 @@ struct BoxMachine::PackedFill {
   /// code has fewer addresses (H200, 64 heads: 95.7 us for 102.3).
   bool isOfPieces() const;
   void copyPieces(llvm::ArrayRef<mlir::Value> known);
-  void widenPieces(llvm::function_ref<void()> wait);
+  /// Bytes of a block of such a piece, and their scale.
   std::pair<mlir::Value, mlir::Value> readPiece(int64_t step, int64_t chunk,
                                                 int64_t side);
-  mlir::Value widenPiece(mlir::Value data, mlir::Value scale);
   /// Elements of a block of 64 columns and a step's rows, eight of which each
   /// lane has: where the block is among the slot's, and in its segment, of
   /// which the first unit of bytes and the first byte of scales are.

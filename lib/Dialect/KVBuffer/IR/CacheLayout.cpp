@@ -242,8 +242,10 @@ int64_t RowSegment::scaleBytes() const {
   if (!part.getScale())
     return 0;
   constexpr int64_t word = 4;
-  return llvm::alignTo(llvm::divideCeil(count, part.getGranularity()) *
-                           part.getScale().getIntOrFloatBitWidth() / 8,
+  // The first group may begin ahead of the segment, the last one end behind it.
+  int64_t group = part.getGranularity(),
+          groups = (inPart + count - 1) / group - inPart / group + 1;
+  return llvm::alignTo(groups * part.getScale().getIntOrFloatBitWidth() / 8,
                        word);
 }
 
