@@ -106,13 +106,54 @@ SmallVector<Operation *> kvbuf::followersOf(AttentionOp op,
   return followers;
 }
 
+/// A number that follows from a clamped distance, where that is `clamped`, and
+/// from constants; nothing where it follows from something else.
+static std::optional<int64_t> numberAt(Value value, Operation *clamp,
+                                       int64_t clamped) {
+  value = stripCasts(value);
+  if (std::optional<int64_t> constant = getConstantIntValue(value))
+    return constant;
+  Operation *def = value.getDefiningOp();
+  if (def == clamp)
+    return clamped;
+  if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp, arith::MaxSIOp,
+                       arith::MinSIOp>(def))
+    return std::nullopt;
+  std::optional<int64_t> lhs = numberAt(def->getOperand(0), clamp, clamped),
+                         rhs = numberAt(def->getOperand(1), clamp, clamped);
+  if (!lhs || !rhs)
+    return std::nullopt;
+  if (isa<arith::AddIOp>(def))
+    return *lhs + *rhs;
+  if (isa<arith::SubIOp>(def))
+    return *lhs - *rhs;
+  return isa<arith::MaxSIOp>(def) ? std::max(*lhs, *rhs) : std::min(*lhs, *rhs);
+}
+
+/// Whether a tensor has, as far as is known, an element for each distance: what
+/// is clamped to numbers that no two keys are apart may have none.
+static bool hasAll(memref::LoadOp load, const ClampedDistance &distance) {
+  for (auto [index, size] :
+       llvm::zip_equal(load.getIndices(), load.getMemRefType().getShape()))
+    for (int64_t end : {distance.least, distance.most})
+      if (std::optional<int64_t> at = numberAt(index, distance.clamp, end);
+          at && (*at < 0 || (!ShapedType::isDynamic(size) && *at >= size)))
+        return false;
+  return true;
+}
+
 std::optional<ClampedDistance> kvbuf::clampedDistanceOf(AttentionOp op) {
   if (op.getScore().empty())
     return std::nullopt;
   for (Operation &inner : op.getScore().front())
-    if (std::optional<ClampedDistance> found = matchClamp(&inner))
-      if (llvm::any_of(followersOf(op, *found), llvm::IsaPred<memref::LoadOp>))
+    if (std::optional<ClampedDistance> found = matchClamp(&inner)) {
+      auto loads = llvm::to_vector(llvm::make_filter_range(
+          followersOf(op, *found), llvm::IsaPred<memref::LoadOp>));
+      if (!loads.empty() && llvm::all_of(loads, [&](Operation *load) {
+            return hasAll(cast<memref::LoadOp>(load), *found);
+          }))
         return found;
+    }
   return std::nullopt;
 }
 

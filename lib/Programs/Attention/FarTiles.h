@@ -32,8 +32,8 @@ struct ClampedDistance {
   int64_t least, most;
 };
 
-/// The first such distance of a problem that a number is read by, for all of
-/// whose warps that multiply others move tiles; nothing where there is none.
+/// The first such distance of a problem that a number is read by, of a tensor
+/// that has one for each; nothing where there is none.
 std::optional<ClampedDistance> clampedDistanceOf(AttentionOp op);
 
 /// The ops of the function that follow from a clamped distance and what is the

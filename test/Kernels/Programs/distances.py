@@ -31,23 +31,25 @@ if CHIP != "sm_90a":
 LEAST, MOST = -40, 15
 
 
-def source(causal=False, turned=False):
+def source(causal=False, turned=False, least=LEAST, first=LEAST):
+    """Distances from `least` on, of a tensor of those from `first` on."""
     qo = f"memref<?x?x1x{SIZE}xbf16, strided<[?, ?, ?, 1]>>"
     kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {SIZE}>"
     mask = " {mask = #kvbuffer.mask<causal = true>}" if causal else ""
-    of, operands = f"memref<{MOST - LEAST + 1}xf32>", ("%position, %key" if turned else
+    of, operands = f"memref<{MOST - first + 1}xf32>", ("%position, %key" if turned else
                                                        "%key, %position")
     return f"""func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, %o: {qo}, %t: {of} {{kvbuffer.name = "t"}}) {{
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o){mask} : {qo}, {kv}, {kv}, {qo}
     captures(%t : {of})
     score {{
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %t_: {of}):
-      %least = arith.constant {LEAST} : index
+      %least = arith.constant {least} : index
+      %first = arith.constant {first} : index
       %most = arith.constant {MOST} : index
       %distance = arith.subi {operands} : index
       %above = arith.maxsi %distance, %least : index
       %clamped = arith.minsi %above, %most : index
-      %number = arith.subi %clamped, %least : index
+      %number = arith.subi %clamped, %first : index
       %b = memref.load %t_[%number] : {of}
       %r = arith.addf %s, %b : f32
       kvbuffer.yield %r : f32
@@ -62,10 +64,10 @@ def compiled(text):
 
 
 class Distances(unittest.TestCase):
-    def compare(self, run, causal=False, turned=False):
+    def compare(self, run, causal=False, turned=False, least=LEAST, first=LEAST):
         q, k, v = (to_bf16(RNG.standard_normal((1, n, 1, SIZE)))
                    for n in (QUERIES, KEYS, KEYS))
-        bias = RNG.standard_normal(MOST - LEAST + 1).astype(np.float32)
+        bias = RNG.standard_normal(MOST - first + 1).astype(np.float32)
         out = np.full(q.shape, 0x7FC0, np.uint16)
         run(q=q, k=k, v=v, o=out, t=bias)
         i, j = np.arange(QUERIES)[:, None] + KEYS - QUERIES, np.arange(KEYS)[None]
@@ -73,7 +75,7 @@ class Distances(unittest.TestCase):
         seen = j <= i if causal else np.ones((QUERIES, KEYS), bool)
         q, k, v = map(from_bf16, (q, k, v))
         s = np.einsum("bihd,bjhd->bhij", q, k) / SIZE ** 0.5
-        s = s + bias[distance.clip(LEAST, MOST) - LEAST]
+        s = s + bias[distance.clip(least, MOST) - first]
         exact, base = (x.transpose(0, 2, 1, 3) for x in attend(
             s, seen[None, None], v.transpose(0, 2, 1, 3))[:2])
         check(self, from_bf16(out), exact, base)
@@ -82,6 +84,11 @@ class Distances(unittest.TestCase):
         for given in {}, {"causal": True}, {"turned": True}:
             with self.subTest(**given):
                 self.compare(compiled(source(**given)), **given)
+
+    def test_clamped_beyond(self):
+        # No two keys are so far apart, and the tensor has no element for it.
+        given = {"least": -(1 << 20), "first": 1 - KEYS}
+        self.compare(compiled(source(**given)), **given)
 
     @unittest.skipIf(CHIP == "sm_90a", "warps find out how far they are")
     def test_far_ends(self):
