@@ -133,7 +133,7 @@ Value PackedLoad::loadAs(VectorType wanted, Value at) {
   Type stored = cast<MemRefType>(source.getType()).getElementType();
   Value loaded = vector::LoadOp::create(
       b, VectorType::get({bytes}, stored), source, ValueRange{at},
-      /*nontemporal=*/false, llvm::Align(bytes));
+      /*nontemporal=*/false, llvm::Align(std::min(bytes, lower.alignment)));
   Type word = b.getI8Type();
   if (stored != word)
     loaded =
