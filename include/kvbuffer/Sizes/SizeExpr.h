@@ -136,8 +136,12 @@ public:
                             : operation == SizeOperator::Sum   ? "+"
                                                                : ", ";
     std::string list;
-    for (size_t i = 0; i < operands.size(); ++i)
-      list += (i ? separator : "") + operands[i].str();
+    for (size_t i = 0; i < operands.size(); ++i) {
+      bool apart = operation == SizeOperator::Product &&
+                   operands[i].isOperation(SizeOperator::Sum);
+      std::string own = operands[i].str();
+      list += (i ? separator : "") + (apart ? "(" + own + ")" : own);
+    }
     if (separator != ", ")
       return list;
     return std::string(keywordOf(operation)) + "(" + list + ")";
