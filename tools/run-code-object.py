@@ -40,16 +40,34 @@ def pair(text):
     return name, value
 
 
+def number(text):
+    name, value = pair(text)
+    if not value.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: expected NAME=N")
+    return name, int(value)
+
+
+def address(text):
+    try:
+        return int(text, 16)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: expected an address in hex") from None
+
+
+def fail(text):
+    sys.exit(f"run-code-object: error: {text}")
+
+
 def parse():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("artifact")
     parser.add_argument("--input", type=pair, action="append", default=[], metavar="NAME=NPY")
     parser.add_argument("--output", type=pair, action="append", default=[], metavar="NAME=NPY")
-    parser.add_argument("--size", type=pair, action="append", default=[], metavar="NAME=N")
+    parser.add_argument("--size", type=number, action="append", default=[], metavar="NAME=N")
     parser.add_argument("--landing", choices=("late", "early"), default="late")
     parser.add_argument("--order", type=int, default=0, metavar="SEED")
-    parser.add_argument("--without", type=lambda x: int(x, 16), action="append", default=[],
+    parser.add_argument("--without", type=address, action="append", default=[],
                         metavar="ADDRESS")
     parser.add_argument("--disassembler", default="llvm-objdump-22", metavar="PATH")
     return parser.parse_args()
@@ -63,17 +81,16 @@ def bind(manifest, inputs, sizes):
         name, array = spec["name"], inputs.get(spec["name"])
         kind = TYPES.get(spec["dtype"], "uint8")
         if array is None and spec["access"] == "read":
-            sys.exit(f"run-code-object: error: no --input for tensor '{name}'")
+            fail(f"no --input for tensor '{name}'")
         if array is not None:
             if str(array.dtype) != kind or array.ndim != len(spec["shape"]):
-                sys.exit(f"run-code-object: error: tensor '{name}' is {array.dtype} of "
-                         f"{array.ndim} dimensions; expected {kind} of {len(spec['shape'])}")
+                fail(f"tensor '{name}' is {array.dtype} of {array.ndim} dimensions; expected "
+                     f"{kind} of {len(spec['shape'])}")
             for extent, size in zip(array.shape, spec["shape"]):
                 known = sizes.setdefault(size, extent) if isinstance(size, str) else (
                     size if isinstance(size, int) else extent)
                 if known != extent:
-                    sys.exit(f"run-code-object: error: tensor '{name}' has a size of {extent}; "
-                             f"expected {known}")
+                    fail(f"tensor '{name}' has a size of {extent}; expected {known}")
         tensors[name] = array
     from code_objects.launch import evaluate
     for spec in manifest["tensors"]:
@@ -90,10 +107,19 @@ def main():
     import numpy as np
     from code_objects.image import Fault
     from code_objects.launch import Launch, open_artifact
-    sizes = {"sms": 4} | {name: int(value) for name, value in options.size}
+    sizes = {"sms": 4} | dict(options.size)
     try:
         manifest, _ = open_artifact(options.artifact)
-        inputs = {name: np.load(path) for name, path in options.input}
+        known = [spec["name"] for spec in manifest["tensors"]]
+        for name, _ in options.input + options.output:
+            if name not in known:
+                fail(f"the kernel has no tensor '{name}'; expected one of {', '.join(known)}")
+        inputs = {}
+        for name, path in options.input:
+            try:
+                inputs[name] = np.load(path)
+            except ValueError:
+                fail(f"{path} holds no array of NumPy")
         tensors = bind(manifest, inputs, sizes)
         launch = Launch(options.artifact, options.disassembler, tensors, sizes,
                         late=options.landing == "late")
@@ -101,7 +127,7 @@ def main():
             launch.leave_out(address)
         written = launch.run(options.order)
     except (Fault, OSError) as fault:
-        sys.exit(f"run-code-object: error: {fault}")
+        fail(fault)
     for name, path in options.output:
         np.save(path, np.frombuffer(written[name].tobytes(),
                                     tensors[name].dtype).reshape(tensors[name].shape))

@@ -71,12 +71,14 @@ def scalar_load(instruction):
 
 
 def global_access(instruction):
-    found = re.fullmatch(r"global_(load|store)_(dword\w*)", instruction.name)
+    found = re.fullmatch(r"global_(load|store)_(dword(?:x[234])?|(?<=load_)ushort|"
+                         r"(?<=store_)short|(?<=store_)short_d16_hi)", instruction.name)
     if not found:
         return None
     operands = list(instruction.operands)
     more = modifiers(operands)
-    loads, size, offset = found[1] == "load", SIZES[found[2]], more["offset"]
+    loads, size, offset = found[1] == "load", SIZES.get(found[2], 2), more["offset"]
+    first_byte = 2 if found[2].endswith("hi") else 0
     data, place = (operands[0], operands[1]) if loads else (operands[1], operands[0])
     base = operands[2]
 
@@ -91,10 +93,11 @@ def global_access(instruction):
         mask = w.mask.copy()
         if loads:
             def act():
-                fill(w, data, w.block.memory.gather(at, mask, size), mask)
+                read = w.block.memory.gather(at, mask, size)
+                fill(w, data, np.pad(read, ((0, 0), (0, -size % 4))), mask)
             w.issue("vmcnt", registers_of(data), act, instruction)
             return
-        values = bytes_of(w, data)
+        values = bytes_of(w, data)[:, first_byte:first_byte + size]
         w.issue("vmcnt", [], lambda: w.block.memory.scatter(at, mask, values), instruction)
     return run
 
@@ -149,7 +152,7 @@ def buffer_load(instruction):
         within = offset(w).astype(U64) + U64(more["offset"])
         inside = within + U64(begin(w)) + U64(size) <= U64(length)
         at = U64(base) + within + U64(begin(w))
-        mask, m0 = w.mask.copy(), w.s[124] & 0xffff
+        mask, m0 = w.mask.copy(), w.s[124]
 
         def act():
             data = w.block.memory.gather(at, mask & inside, size)

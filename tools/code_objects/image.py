@@ -65,10 +65,12 @@ class CodeObject:
         with tempfile.NamedTemporaryFile(suffix=".hsaco") as file:
             file.write(self.data)
             file.flush()
-            text = subprocess.run([disassembler, "-d", f"--mcpu={chip}", file.name], check=True,
-                                  capture_output=True, text=True).stdout
+            done = subprocess.run([disassembler, "-d", f"--mcpu={chip}", file.name],
+                                  capture_output=True, text=True)
+        if done.returncode:
+            raise Fault(f"{disassembler} does not disassemble it: {done.stderr.strip()}")
         instructions = []
-        for line in text.splitlines():
+        for line in done.stdout.splitlines():
             found = re.match(r"\t(\S+)\s*(.*?)\s*// ([0-9A-F]+):", line)
             if found:
                 name, operands, address = found.groups()

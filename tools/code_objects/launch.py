@@ -30,6 +30,8 @@ def evaluate(expression, sizes):
     if isinstance(expression, int):
         return expression
     if isinstance(expression, str):
+        if expression not in sizes:
+            raise Fault(f"no tensor tells size '{expression}'; expected it to be given")
         return sizes[expression]
     (operator, operands), = expression.items()
     return OPERATORS[operator]([evaluate(x, sizes) for x in operands])
@@ -91,6 +93,8 @@ class Launch:
         if chip not in ("gfx942", "gfx950"):
             raise Fault(f"{chip} is not executed; expected gfx942 or gfx950")
         spec = manifest["kernels"][0]
+        if spec["block"][0] % LANES or spec["block"][1:] != [1, 1]:
+            raise Fault(f"blocks of {spec['block']} lanes are not executed")
         self.code = CodeObject(data, chip, disassembler)
         self.kernel = self.code.descriptor(spec["entry"])
         self.waves = spec["block"][0] // LANES
@@ -166,7 +170,11 @@ class Launch:
     def leave_out(self, address):
         if address not in self.code.index:
             raise Fault(f"no instruction at 0x{address:x}")
-        self.made[self.code.index[address]] = lambda w: None
+        at = self.code.index[address]
+        left = self.code.instructions[at]
+        if left.name == "s_endpgm":
+            raise Fault(f"0x{address:x} is the end of a kernel, which cannot be left out")
+        left.name, left.touched, self.made[at] = "s_nop", frozenset(), lambda w: None
 
     def run_wave(self, w):
         """As far as the next barrier, or the end."""

@@ -161,11 +161,14 @@ def sums(name, operands):
 def comparison(name, operands):
     if not name.startswith("s_cmp"):
         return None
-    _, _, kind, number = name.split("_")
-    if name.startswith("s_cmpk"):
-        raise Fault(f"'{name}' is not executed")
+    _, compare, kind, number = name.split("_")
     bits = 64 if number.endswith("64") else 32
-    a, b = (source(o, bits, True) for o in operands)
+    if compare == "cmpk":  # with 16 bits
+        low = constant(operands[1]) & 0xffff
+        k = (signed(low, 16) if number[0] == "i" else low) & M32
+        a, b = source(operands[0]), lambda w: k
+    else:
+        a, b = (source(o, bits, True) for o in operands)
     act = COMPARES[kind]
     read = (lambda x: signed(x, bits)) if number[0] == "i" else (lambda x: x)
 

@@ -24,6 +24,8 @@ def source(token):
     if not found:
         value = wide(constant(token))
         return lambda w: value
+    if token[0] in "-|":
+        raise Fault(f"a sign that is changed: {token}")
     kind, first, _ = found
     if kind == "v":
         return lambda w: w.v[first]
@@ -231,6 +233,8 @@ def comparisons(name, operands):
     if not name.startswith("v_cmp_"):
         return None
     _, _, kind, number = name.split("_")
+    if kind == "class" or number not in ("f32", "i32", "u32", "i64", "u64"):
+        return None
     first = register(operands[0])[1]
     if number == "f32":
         x, y = floats(operands[1]), floats(operands[2])
@@ -316,6 +320,8 @@ def products(name, operands):
     found = re.fullmatch(r"v_mfma_f32_(32x32|16x16)x(\d+)_(bf16|f16)(?:_1k)?", name)
     if not found:
         return None
+    if len(operands) > 4:  # what is sent to other blocks, or negated
+        raise Fault(f"'{name}' with {operands[4]} is not executed")
     size, depth, kind = int(found[1][:2]), int(found[2]), found[3]
     (_, to, count), (_, x, nx), (_, y, ny) = (register(o) for o in operands[:3])
     added = register(operands[3])
@@ -332,6 +338,9 @@ def decode(instruction):
     name = re.sub(r"_e(32|64)$", "", instruction.name)
     if not name.startswith("v_"):
         return None
+    for operand in instruction.operands:
+        if operand == "clamp" or operand.startswith(("mul:", "div:")):
+            raise Fault(f"'{name}' with {operand} is not executed")
     for make in (integers, float_ops, division, comparisons, pairs, carries, lanes, products):
         run = make(name, list(instruction.operands))
         if run:

@@ -43,7 +43,10 @@ def register(token):
 def constant(token):
     if token in FLOATS:
         return FLOATS[token]
-    return int(token.removeprefix("lit(").removesuffix(")"), 0)
+    try:
+        return int(token.removeprefix("lit(").removesuffix(")"), 0)
+    except ValueError:
+        raise Fault(f"an operand that is not known: {token}") from None
 
 
 class Pending:
@@ -103,7 +106,7 @@ class Wave:
         for name in registers:
             self.unready[name] = instruction
         self.queues[counter].append(pending)
-        if not self.block.late and counter == "vmcnt":
+        if not self.block.late:
             act()
             pending.act = None
 

@@ -1,0 +1,109 @@
+# REQUIRES: ld.lld
+# RUN: %python %s %bin %src %t
+"""tools/run-code-object.py: a product whose slots lie beyond the first 64 KiB of LDS, against
+float64, whether loads land late or early; without a barrier it is wrong, and what cannot be
+run is said in one line, with status 1.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import numpy as np
+
+binaries, source, stem = sys.argv[1:]
+sys.path.append(f"{source}/tools")
+sys.path.append(f"{source}/test/Kernels/Inputs")
+from code_objects.image import CodeObject, Instruction, split_operands  # noqa: E402
+from code_objects.launch import Launch, open_artifact  # noqa: E402
+from numbers16 import from_bf16, to_bf16  # noqa: E402
+
+RNG = np.random.default_rng(3)
+ROWS, COLS, DEPTH = 70, 136, 320
+
+
+def artifact(name, chip="gfx950", *options):
+    path = f"{stem}.{name}.kvbuf"
+    subprocess.run([f"{binaries}/kvbuf-compile", f"{source}/examples/{name}.mlir",
+                    f"--target={chip}", "--no-alternatives", *options, "-o", path], check=True)
+    return path
+
+
+def run(path, *options, **inputs):
+    command = [sys.executable, f"{source}/tools/run-code-object.py", path,
+               "--disassembler=llvm-objdump", *options]
+    for name, array in inputs.items():
+        np.save(f"{stem}.{name}.npy", array)
+        command += ["--input", f"{name}={stem}.{name}.npy"]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def refused(said, path, *options, **inputs):
+    done = run(path, *options, **inputs)
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr, done
+    assert said in done.stderr, (said, done.stderr)
+
+
+gemm = artifact("gemm")
+manifest, data = open_artifact(gemm)
+assert manifest["kernels"][0]["static_shared_bytes"] > 1 << 16
+a, b = (to_bf16(RNG.standard_normal((n, DEPTH))) for n in (ROWS, COLS))
+want = from_bf16(a).astype(np.float64) @ from_bf16(b).astype(np.float64).T
+for landing in "late", "early":
+    result = f"{stem}.c.npy"
+    if os.path.exists(result):
+        os.remove(result)
+    done = run(gemm, f"--landing={landing}", "--output", f"c={result}", a=a, b=b)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(from_bf16(np.load(result)), want, rtol=2**-8, atol=2**-8)
+
+# A wave that does not wait for the others reads what these have not loaded.
+code = CodeObject(data, "gfx950", "llvm-objdump").instructions
+barrier = next(i for i in code if i.name == "s_barrier")
+refused("reads bytes of LDS that nothing has written", gemm,
+        f"--without={barrier.address:x}", a=a, b=b)
+end = next(i for i in code if i.name == "s_endpgm")
+refused("is the end of a kernel, which cannot be left out", gemm,
+        f"--without={end.address:x}", a=a, b=b)
+refused("no instruction at 0x1", gemm, "--without=1", a=a, b=b)
+refused("xyz: expected an address in hex", gemm, "--without=xyz")
+
+refused("no --input for tensor 'b'", gemm, a=a)
+refused("the kernel has no tensor 'x'; expected one of a, b, c", gemm, a=a, b=b, x=a)
+refused("tensor 'b' is float32 of 2 dimensions; expected uint16 of 2", gemm, a=a,
+        b=b.astype(np.float32))
+refused("tensor 'b' has a size of 312; expected 320", gemm, a=a, b=b[:, :312])
+refused("m=two: expected NAME=N", gemm, "--size=m=two")
+refused("is no artifact", __file__)
+refused("holds no array of NumPy", gemm, "--input", f"a={__file__}")
+refused("does not disassemble it", gemm, "--disassembler=false", a=a, b=b)
+refused("No such file", gemm, "--disassembler=./no-such-tool", a=a, b=b)
+refused("holds no code object", artifact("window", "gfx950", "--code=none"))
+refused("gfx1250 is not executed; expected gfx942 or gfx950", artifact("gemm", "gfx1250"),
+        a=a, b=b)
+# Nothing is taken for what it is not: other types, signs that are changed, results that are
+# cut, operands of other blocks. The first two are what is executed.
+launch = Launch.__new__(Launch)
+for text, runs in (
+        ("v_cmp_lt_u32_e32 vcc, v0, v1", True),
+        ("v_cndmask_b32_e64 v0, v1, v2, s[0:1]", True),
+        ("v_cmp_lt_u16_e32 vcc, v0, v1", False), ("v_cmp_lt_f64_e32 vcc, v[0:1], v[2:3]", False),
+        ("v_cmp_class_f32_e32 vcc, v0, v7", False),
+        ("v_cndmask_b32_e64 v0, -v1, v2, s[0:1]", False),
+        ("v_cvt_f32_f16_e64 v0, |v1|", False), ("v_add_f32_e64 v0, v1, v2 clamp", False),
+        ("v_cvt_f32_u32_e64 v0, v1 mul:2", False), ("s_mov_b32 s0, src_shared_base", False),
+        ("v_mfma_f32_32x32x8_bf16 v[0:15], v[16:17], v[18:19], v[0:15] cbsz:1", False)):
+    name, _, operands = text.partition(" ")
+    launch.code = CodeObject.__new__(CodeObject)
+    launch.code.index = {}
+    made = launch._make(Instruction(0, name, split_operands(operands), text))
+    assert callable(made) == runs, (text, made)
+
+# What is not executed is named where a wave comes to it, not before.
+layernorm = artifact("layernorm")
+manifest, _ = open_artifact(layernorm)
+arrays = {t["name"]: np.ones([n if isinstance(n, int) else 2 for n in t["shape"]],
+                             {"bf16": np.uint16, "f32": np.float32}[t["dtype"]])
+          for t in manifest["tensors"] if t["access"] == "read"}
+refused("is not executed", layernorm, **arrays)
