@@ -202,11 +202,11 @@ def compared(gpu, model):
     kvbuf-tune; None where the compiler's own was not timed, or the model ranks none of
     what was."""
     own = "(compiler's choice)"
-    # A file of before there were long turns has one time each.
+    # A file of before there were long turns, or of --finals=0, has one time each.
     times = {r["schedule"] or own: r.get("short_turns_us", r["median_us"])
              for r in gpu["results"]}
     final = {r["schedule"] or own: r["median_us"] for r in gpu["results"]
-             if r.get("final", True)}
+             if r.get("final", True)} or times
     if (default := times.get(own)) is None:  # it spills, or does not compile
         return len(times), None, None, None, None
     fastest = final[own] / min(final.values())

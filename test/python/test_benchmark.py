@@ -446,6 +446,10 @@ class Tuner(unittest.TestCase):
             for name, us, short, final in [("", 100.0, 120.0, True),
                                            ("near", 99.0, 90.0, True),
                                            ("far", 95.0, 95.0, False)]]}))
+        # Nobody took long turns.
+        (folder / "d256-causal.gpu.json").write_text(json.dumps({"results": [
+            {"schedule": name, "median_us": us, "short_turns_us": us, "final": False}
+            for name, us in [("", 51.0), ("near", 50.0)]]}))
         file, out = folder / "table.json", io.StringIO()
         with contextlib.redirect_stdout(out):
             self.assertEqual(tuner.main(["--join", str(folder), "--json", str(file)]), 1)
@@ -454,7 +458,8 @@ class Tuner(unittest.TestCase):
             ["d64 full", "3", "1.250", "0.800", "0.562", "0.333"],
             ["d64 causal", "2", "1.020", "", "", ""],
             ["d128 full", "1", "", "", "", ""],
-            ["d256 full", "3", "1.010", "", "", ""]])
+            ["d256 full", "3", "1.010", "", "", ""],
+            ["d256 causal", "2", "1.020", "", "", ""]])
         self.assertIn("d64 full: a schedule is more than 3% ahead", out.getvalue())
         for near in ("d64 causal", "d256 full"):
             self.assertNotIn(f"{near}: a schedule", out.getvalue())
