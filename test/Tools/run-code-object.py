@@ -17,6 +17,7 @@ sys.path.append(f"{source}/tools")
 sys.path.append(f"{source}/test/Kernels/Inputs")
 from code_objects.image import CodeObject, Instruction, split_operands  # noqa: E402
 from code_objects.launch import Launch, open_artifact  # noqa: E402
+from code_objects.wave import Wave  # noqa: E402
 from numbers16 import from_bf16, to_bf16  # noqa: E402
 
 RNG = np.random.default_rng(3)
@@ -99,6 +100,13 @@ for text, runs in (
     launch.code.index = {}
     made = launch._make(Instruction(0, name, split_operands(operands), text))
     assert callable(made) == runs, (text, made)
+
+wave = Wave(None, 0)
+for n, number in enumerate((7, -9, 3)):
+    wave.v[n] = np.full(64, number & 0xffffffff, np.uint32)
+for name, want in ("v_med3_i32", 3), ("v_med3_u32", 7):
+    launch._make(Instruction(0, name, ["v3", "v0", "v1", "v2"], name))(wave)
+    assert (wave.v[3] == want).all(), (name, wave.v[3])
 
 # What is not executed is named where a wave comes to it, not before.
 layernorm = artifact("layernorm")

@@ -91,6 +91,10 @@ def signed(act):
     return lambda *x: act(*(y.view(I32) for y in x)).astype(I32).view(U32)
 
 
+def middle(x, y, z):
+    return np.maximum(np.minimum(x, y), np.minimum(np.maximum(x, y), z))
+
+
 INTEGERS = {
     "v_mov_b32": lambda x: x, "v_not_b32": lambda x: ~x,
     "v_add_u32": lambda x, y: x + y, "v_sub_u32": lambda x, y: x - y,
@@ -102,6 +106,7 @@ INTEGERS = {
     "v_ashrrev_i32": lambda n, x: (x.view(I32) >> (n & U32(31)).astype(I32)).view(U32),
     "v_max_u32": np.maximum, "v_min_u32": np.minimum,
     "v_max_i32": signed(np.maximum), "v_min_i32": signed(np.minimum),
+    "v_med3_i32": signed(middle), "v_med3_u32": middle,
     "v_mul_lo_u32": lambda x, y: x * y,
     "v_mul_hi_u32": lambda x, y: (x.astype(U64) * y.astype(U64) >> U64(32)).astype(U32),
     "v_mul_u32_u24": lambda x, y: u24(x) * u24(y),
