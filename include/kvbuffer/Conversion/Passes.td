@@ -27,8 +27,10 @@ def ConvertKVBufferToGPU
     Kernels assume that addresses and strides of 16-bit tensors are multiples of
     `alignment` bytes. With less than 16, the code for a tile looks at the tensor
     at hand: rows that begin at multiples of 16 bytes move as ever, others in
-    pieces of 4 or 2 bytes. The launch description (`kvbuffer.kernel`) repeats the
-    number, and the runtime holds tensors to it.
+    pieces of 4 or 2 bytes. On AMD's chips lanes load all pieces from addresses of
+    their own, whatever these are, and tiles' rows may lie any distance apart. The
+    launch description (`kvbuffer.kernel`) repeats the number, and the runtime holds
+    tensors to it.
   }];
   let options = [
     Option<"alignment", "alignment", "int64_t", "16",
