@@ -19,11 +19,6 @@
 // RUN: %{run}
 // NUMBER: error: schedule parameter 'BM=wide': expected a number
 
-// REDEFINE: %{options} = schedule=BM=128,warps=4,BM=64
-// REDEFINE: %{prefix} = TWICE
-// RUN: %{run}
-// TWICE: error: schedule parameter 'BM=64': expected BM once
-
 // REDEFINE: %{options} = schedule=q_in_regs=1
 // REDEFINE: %{prefix} = FLAG
 // RUN: %{run}

@@ -31,9 +31,7 @@ FailureOr<AskedSchedule> AskedSchedule::parse(StringRef text, Location loc) {
             setParameter(asked.parameters, name, value.trim()))
       return emitError(loc) << "schedule parameter '" << item.trim()
                             << "': expected " << *expected;
-    if (!asked.named.insert(name).second)
-      return emitError(loc) << "schedule parameter '" << item.trim()
-                            << "': expected " << name << " once";
+    asked.named.insert(name);
   }
   return asked;
 }
