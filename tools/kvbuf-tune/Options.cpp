@@ -24,14 +24,14 @@ compiler's own schedule and with every candidate; those that the target refuses
 are left out. Each kernel's result is checked once against a float64 reference.
 Then the kernels take turns, so that the GPU's clock and temperature are the same
 for all, and are ranked by their median time; the fastest, and the compiler's own,
-take longer turns behind these, as a clock follows what ran a moment before. On the
-emulator, which has no time,
-they run once and are ranked by a model: each unit of a multiprocessor (issue,
-float, shared memory, matrix, ...) takes some cycles for what the emulator counted,
-and the busiest one counts. Device memory, waiting, the number of warps and the
-share of each multiprocessor are no part of it. Schedules that spill registers are
-marked there, and not offered. Where the emulator would take minutes, it runs a
-smaller batch, fewer rows and fewer keys, and says so.)";
+take longer turns behind these, as a clock follows what ran a moment before. On
+the emulator, which has no time, they run once and are ranked by a model: each
+unit of a multiprocessor (issue, float, shared memory, matrix, ...) takes some
+cycles for what the emulator counted, and the busiest one counts. Device memory,
+waiting, the number of warps and the share of each multiprocessor are no part of
+it. Schedules that spill registers are marked there, and not offered. Where the
+emulator would take minutes, it runs a smaller batch, fewer rows and fewer keys,
+and says so.)";
 
 constexpr const char *kExamples = R"(
 A list of candidates names parameters of the schedule and the values of each, and

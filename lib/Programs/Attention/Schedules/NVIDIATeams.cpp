@@ -178,7 +178,8 @@ bool kvbuf::detail::chooseWideningTeam(const TargetInfo &target,
   if (widest > 64 && widest <= kOfPages.size) {
     if (!request.cutTiles)
       entry = &kOfWholeTiles;
-    else if (request.sharesLoads && request.pageSize >= pageOfBoxes &&
+    else if (request.sharesLoads && !request.tokenScales &&
+             request.pageSize >= pageOfBoxes &&
              llvm::isPowerOf2_64(request.pageSize) &&
              gainsByClusters(target, request, tile))
       entry = &kOfSharedPages;
