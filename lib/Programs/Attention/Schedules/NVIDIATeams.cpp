@@ -150,7 +150,8 @@ static constexpr WideningEntry kWideningTable[] = {
 /// and a lane that asks for boxes; or, where a warp looks up pages, of two
 /// warps that widen and two that move, which are one group. Clusters gain 2 to
 /// 4 %, sustained (docs/hopper.md); there look-ups of whole pages leave
-/// registers to four warps that widen, which gain as much again.
+/// registers to four warps that widen, which gain as much again; with scales
+/// of tokens they would spill 164 bytes (test/Kernels/roles-ptxas.test).
 static constexpr WideningEntry kOfWholeTiles = {128, 128,  4,    32,  32,
                                                 224, true, true, true},
                                kOfPages = {128, 128,  2,    56,  56,
