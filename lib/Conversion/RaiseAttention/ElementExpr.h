@@ -215,6 +215,13 @@ private:
   llvm::SetVector<mlir::Operation *> visited;
 };
 
+/// An op's attributes, without what allows it to round otherwise.
+mlir::DictionaryAttr getMeaning(mlir::Operation *op);
+
+/// Whether a constant is at or below every score of its type that is not
+/// hidden: -inf, or about the lowest of the type.
+bool isLowest(std::optional<double> value, mlir::Type type);
+
 } // namespace kvbuf::raise
 
 #endif // KVBUFFER_LIB_CONVERSION_RAISEATTENTION_ELEMENTEXPR_H
