@@ -11,44 +11,16 @@
 #include "KVBufferToGPU/Machine.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Schedules/ScheduleLimits.h"
-#include "kvbuffer/Target/ReadGroups.h"
-#include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
 
-/// "1, 2 or 4".
-static std::string listOf(ArrayRef<unsigned> numbers) {
-  std::string text;
-  for (auto [index, number] : llvm::enumerate(numbers))
-    text += (index == 0                    ? ""
-             : index + 1 == numbers.size() ? " or "
-                                           : ", ") +
-            std::to_string(number);
-  return text;
-}
-
-static std::string shapeOf(ArrayRef<int64_t> shape) {
+std::string kvbuf::shapeOf(ArrayRef<int64_t> shape) {
   return TargetInfo::shapesOf(
       MatrixInstruction{.m = shape[0], .n = shape[1], .k = shape[2]});
 }
-
-LogicalResult kvbuf::checkLdsCopy(Operation *op, std::optional<int64_t> bytes,
-                                  const TargetInfo &target) {
-  if (!bytes)
-    return op->emitOpError("needs a width that is constant");
-  if (!llvm::is_contained(target.asyncCopyBytes, *bytes))
-    return op->emitOpError()
-           << "copies " << *bytes << " bytes a lane into LDS; " << target.chip
-           << " can copy " << listOf(target.asyncCopyBytes);
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Tiles
-//===----------------------------------------------------------------------===//
 
 Operation *kvbuf::findRings(gpu::GPUFuncOp kernel) {
   Operation *found = nullptr;
@@ -120,9 +92,7 @@ static std::string elementOfSchedule(Operation *op, ScheduleAttr schedule,
                                                                       : first;
 }
 
-/// The instruction that a kernel's schedule names for products of a kind, which
-/// `checkScheduled` has found.
-static const MatrixInstruction &instructionOf(Operation *op,
+const MatrixInstruction &kvbuf::instructionOf(Operation *op,
                                               ScheduleAttr schedule,
                                               const TargetInfo &target,
                                               ProductKind kind) {
@@ -220,8 +190,7 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
   return success();
 }
 
-/// Whose warps and rows an op has, for a message.
-static StringRef placeOf(Operation *op) {
+StringRef kvbuf::placeOf(Operation *op) {
   return op->getParentOfType<TeamOp>() ? "a team that has"
                                        : "a kernel whose schedule has";
 }
@@ -295,140 +264,6 @@ static LogicalResult checkFragment(Operation *op, FragmentType fragment,
   if (operand && failed(verifyElements(op, fragment.getElementType(), target)))
     return failure();
   return success();
-}
-
-/// A buffer whose rows have a width that is no power of two: an engine copies
-/// their tile as one box, and lanes read accumulators of it.
-static LogicalResult checkPlainRows(Operation *op, KVBufferAttr params,
-                                    const TargetInfo &target) {
-  // Elements of a row of a box.
-  constexpr int64_t most = 256;
-  auto fault = [&](Operation *at) -> InFlightDiagnostic {
-    return at->emitOpError() << "has a buffer with BK = " << params.getBK()
-                             << ", no power of two, of which ";
-  };
-  if (!target.has(CopyEngine::Boxes) ||
-      params.getPolicy() != Policy::DoubleBuffered ||
-      params.getOrder() != Dimension::Rows || params.getBK() > most)
-    return fault(op) << "the copy engine of a chip takes at most " << most
-                     << " columns, side by side, and " << target.chip
-                     << (target.has(CopyEngine::Boxes) ? " no others"
-                                                       : " has none");
-  for (Operation *user : op->getUsers()) {
-    if (!isa<RingOp, RingLoadOp, RingReleaseOp, RingWaitOp>(user))
-      return fault(user) << "rings are made, which kvbuffer.ring_load fills";
-    auto load = dyn_cast<RingLoadOp>(user);
-    if (load && (load.getTile().getType().getPageSize() ||
-                 !load.getTile().getDefiningOp<DramTileOp>()))
-      return fault(user) << "boxes of a tensor are filled; expected a tile of "
-                            "kvbuffer.dram_tile without gather";
-    auto wait = dyn_cast<RingWaitOp>(user);
-    for (Operation *reader :
-         wait ? SmallVector<Operation *>(wait.getStaged().getUsers())
-              : SmallVector<Operation *>()) {
-      auto fragment = dyn_cast<FragmentLoadOp>(reader);
-      if (!fragment || fragment.getFragment().getType().getRole() != Role::Acc)
-        return fault(reader) << "lanes read accumulators; expected "
-                                "kvbuffer.fragment_load of role acc";
-    }
-  }
-  return success();
-}
-
-/// A buffer that the schedule's warps fill and read.
-static LogicalResult checkBuffer(Operation *op, KVBufferAttr params,
-                                 ScheduleAttr schedule,
-                                 const TargetInfo &target) {
-  // What is narrower is widened on its way to registers.
-  Type element = params.getElementType();
-  bool isFloat8 =
-      isa<FloatType>(element) && element.getIntOrFloatBitWidth() == 8;
-  // Words that no unit multiplies, lanes read.
-  bool isWord = params.isNeutral() && element.isF32();
-  if (!isFloat8 && !isWord && failed(verifyElements(op, element, target)))
-    return failure();
-  if (!llvm::isPowerOf2_64(params.getBK()) &&
-      failed(checkPlainRows(op, params, target)))
-    return failure();
-  if (target.has(CopyEngine::WaveBoxes) &&
-      params.getPolicy() == Policy::DoubleBuffered &&
-      params.getSwizzleOfBlocks().movesVectors())
-    return op->emitOpError()
-           << "has a buffer with a swizzle, which the engine that copies rows "
-              "on "
-           << target.chip
-           << " has none of; expected none, or policy = register_staged";
-  // Copies and reads take what the swizzle keeps together, at most.
-  if (int64_t unit = params.getSwizzleOfBlocks().unit;
-      !target.asyncCopyBytes.empty() && target.asyncCopyBytes.back() > unit)
-    return op->emitOpError()
-           << "has a buffer whose swizzle moves vectors of " << unit
-           << " bytes; " << target.chip << " copies "
-           << target.asyncCopyBytes.back()
-           << " at a time into shared memory, which have to stay together";
-  int64_t threads = schedule.getWarps() * int64_t(target.waveSize);
-  int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
-  // A row of a block is copied at once, 16 bytes a thread.
-  int64_t most = threads * 16 / bytes;
-  auto checkBlock = [&]() -> LogicalResult {
-    if (params.getBK() <= most)
-      return success();
-    return op->emitOpError()
-           << "has a buffer with BK = " << params.getBK()
-           << ", more columns than " << threads
-           << " threads copy at a time; expected at most " << most;
-  };
-  if (params.isNeutral()) {
-    // What reads ask for is checked with them.
-    if (params.getBK() * bytes % 16)
-      return op->emitOpError()
-             << "has a buffer with BK = " << params.getBK() << ", rows of "
-             << params.getBK() * bytes << " bytes; expected a multiple of 16";
-    return checkBlock();
-  }
-  // What it does not state is the schedule's.
-  bool states = !params.getMmaShape().empty();
-  ProductKind product = productOf(params);
-  ArrayRef<int64_t> shape = schedule.getMmaShape(product);
-  if (states && params.getMmaShape() != shape)
-    return op->emitOpError()
-           << "has a buffer with mma_shape = " << shapeOf(params.getMmaShape())
-           << " in " << placeOf(op) << " " << shapeOf(shape);
-  if (states && params.getWarpSize() != target.waveSize)
-    return op->emitOpError()
-           << "has a buffer with warp_size = " << params.getWarpSize() << "; "
-           << target.chip << " has waves of " << target.waveSize
-           << " lanes; expected warp_size = " << target.waveSize;
-  if (states && params.getNumThreads() != threads)
-    return op->emitOpError()
-           << "has a buffer with num_threads = " << params.getNumThreads()
-           << " in " << placeOf(op) << " " << schedule.getWarps()
-           << " warps of " << target.waveSize
-           << "; expected num_threads = " << threads;
-  // Instructions divide rows and columns as they do the schedule's tiles
-  // (kvbuf-choose-schedule).
-  const MatrixInstruction &mma = instructionOf(op, schedule, target, product);
-  int64_t contracted = mma.k * mma.group;
-  int64_t rowUnit = schedule.getSwapAB() ? mma.n : mma.rowsOfWarp(),
-          colUnit = schedule.getSwapAB() ? mma.m : mma.n;
-  auto divides = [&](int64_t unit, int64_t size,
-                     const Twine &what) -> LogicalResult {
-    if (size % unit == 0)
-      return success();
-    return op->emitOpError()
-           << "has a buffer with " << what << " = " << size << ", which no "
-           << shapeOf(shape) << " instruction divides; expected a multiple of "
-           << unit;
-  };
-  int64_t unit = params.hasRowsOfProduct() ? rowUnit
-                 : params.contractsRows()  ? contracted
-                                           : colUnit;
-  if (failed(divides(unit, params.getBN(), "BN")) ||
-      failed(divides(contractedPerRow(target, mma), params.getBK(), "BK")) ||
-      (params.contractsRows() &&
-       failed(divides(colUnit, params.getSmemCols(), "columns"))))
-    return failure();
-  return checkBlock();
 }
 
 /// The instruction that a fragment is made of, for messages.
@@ -566,61 +401,6 @@ static LogicalResult checkAtoms(Operation *op, FragmentType type,
                            << rows << " and " << cols;
 }
 
-/// A buffer whose elements are turned is for chips whose lanes do that; where a
-/// copy engine fills rings, it knows no registers.
-static LogicalResult checkPolicy(Operation *op, KVBufferAttr params,
-                                 const TargetInfo &target) {
-  bool fillsItself = target.slotSignal == SlotSignal::PolledCounters &&
-                     params.getPolicy() == Policy::RegisterStaged;
-  if (isa<RingOp>(op) && params.getPolicy() != Policy::DoubleBuffered &&
-      !fillsItself)
-    return op->emitOpError()
-           << "has the policy " << stringifyPolicy(params.getPolicy())
-           << ", but its slots are filled by warps of their own; expected "
-              "double_buffered";
-  // What a matrix unit reads of bytes a team turns.
-  if (params.getOrder() == Dimension::Cols && target.turnsBytesForGroups() &&
-      params.getElementType().getIntOrFloatBitWidth() == 8) {
-    for (Operation *user : op->getResult(0).getUsers())
-      if (isa<RingLoadOp, DramLoadOp>(user)) {
-        InFlightDiagnostic diag =
-            op->emitOpError() << "has a buffer with order = cols, which copies "
-                                 "cannot turn; expected kvbuffer.ring_put";
-        diag.attachNote(user->getLoc()) << "it is filled here";
-        return diag;
-      }
-    return success();
-  }
-  if (!target.has(CopyEngine::Waves))
-    for (Operation *user : op->getResult(0).getUsers())
-      if (auto load = dyn_cast<DramLoadOp>(user))
-        if (Type element = load.getTile().getType().getElementType();
-            element != params.getElementType()) {
-          InFlightDiagnostic diag =
-              op->emitOpError()
-              << "has a buffer of " << params.getElementType()
-              << " for tiles of " << element << ", which lanes of "
-              << target.chip
-              << " do not widen on their way; expected a buffer of " << element;
-          diag.attachNote(user->getLoc()) << "it is filled here";
-          return diag;
-        }
-  if (params.getOrder() == Dimension::Cols && !target.has(CopyEngine::Waves))
-    return op->emitOpError()
-           << "has a buffer with order = cols, which " << target.chip
-           << " needs not, as it reads shared memory transposed; expected "
-              "order = rows";
-  if (isTurnedInLds(target, params) &&
-      params.getPolicy() == Policy::DoubleBuffered)
-    return op->emitOpError()
-           << "has the policy double_buffered, whose copies cannot turn "
-              "columns, which "
-           << target.chip
-           << " does not read transposed; expected register_staged or "
-              "streaming";
-  return success();
-}
-
 LogicalResult kvbuf::checkSchedule(gpu::GPUFuncOp kernel, ScheduleAttr schedule,
                                    const TargetInfo &target) {
   if (failed(checkScheduled(kernel, schedule, target)))
@@ -701,154 +481,6 @@ LogicalResult kvbuf::checkTiles(gpu::GPUFuncOp kernel,
              << target.chip << " has " << target.ldsBytes << " for a block, "
              << taken << " of which are taken";
     bytes = std::max(bytes, taken + copies * params.getBytes());
-    return WalkResult::advance();
-  });
-  return failure(result.wasInterrupted());
-}
-
-//===----------------------------------------------------------------------===//
-// Lanes
-//===----------------------------------------------------------------------===//
-
-/// Words of an operand as an instruction wants them: `elements` in a lane.
-static LogicalResult checkWords(LaneMmaOp op, char name, OperandRange words,
-                                Type element, int64_t elements,
-                                const MatrixInstruction &mma,
-                                const TargetInfo &target) {
-  int64_t count = elements / mma.wordElements;
-  auto type = VectorType::get({int64_t(mma.wordElements)}, element);
-  bool fits = int64_t(words.size()) == count &&
-              llvm::all_of(words.getTypes(), [&](Type t) { return t == type; });
-  if (fits)
-    return success();
-  return op.emitOpError() << "expected operand " << name << " of " << count
-                          << " x " << type << " for " << shapeOf(op.getShape())
-                          << " on " << target.chip << ", got " << words.size()
-                          << " x " << words.front().getType();
-}
-
-static LogicalResult checkLaneMma(LaneMmaOp op, const TargetInfo &target) {
-  if (op.getA().empty() || op.getB().empty())
-    return op.emitOpError("expected operands a and b");
-  auto elementOf = [](OperandRange words) {
-    return cast<VectorType>(words.front().getType()).getElementType();
-  };
-  Type a = elementOf(op.getA()), b = elementOf(op.getB());
-  for (Type element : {a, b})
-    if (std::optional<std::string> why =
-            target.whyNoProduct(elementName(element)))
-      return op.emitOpError()
-             << "multiplies elements of " << elementName(element) << *why;
-  // One instruction may take both 8-bit floats; other types do not mix.
-  SmallVector<MatrixInstruction> known =
-      target.warpInstructions(elementName(a));
-  bool float8 = a.getIntOrFloatBitWidth() == 8;
-  if (a != b && !(float8 && b.getIntOrFloatBitWidth() == 8))
-    return op.emitOpError()
-           << "multiplies elements of " << elementName(a) << " by "
-           << elementName(b) << "; expected one type";
-  const auto *mma = llvm::find_if(known, [&](const MatrixInstruction &mma) {
-    return op.getShape() == ArrayRef<int64_t>(mma.shape());
-  });
-  if (mma == known.end())
-    return op.emitOpError() << "has shape " << shapeOf(op.getShape())
-                            << "; for " << elementName(a) << " " << target.chip
-                            << " has " << TargetInfo::shapesOf(known);
-  int64_t lanes = target.waveSize;
-  if (failed(checkWords(op, 'a', op.getA(), a, mma->m * mma->k / lanes, *mma,
-                        target)) ||
-      failed(checkWords(op, 'b', op.getB(), b, mma->k * mma->n / lanes, *mma,
-                        target)))
-    return failure();
-  auto c = cast<VectorType>(op.getC().getType());
-  auto expected = VectorType::get({mma->m * mma->n / lanes},
-                                  Float32Type::get(op.getContext()));
-  if (c != expected)
-    return op.emitOpError()
-           << "expected accumulators " << expected << " for "
-           << shapeOf(op.getShape()) << " on " << target.chip << ", got " << c;
-  return success();
-}
-
-/// The 8-bit floats of an op of AMD's dialect, whose lowering tells chips apart
-/// but does not say what they have.
-static LogicalResult checkFloat8(Operation *op, const TargetInfo &target) {
-  auto check = [&](Type type) {
-    Type element = getElementTypeOrSelf(type);
-    if (!isa<FloatType>(element) || element.getIntOrFloatBitWidth() != 8)
-      return success();
-    std::optional<std::string> why = target.whyNoProduct(elementName(element));
-    if (!why)
-      return success();
-    return LogicalResult(op->emitOpError()
-                         << "has elements of " << elementName(element) << *why);
-  };
-  for (Type type : op->getOperandTypes())
-    if (failed(check(type)))
-      return failure();
-  for (Type type : op->getResultTypes())
-    if (failed(check(type)))
-      return failure();
-  return success();
-}
-
-/// The threads of a block, which a kernel may say twice.
-static LogicalResult checkBlockSize(gpu::GPUFuncOp kernel) {
-  LaunchAttr launch = LaunchAttr::of(kernel);
-  ArrayRef<int64_t> block = launch ? launch.getBlock() : ArrayRef<int64_t>();
-  DenseI32ArrayAttr known = kernel.getKnownBlockSizeAttr();
-  if (block.empty() || !known || llvm::equal(block, known.asArrayRef()))
-    return success();
-  return kernel.emitOpError()
-         << "has known_block_size = " << known << ", but 'block' of '"
-         << KVBufferDialect::kKernelAttr << "' is " << launch.getField("block")
-         << "; expected the same sizes";
-}
-
-LogicalResult kvbuf::checkLanes(gpu::GPUModuleOp module,
-                                const TargetInfo &target) {
-  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
-      return checkBlockSize(kernel);
-    if (auto mma = dyn_cast<LaneMmaOp>(op))
-      return checkLaneMma(mma, target);
-    if (auto copy = dyn_cast<RangeCopyOp>(op))
-      return checkLdsCopy(op, copy.getBytes(), target);
-    if (auto copy = dyn_cast<LaneCopyOp>(op))
-      return checkLdsCopy(op, copy.getBytes(), target);
-    if (auto copy = dyn_cast<amdgpu::GatherToLDSOp>(op)) {
-      Type type = copy.getTransferType();
-      int64_t elements = 1;
-      if (auto vector = dyn_cast<VectorType>(type))
-        elements = vector.getNumElements();
-      return checkLdsCopy(
-          op, elements * getElementTypeOrSelf(type).getIntOrFloatBitWidth() / 8,
-          target);
-    }
-    bool wide = target.matrixUnit() == MatrixUnit::Wmma;
-    if ((isa<amdgpu::TransposeLoadOp>(op) &&
-         (wide || !target.readsTransposed)) ||
-        (isa<TurnedReadOp>(op) && !wide))
-      return op->emitOpError()
-             << "reads LDS transposed"
-             << (isa<TurnedReadOp>(op) ? " by 16 bytes a lane" : "")
-             << ", which " << target.chip << " cannot do"
-             << (wide ? " by 8 bytes a lane; expected kvbuffer.turned_read"
-                 : target.readsTransposed ? "; expected amdgpu.transpose_load"
-                                          : "");
-    if (auto sum = dyn_cast<PairSumOp>(op)) {
-      std::string element =
-          elementName(sum.getPair().getType().getElementType());
-      if (!llvm::is_contained(target.pairSums, element))
-        return op->emitOpError()
-               << "adds a pair of " << element << ", which " << target.chip
-               << " cannot do; expected arith.extf and arith.addf";
-    }
-    if (isa<BoxCopyOp>(op) && !target.has(CopyEngine::WaveBoxes))
-      return op->emitOpError()
-             << "asks an engine for boxes, which " << target.chip << " lacks";
-    if (isa_and_nonnull<amdgpu::AMDGPUDialect>(op->getDialect()))
-      return checkFloat8(op, target);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());

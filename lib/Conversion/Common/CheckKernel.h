@@ -39,6 +39,30 @@ mlir::LogicalResult checkTiles(mlir::gpu::GPUFuncOp kernel,
 mlir::LogicalResult checkLanes(mlir::gpu::GPUModuleOp module,
                                const TargetInfo &target);
 
+/// A buffer that the schedule's warps fill and read, made by `op`, which
+/// messages are at; of `checkTiles`.
+mlir::LogicalResult checkBuffer(mlir::Operation *op, KVBufferAttr params,
+                                ScheduleAttr schedule,
+                                const TargetInfo &target);
+
+/// A buffer whose elements are turned is for chips whose lanes do that; where a
+/// copy engine fills rings, it knows no registers; of `checkTiles`.
+mlir::LogicalResult checkPolicy(mlir::Operation *op, KVBufferAttr params,
+                                const TargetInfo &target);
+
+/// The instruction that a kernel's schedule names for products of a kind, which
+/// `checkSchedule` has found.
+const MatrixInstruction &instructionOf(mlir::Operation *op,
+                                       ScheduleAttr schedule,
+                                       const TargetInfo &target,
+                                       ProductKind kind);
+
+/// Whose warps and rows an op has, for a message: "a team that has", or a kernel.
+llvm::StringRef placeOf(mlir::Operation *op);
+
+/// An instruction's shape (m, n, k) for a message.
+std::string shapeOf(llvm::ArrayRef<int64_t> shape);
+
 /// An op by which a kernel needs a chip that fills rings and hands out
 /// registers anew; null if it runs on every chip.
 mlir::Operation *findRings(mlir::gpu::GPUFuncOp kernel);

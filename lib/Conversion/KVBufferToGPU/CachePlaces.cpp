@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CachePlaces.h"
+#include "LaneLowering.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
