@@ -163,3 +163,47 @@ module attributes {kvbuffer.target = "sm_80"} {
     }
   }
 }
+
+// -----
+
+// Rows that are turned on their way are told by bits of their numbers.
+#buf = #kvbuffer.kv_buffer<48x32xbf16, policy = register_staged, order = cols>
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [16, 16, 16], swap_a_b = true>
+!in = memref<?x?xbf16, strided<[?, 1]>>
+!tile = !kvbuffer.tile<48x32xbf16>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    gpu.func @k(%x: !in {kvbuffer.name = "x", kvbuffer.shape = ["m", "k"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%c32, %c32) : !in -> !tile
+      // expected-error @below {{'kvbuffer.dram_load' op turns 48 rows on their way into LDS, as gfx942 reads none that lie turned; expected a power of two}}
+      %token = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !kvbuffer.buffer<#buf>
+      %s = kvbuffer.lds_stage %token {younger = 0 : i64} : !kvbuffer.token<#buf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// An instruction of a wave fills whole rows of one block.
+#buf = #kvbuffer.kv_buffer<4x16xbf16>
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 32, warps = 1, mma_shape = [32, 32, 16], swap_a_b = true>
+!in = memref<?x?xbf16, strided<[?, 1]>>
+!tile = !kvbuffer.tile<4x16xbf16>
+module attributes {kvbuffer.target = "gfx950"} {
+  gpu.module @m {
+    gpu.func @k(%x: !in {kvbuffer.name = "x", kvbuffer.shape = ["m", "k"]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
+      %c0 = arith.constant 0 : index
+      %c16 = arith.constant 16 : index
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#buf>
+      %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%c16, %c16) : !in -> !tile
+      // expected-error @below {{'kvbuffer.dram_load' op copies 4 rows of 16 elements of 'bf16', which the rows of no instruction of gfx950 divide; expected a buffer with policy = register_staged}}
+      %token = kvbuffer.dram_load %tile into %buf[%c0] : !tile, !kvbuffer.buffer<#buf>
+      %s = kvbuffer.lds_stage %token {younger = 0 : i64} : !kvbuffer.token<#buf>
+      gpu.return
+    }
+  }
+}

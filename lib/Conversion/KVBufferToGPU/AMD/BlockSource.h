@@ -25,7 +25,8 @@ inline mlir::Value bitsOf(Lanes &lower, mlir::Value value, unsigned from,
 }
 
 /// Row and column (bytes) of a place in an LDS block, as functions of the bits
-/// of the place's byte offset: the source of what lands there.
+/// of the place's byte offset: the source of what lands there. A block whose
+/// rows are no power of two is the front of one whose rows are.
 struct BlockSource {
   explicit BlockSource(const SharedTile &tile)
       : elementBytes(tile.elementBytes),
@@ -38,10 +39,10 @@ struct BlockSource {
       for (unsigned bit = 0; bit < block.inLog2(dim); ++bit)
         images[i].push_back({block.basis(dim, bit, "byte") / elementBytes});
     places =
-        *LinearLayout({"row", "col"}, images,
-                      {LinearLayout::Dim{
-                          "place", unsigned(llvm::Log2_64(tile.blockBytes() /
-                                                          elementBytes))}})
+        *LinearLayout(
+             {"row", "col"}, images,
+             {LinearLayout::Dim{"place", llvm::Log2_64_Ceil(tile.blockBytes() /
+                                                            elementBytes)}})
              .inverse();
   }
 

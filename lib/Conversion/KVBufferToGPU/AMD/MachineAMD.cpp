@@ -74,6 +74,8 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
         count = BoxPlan(params, schedule.getWarps()).steps;
     } else if (!goesThroughRegisters(lower.target, params)) {
       SmallVector<CopyPlan> plans = copyPlans(lower, params, schedule);
+      if (plans.empty())
+        return refuseRows(op, lower.target, params);
       // A wave's rows come from one page, or group.
       if (int64_t page = op.getTile().getType().getPageSize(),
           rows = plans.front().rows;
@@ -93,17 +95,36 @@ LogicalResult AMDMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
       StagingPlan plan = stagingPlan(lower, params, schedule);
       count = plan.steps * plan.vectors();
     }
-    layOutTurned(lower, params, schedule);
+    if (failed(layOutTurned(lower, op, params, schedule)))
+      return WalkResult::interrupt();
     instructionsPerLoad = std::min(instructionsPerLoad, count);
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
 }
 
-void AMDMachine::layOutTurned(Lanes &lower, KVBufferAttr params,
-                              ScheduleAttr schedule) {
-  if (isTurnedInLds(lower.target, params) && !turnedTiles.contains(params))
+LogicalResult AMDMachine::refuseRows(Operation *load, const TargetInfo &target,
+                                     KVBufferAttr params) {
+  return load->emitOpError()
+         << "copies " << params.getBN() << " rows of " << params.getBK()
+         << " elements of " << params.getElementType()
+         << ", which the rows of no instruction of " << target.chip
+         << " divide; expected a buffer with policy = register_staged";
+}
+
+LogicalResult AMDMachine::layOutTurned(Lanes &lower, Operation *load,
+                                       KVBufferAttr params,
+                                       ScheduleAttr schedule) {
+  if (!isTurnedInLds(lower.target, params))
+    return success();
+  if (!llvm::isPowerOf2_64(params.getBN()))
+    return load->emitOpError()
+           << "turns " << params.getBN() << " rows on their way into LDS, as "
+           << lower.target.chip
+           << " reads none that lie turned; expected a power of two";
+  if (!turnedTiles.contains(params))
     turnedTiles[params] = foldedTile(lower, params, schedule);
+  return success();
 }
 
 void AMDMachine::emitStage(Lanes &lower, LdsStageOp op,

@@ -40,9 +40,11 @@ struct CopyPlan {
   /// Rows and instructions of a unit; row groups of a block; LDS blocks, and
   /// the first one.
   int64_t unitRows, unitInstructions, rowGroups, blocks, firstBlock;
-  /// Waves, and units that a wave takes at most. Wave w takes unit s * waves +
-  /// w at step s; unit u is row group u mod rowGroups of block u / rowGroups.
-  int64_t waves, steps;
+  /// Waves, and units that a wave takes at most. At each step `wavesPerBlock`
+  /// waves, a power of two, have row groups side by side of a block, and the
+  /// next ones those of the next of `blocksPerStep` blocks; steps walk through
+  /// a block's row groups first.
+  int64_t waves, steps, wavesPerBlock, blocksPerStep;
   /// Whether every wave has a unit at every step.
   bool even;
 
@@ -50,6 +52,7 @@ struct CopyPlan {
   /// bytes a lane.
   CopyPlan(const TargetInfo &target, KVBufferAttr params, int64_t threads,
            int64_t width, int64_t firstBlock, int64_t blocks);
+  int64_t stepsPerBlock() const { return rowGroups / wavesPerBlock; }
 };
 
 /// Where the parts of a copy come from.
@@ -78,6 +81,7 @@ bool copiesBoxes(const TileLoad &load);
 
 /// The parts of a tile's copy by `threads`: what divides evenly among waves by
 /// the widest instructions, and the rest by narrower ones, if that does then.
+/// None: no instruction has rows that divide a block's.
 llvm::SmallVector<CopyPlan> planCopies(const TargetInfo &target,
                                        KVBufferAttr params, int64_t threads);
 
@@ -159,8 +163,13 @@ protected:
   Values emitTileLoad(Lanes &lower, const TileLoad &load, const TileView &tile,
                       mlir::Value slot);
   /// Lays out a tile that is turned on its way for the warps of `schedule`,
-  /// which load it.
-  void layOutTurned(Lanes &lower, KVBufferAttr params, ScheduleAttr schedule);
+  /// which load it by `load`.
+  mlir::LogicalResult layOutTurned(Lanes &lower, mlir::Operation *load,
+                                   KVBufferAttr params, ScheduleAttr schedule);
+  /// Says that no instruction copies a part of such rows (`planCopies`).
+  static mlir::LogicalResult refuseRows(mlir::Operation *load,
+                                        const TargetInfo &target,
+                                        KVBufferAttr params);
   /// Stores it there.
   void emitStagedStores(Lanes &lower, KVBufferAttr params, mlir::Value slot,
                         llvm::ArrayRef<mlir::Value> vectors);

@@ -24,38 +24,52 @@ CopyPlan::CopyPlan(const TargetInfo &target, KVBufferAttr params,
   bytes = target.waveSize * width;
   rows = bytes / rowBytes;
   waves = threads / target.waveSize;
-  unitRows = std::min(params.getWarpTileRows(), params.getBN());
-  auto units = [&] { return params.getBN() / unitRows * blocks; };
-  while (unitRows > rows && (units() % waves || unitRows > 2 * rows))
+  // Units are told by bits: of blocks whose rows are no power of two, whole
+  // ones divide the rows.
+  int64_t lowest = params.getBN() & -params.getBN();
+  unitRows = std::min<int64_t>(
+      llvm::bit_floor(uint64_t(params.getWarpTileRows())), lowest);
+  auto deal = [&] {
+    rowGroups = params.getBN() / unitRows;
+    wavesPerBlock = std::min(waves, rowGroups & -rowGroups);
+    blocksPerStep = waves / wavesPerBlock;
+    steps = stepsPerBlock() * llvm::divideCeil(blocks, blocksPerStep);
+    even = blocks % blocksPerStep == 0;
+  };
+  deal();
+  while (unitRows > rows && (!even || unitRows > 2 * rows)) {
     unitRows /= 2;
+    deal();
+  }
   unitInstructions = unitRows / rows;
-  rowGroups = params.getBN() / unitRows;
-  steps = llvm::divideCeil(units(), waves);
-  even = units() % waves == 0;
 }
 
 SmallVector<CopyPlan> kvbuf::planCopies(const TargetInfo &target,
                                         KVBufferAttr params, int64_t threads) {
   ArrayRef<unsigned> widths = target.asyncCopyBytes;
-  int64_t widest = widths.back(),
-          blocks = params.getSmemCols() / params.getBK();
+  int64_t blocks = params.getSmemCols() / params.getBK();
+  int64_t rowBytes =
+      params.getBK() * params.getElementType().getIntOrFloatBitWidth() / 8;
+  // Lanes whose places are no power of two apart are not told by bits,
+  // instructions of less than a row would begin within one, and those of rows
+  // that do not divide a block's would end in the next one.
+  auto fits = [&](int64_t width) {
+    int64_t rows = target.waveSize * width / rowBytes;
+    return width >= 4 && llvm::isPowerOf2_64(width) && rows > 0 &&
+           params.getBN() % rows == 0;
+  };
+  SmallVector<int64_t> usable(llvm::make_filter_range(widths, fits));
+  if (usable.empty())
+    return {};
+  int64_t widest = usable.back();
   CopyPlan whole(target, params, threads, widest, 0, blocks);
   if (whole.even)
     return {whole};
-  // Lanes whose places are no power of two apart are not told by bits, and
-  // instructions of less than a row would begin within one.
-  int64_t rowBytes = whole.bytes / whole.rows;
-  auto fits = [&](int64_t width) {
-    return width >= 4 && width < widest && llvm::isPowerOf2_64(width) &&
-           target.waveSize * width >= rowBytes;
-  };
   for (int64_t first = blocks - 1; first >= 0; --first) {
     CopyPlan front(target, params, threads, widest, 0, first);
     if (!front.even)
       continue;
-    for (int64_t width : llvm::reverse(widths)) {
-      if (!fits(width))
-        continue;
+    for (int64_t width : llvm::drop_begin(llvm::reverse(usable))) {
       CopyPlan rest(target, params, threads, width, first, blocks - first);
       if (!rest.even)
         continue;
@@ -132,8 +146,6 @@ struct UnitCopies {
   BlockSource places;
   int64_t rowBytes;
   unsigned groupShift;
-  /// Waves that have row groups of one block, and blocks of one step.
-  int64_t wavesPerBlock, blocksPerStep;
   /// Rows whose page is found once.
   int64_t together;
   /// Rows of a unit that lie in one page.
@@ -186,9 +198,7 @@ UnitCopies::UnitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
     : lower(lower), b(lower.b), params(params), plan(plan), from(from),
       source(from.rows), layout(sharedTile(params)), places(layout),
       rowBytes(layout.blockCols * layout.elementBytes),
-      groupShift(llvm::Log2_64(plan.unitRows * rowBytes)),
-      wavesPerBlock(std::min(plan.waves, plan.rowGroups)),
-      blocksPerStep(plan.waves / wavesPerBlock), together(plan.rows),
+      groupShift(llvm::Log2_64(plan.unitRows * rowBytes)), together(plan.rows),
       ofPage(plan.unitRows) {
   // Narrow instructions of a unit have rows of one page, which is found once.
   if (source.paged() && plan.width < lower.target.asyncCopyBytes.back())
@@ -202,11 +212,11 @@ UnitCopies::UnitCopies(Lanes &lower, KVBufferAttr params, const CopyPlan &plan,
 void UnitCopies::findParts(Value slot) {
   unsigned laneShift = llvm::Log2_64(plan.width);
   unsigned laneBits = llvm::Log2_64(plan.bytes) - laneShift;
-  group = bitsOf(lower, lower.warp, 0, wavesPerBlock);
-  if (blocksPerStep > 1)
-    block = arith::ShRUIOp::create(b, lower.warp,
-                                   lower.i32(llvm::Log2_64(wavesPerBlock)));
-  unsigned groupBits = llvm::Log2_64(wavesPerBlock);
+  group = bitsOf(lower, lower.warp, 0, plan.wavesPerBlock);
+  if (plan.blocksPerStep > 1)
+    block = arith::ShRUIOp::create(
+        b, lower.warp, lower.i32(llvm::Log2_64(plan.wavesPerBlock)));
+  unsigned groupBits = llvm::Log2_64(plan.wavesPerBlock);
   groupRows = places.rows(groupShift, groupBits);
   groupRow = emitLinear(b, group, groupRows);
   Value groupCol = emitLinear(b, group, places.cols(groupShift, groupBits));
@@ -292,12 +302,12 @@ UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
 }
 
 void UnitCopies::enter(int64_t step) {
-  if ((step + 1) * plan.waves <= plan.rowGroups * plan.blocks)
+  int64_t left = plan.blocks - step / plan.stepsPerBlock() * plan.blocksPerStep;
+  if (left >= plan.blocksPerStep)
     return;
   // Not every wave has a unit left.
-  Value busy = arith::CmpIOp::create(
-      b, arith::CmpIPredicate::ult, lower.warp,
-      lower.i32(plan.rowGroups * plan.blocks - step * plan.waves));
+  Value busy = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, lower.warp,
+                                     lower.i32(left * plan.wavesPerBlock));
   b.setInsertionPointToStart(
       scf::IfOp::create(b, busy, /*withElseRegion=*/false).thenBlock());
   known.clear();
@@ -323,9 +333,9 @@ void UnitCopies::copyByLane(Value lds, Value at, const Rows &rows,
 
 void UnitCopies::copy(Value lds, int64_t step) {
   // Steps walk through the blocks' row groups first.
-  int64_t stepsPerBlock = plan.rowGroups / wavesPerBlock;
-  int64_t stepGroup = step % stepsPerBlock * wavesPerBlock;
-  int64_t stepBlock = plan.firstBlock + step / stepsPerBlock * blocksPerStep;
+  int64_t stepGroup = step % plan.stepsPerBlock() * plan.wavesPerBlock;
+  int64_t stepBlock =
+      plan.firstBlock + step / plan.stepsPerBlock() * plan.blocksPerStep;
   OpBuilder::InsertionGuard guard(b);
   enter(step);
   for (int64_t i = 0; i < plan.unitInstructions; ++i) {
@@ -338,8 +348,9 @@ void UnitCopies::copy(Value lds, int64_t step) {
       copyByLane(lds, at, rows, skip);
       continue;
     }
-    Value offset = source.insideColumns(rows.offset, rows.col, skip,
-                                        (stepBlock + blocksPerStep) * rowBytes);
+    Value offset =
+        source.insideColumns(rows.offset, rows.col, skip,
+                             (stepBlock + plan.blocksPerStep) * rowBytes);
     RangeCopyOp::create(b, rows.range, offset, lds, lower.toIndex(at),
                         plan.width, skip);
   }

@@ -55,14 +55,16 @@ LogicalResult AMDRingMachine::prepare(Lanes &lower, gpu::GPUFuncOp kernel) {
   // A wave takes rows of one page, or group, at a time.
   result = kernel.walk([&](RingLoadOp op) -> WalkResult {
     KVBufferAttr params = op.getRing().getType().getParams();
-    layOutTurned(lower, params, scheduleOf(op, lower.schedule));
+    if (failed(layOutTurned(lower, op, params, scheduleOf(op, lower.schedule))))
+      return WalkResult::interrupt();
     if (goesThroughRegisters(lower.target, params))
       return WalkResult::advance();
-    int64_t rows =
+    SmallVector<CopyPlan> plans =
         planCopies(lower.target, params,
-                   warpsOfSlot(lower, op) * int64_t(lower.target.waveSize))
-            .front()
-            .rows;
+                   warpsOfSlot(lower, op) * int64_t(lower.target.waveSize));
+    if (plans.empty())
+      return refuseRows(op, lower.target, params);
+    int64_t rows = plans.front().rows;
     int64_t page = op.getTile().getType().getPageSize();
     if (page % rows == 0)
       return WalkResult::advance();

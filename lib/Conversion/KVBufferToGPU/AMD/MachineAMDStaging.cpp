@@ -111,7 +111,7 @@ int64_t StagingPlan::rowsOfWave(KVBufferAttr params, int64_t waveSize) const {
   } else {
     SharedTile layout = sharedTile(params);
     int64_t pieceBytes = width * layout.elementBytes;
-    if (layout.blockBytes() / pieceBytes < waveSize)
+    if (layout.blockBytes() / pieceBytes % waveSize)
       return 0;
     for (int64_t image :
          BlockSource(layout).rows(llvm::Log2_64(pieceBytes), laneBits))
@@ -178,9 +178,15 @@ static Piece pieceAt(Lanes &lower, KVBufferAttr params, const StagingPlan &plan,
   BlockSource places(layout);
   int64_t pieceBytes = plan.width * layout.elementBytes;
   int64_t perBlock = layout.blockBytes() / pieceBytes;
-  unsigned bits = llvm::Log2_64(perBlock);
-  Value inBlock = bitsOf(lower, number, 0, perBlock);
-  Value block = arith::ShRUIOp::create(b, number, lower.i32(bits));
+  unsigned bits = llvm::Log2_64_Ceil(perBlock);
+  Value inBlock, block;
+  if (llvm::isPowerOf2_64(perBlock)) {
+    inBlock = bitsOf(lower, number, 0, perBlock);
+    block = arith::ShRUIOp::create(b, number, lower.i32(bits));
+  } else {
+    inBlock = arith::RemUIOp::create(b, number, lower.i32(perBlock));
+    block = arith::DivUIOp::create(b, number, lower.i32(perBlock));
+  }
   unsigned shift = llvm::Log2_64(pieceBytes);
   Value row = emitLinear(b, inBlock, places.rows(shift, bits));
   SmallVector<int64_t> cols = places.cols(shift, bits);

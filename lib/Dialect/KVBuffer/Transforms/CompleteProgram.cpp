@@ -53,16 +53,21 @@ struct Products {
       FragmentType a = op.getA().getType(), result = op.getResult().getType();
       first = first ? first : op;
       cols = std::gcd(cols, result.getCols());
+      auto team = op->getParentOfType<TeamOp>();
+      if (!team || !team.getBM())
+        rows = std::gcd(rows, result.getRows());
       contracted = std::gcd(contracted, a.getCols());
       elements.insert(a.getElementType());
       elements.insert(op.getB().getType().getElementType());
       mostCols = std::max(mostCols, result.getCols());
-      if (auto team = op->getParentOfType<TeamOp>())
+      if (team)
         teams.insert(team);
     });
   }
 
   MmaOp first;
+  /// What divides the rows of results, those of the schedule's warps.
+  int64_t rows = 0;
   int64_t cols = 0, contracted = 0, mostCols = 0;
   llvm::SetVector<Type> elements;
   llvm::SetVector<TeamOp> teams;
@@ -153,6 +158,7 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
       int64_t parts = warps / warpCols;
       if (schedule.BM % parts ||
           !dividesRows(products, schedule.BM / parts, rowUnit) ||
+          products.rows % (parts * rowUnit) ||
           products.cols % (colUnit * warpCols) ||
           products.contracted % (mma.k * mma.group))
         continue;
@@ -307,6 +313,19 @@ private:
 
 } // namespace
 
+/// A swizzle's terms as far as they move the vectors of `rowBytes` bytes within
+/// their rows: in blocks whose rows are no power of two others would leave it.
+static Swizzle withinRows(Swizzle swizzle, int64_t rowBytes) {
+  unsigned inRow =
+      llvm::Log2_64(std::max<int64_t>(rowBytes / int64_t(swizzle.unit), 1));
+  auto bitsOf = [&](SwizzleTerm term) {
+    return std::min(term.bits, inRow - std::min(inRow, term.base));
+  };
+  swizzle.bits = bitsOf(swizzle.first());
+  swizzle.second.bits = bitsOf(swizzle.second);
+  return swizzle;
+}
+
 /// The parameters of an open buffer for the chip, slots aside; an error where
 /// it is read in two ways that the chip has no one layout for.
 static FailureOr<KVBufferAttr> layOut(const Uses &uses,
@@ -356,6 +375,8 @@ static FailureOr<KVBufferAttr> layOut(const Uses &uses,
     Swizzle suits = target.swizzle(mma, rowBytes, bytes,
                                    /*transposed=*/!uses.byRows,
                                    policy != Policy::RegisterStaged);
+    if (!llvm::isPowerOf2_64(params.getBN()))
+      suits = withinRows(suits, rowBytes);
     if (suits.movesVectors() && order == Dimension::Rows)
       swizzle = swizzleList(suits);
   }
