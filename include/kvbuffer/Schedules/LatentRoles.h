@@ -106,10 +106,12 @@ struct LatentRoles {
     // What scores and 32 registers beside leave, in columns of whole blocks.
     constexpr int64_t block = 64, columnsOfRegister = 4;
     int64_t room = std::max<int64_t>(roles.scoreRegisters - 64, 0);
+    // One at least stays in shared memory, in which queries have a slot.
     roles.queries =
         schedule.qInRegs
             ? std::min(
-                  {values, roles.scoresAhead ? kQueryColsBesideTwo : kQueryCols,
+                  {values, operands.headSize - block,
+                   roles.scoresAhead ? kQueryColsBesideTwo : kQueryCols,
                    int64_t(llvm::alignDown(columnsOfRegister * room, block))})
             : 0;
     // The rest has two slots then, as one of them is filled without bytes
