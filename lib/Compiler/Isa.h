@@ -111,6 +111,10 @@ std::vector<IsaLoop> findLoops(llvm::ArrayRef<IsaInstruction> instructions,
                                const std::optional<IssueModel> &model,
                                int64_t waveSize);
 
+/// Cycles that a wave takes to issue instructions that follow each other.
+int64_t issueCycles(llvm::ArrayRef<const IsaInstruction *> instructions,
+                    const IssueModel &model);
+
 /// Cuts the steady state of a loop into stages and fills in their cycles.
 std::vector<IsaStage> modelStages(llvm::ArrayRef<const IsaInstruction *> body,
                                   const std::optional<IssueModel> &model,

@@ -169,13 +169,14 @@ kvbuf::findLoops(llvm::ArrayRef<IsaInstruction> instructions,
         own.reset(inner);
     auto [first, last] = steadyState(graph, own, instructions);
     IsaLoop report;
-    llvm::SmallVector<const IsaInstruction *> steady;
+    llvm::SmallVector<const IsaInstruction *> steady, outOfLine;
     for (unsigned index : own.set_bits()) {
       const BasicBlock &block = graph.blocks[index];
       for (const IsaInstruction &instruction :
            instructions.slice(block.begin, block.end - block.begin)) {
         if (index < first || index > last) {
           countInstruction(report.outOfLine, instruction);
+          outOfLine.push_back(&instruction);
           continue;
         }
         countInstruction(report.counts, instruction);
@@ -190,6 +191,8 @@ kvbuf::findLoops(llvm::ArrayRef<IsaInstruction> instructions,
     report.begin = steady.front()->address - start;
     report.end = steady.back()->address + steady.back()->size - start;
     report.stages = modelStages(steady, model, waveSize);
+    if (model)
+      report.outOfLineCycles = issueCycles(outOfLine, *model);
     report.flight = flightOf(steady, waveSize);
     found.push_back(std::move(report));
   }

@@ -84,6 +84,14 @@ private:
 
 } // namespace
 
+int64_t kvbuf::issueCycles(llvm::ArrayRef<const IsaInstruction *> instructions,
+                           const IssueModel &model) {
+  StageClock clock(model, false);
+  for (const IsaInstruction *instruction : instructions)
+    clock.issue(*instruction);
+  return clock.finish();
+}
+
 std::vector<IsaStage>
 kvbuf::modelStages(llvm::ArrayRef<const IsaInstruction *> body,
                    const std::optional<IssueModel> &model, int64_t waveSize) {

@@ -42,6 +42,15 @@ double IsaLoop::mfmaShareExposed() const {
   return share(stages, &IsaStage::issueCyclesExposed);
 }
 
+double IsaLoop::mfmaShareOutOfLine() const {
+  int64_t mfma = 0, all = outOfLineCycles;
+  for (const IsaStage &stage : stages) {
+    mfma += stage.mfmaCycles;
+    all += stage.issueCycles;
+  }
+  return all ? static_cast<double>(mfma) / all : 0;
+}
+
 double IsaLoop::issueShare(const MemoryModel &memory) const {
   int64_t cycles = 0;
   for (const IsaStage &stage : stages)
@@ -175,19 +184,21 @@ static json::Object toJSON(const IsaLoop &loop, bool hot, int64_t wavesPerUnit,
   json::Object units;
   if (IsaUnitCycles cycles = loop.unitCycles(wavesPerUnit); cycles.vector > 0)
     units = toJSON(cycles);
-  return json::Object{{"hot", hot},
-                      {"wave_bytes", std::move(flight)},
-                      {"unit_cycles", std::move(units)},
-                      {"begin", static_cast<int64_t>(loop.begin)},
-                      {"end", static_cast<int64_t>(loop.end)},
-                      {"instructions", toJSON(loop.counts)},
-                      {"out_of_line", toJSON(loop.outOfLine)},
-                      {"waits", std::move(waits)},
-                      {"drains", loop.drains()},
-                      {"stages", std::move(stages)},
-                      {"valu_per_mfma", rounded(loop.valuPerMfma())},
-                      {"mfma_share", rounded(loop.mfmaShare())},
-                      {"mfma_share_exposed", rounded(loop.mfmaShareExposed())}};
+  return json::Object{
+      {"hot", hot},
+      {"wave_bytes", std::move(flight)},
+      {"unit_cycles", std::move(units)},
+      {"begin", static_cast<int64_t>(loop.begin)},
+      {"end", static_cast<int64_t>(loop.end)},
+      {"instructions", toJSON(loop.counts)},
+      {"out_of_line", toJSON(loop.outOfLine)},
+      {"waits", std::move(waits)},
+      {"drains", loop.drains()},
+      {"stages", std::move(stages)},
+      {"valu_per_mfma", rounded(loop.valuPerMfma())},
+      {"mfma_share", rounded(loop.mfmaShare())},
+      {"mfma_share_exposed", rounded(loop.mfmaShareExposed())},
+      {"mfma_share_out_of_line", rounded(loop.mfmaShareOutOfLine())}};
 }
 
 json::Value kvbuf::isaReportToJSON(const IsaReport &report) {
@@ -319,9 +330,13 @@ static void printLoop(const IsaLoop &loop, const IsaKernel &kernel, bool hot,
                          : ""));
   if (!modelled)
     return;
-  line("MFMA share", percent(loop.mfmaShare()) +
-                         " of issue cycles; transcendental exposed: " +
-                         percent(loop.mfmaShareExposed()));
+  line("MFMA share",
+       percent(loop.mfmaShare()) +
+           " of issue cycles; transcendental exposed: " +
+           percent(loop.mfmaShareExposed()) +
+           (loop.outOfLine.total() ? "; through all that is out of line: " +
+                                         percent(loop.mfmaShareOutOfLine())
+                                   : ""));
   if (kernel.wavesPerUnit <= 0)
     return;
   IsaUnitCycles cycles = loop.unitCycles(kernel.wavesPerUnit);

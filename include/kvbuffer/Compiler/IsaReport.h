@@ -108,6 +108,8 @@ struct IsaLoop {
   /// Blocks of the loop that LLVM has placed elsewhere, because it takes them
   /// to be rare.
   IsaCounts outOfLine;
+  /// Cycles that these take to issue, all of them.
+  int64_t outOfLineCycles = 0;
   IsaFlight flight;
   /// In program order.
   llvm::SmallVector<IsaWait> waits;
@@ -120,6 +122,9 @@ struct IsaLoop {
   double mfmaShare() const;
   /// The same, if transcendental instructions cannot run beside an MFMA.
   double mfmaShareExposed() const;
+  /// MFMA cycles over issue cycles of an iteration that goes through all that
+  /// is out of line, too, with no MFMA beside it: none has less.
+  double mfmaShareOutOfLine() const;
   /// Issue cycles over those in which the memory of a device brings what the
   /// iteration loads, when all SIMDs of a unit work: below 1 memory decides.
   double issueShare(const MemoryModel &memory) const;
