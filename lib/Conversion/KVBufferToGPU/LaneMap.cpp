@@ -24,16 +24,8 @@ using namespace kvbuf;
 /// register each; a schedule has room for so many (repairForReads).
 static constexpr int64_t kMostAhead = 40;
 
-/// The op before which a map may read what follows from no element: that which
-/// waits for the product whose elements it takes. Null where there is none, or
-/// where what the map needs comes behind it.
-static Operation *beforeProduct(LaneContext &lower, MapOp op) {
-  auto source = op.getInputs()[0].getDefiningOp<MmaWaitOp>();
-  const Values &lanes = lower.lanesOf(op.getInputs()[0]);
-  Operation *wait = lanes.empty() ? nullptr : lanes[0].getDefiningOp();
-  if (!source || !wait ||
-      wait->getBlock() != lower.builder().getInsertionBlock())
-    return nullptr;
+/// Whether all that a map needs but its elements is there before `source`.
+static bool isThereBefore(MapOp op, Operation *source) {
   bool isThere = true;
   auto require = [&](Value value) {
     Operation *def = value ? value.getDefiningOp() : nullptr;
@@ -47,7 +39,39 @@ static Operation *beforeProduct(LaneContext &lower, MapOp op) {
       if (!op.getBody().isAncestor(operand.getParentRegion()))
         require(operand);
   });
-  return isThere ? wait : nullptr;
+  return isThere;
+}
+
+/// The op before which a map may read what follows from no element: that which
+/// waits for the product whose elements it takes. Null where there is none, or
+/// where what the map needs comes behind it.
+static Operation *beforeProduct(LaneContext &lower, MapOp op) {
+  auto source = op.getInputs()[0].getDefiningOp<MmaWaitOp>();
+  const Values &lanes = lower.lanesOf(op.getInputs()[0]);
+  Operation *wait = lanes.empty() ? nullptr : lanes[0].getDefiningOp();
+  if (!source || !wait ||
+      wait->getBlock() != lower.builder().getInsertionBlock())
+    return nullptr;
+  return isThereBefore(op, source) ? wait : nullptr;
+}
+
+/// The first instruction of the product whose accumulators a map takes; null
+/// where it takes none of its block, or where what it needs comes behind.
+static Operation *inFrontOfProduct(LaneContext &lower, MapOp op) {
+  auto source = op.getInputs()[0].getDefiningOp<MmaOp>();
+  if (!source || !isThereBefore(op, source))
+    return nullptr;
+  Block *block = lower.builder().getInsertionBlock();
+  Operation *first = nullptr;
+  for (Value value : lower.lanesOf(op.getInputs()[0])) {
+    auto product = value.getDefiningOp<LaneMmaOp>();
+    while (product && product->getBlock() == block) {
+      if (!first || product->isBeforeInBlock(first))
+        first = product;
+      product = product.getC().getDefiningOp<LaneMmaOp>();
+    }
+  }
+  return first;
 }
 
 namespace {
@@ -115,21 +139,26 @@ bool InputElements::liesAs(const FragmentLayout &other,
   return true;
 }
 
-/// Whether all lanes of a warp have the same columns, more of them than each
+/// Of how many of a tile's columns a lane finds something out where a warp's
+/// lanes share them out.
+static int64_t wordsOfLane(LaneContext &lower, FragmentType type) {
+  return llvm::divideCeil(type.getCols(), lower.chip().waveSize);
+}
+
+/// Whether the lanes of a warp have the same columns, more of them than each
 /// would have to find something out about if they shared them out, and a lane's
 /// first column and the offsets of its others have no bit in common.
-static bool lanesVote(LaneContext &lower, const FragmentLayout &atom,
-                      FragmentType type, int64_t columns) {
-  constexpr int64_t voters = MapLowering::kVoters;
+static bool shareColumns(LaneContext &lower, const FragmentLayout &atom,
+                         FragmentType type, int64_t columns) {
+  int64_t lanes = lower.chip().waveSize, cols = type.getCols();
   int64_t reach = 0, within = 0;
   for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit)
     reach |= atom.layout.basis("lane", bit, "col");
   for (int64_t reg = 0; reg < atom.registers(); ++reg)
     within |= atom.colOffset(reg);
-  return int64_t(lower.chip().waveSize) == voters && atom.colWarps == 1 &&
-         type.getCols() % voters == 0 && voters % atom.cols == 0 &&
-         (reach | within) < atom.cols && !(reach & within) &&
-         columns > type.getCols() / voters;
+  return atom.colWarps == 1 && (cols % lanes == 0 || lanes % cols == 0) &&
+         lanes % atom.cols == 0 && (reach | within) < atom.cols &&
+         !(reach & within) && columns > wordsOfLane(lower, type);
 }
 
 namespace {
@@ -160,9 +189,11 @@ private:
         op.getCol() ? lower.toI32(lower.single(op.getCol())) : lower.i32(0);
     return {firstRow, row, first, 0};
   }
-  /// A column of the tile for each lane.
+  /// A column of the tile for each lane; several lanes may have one.
   Value ownColumn() {
     Value mine = lower.laneInWarp();
+    if (type.getCols() < lower.chip().waveSize)
+      mine = arith::AndIOp::create(b, mine, lower.i32(type.getCols() - 1));
     if (!op.getCol())
       return mine;
     return arith::AddIOp::create(b, lower.toI32(lower.single(op.getCol())),
@@ -179,6 +210,12 @@ private:
   /// tile's columns. Then elements of a row stay, or become a constant, all of
   /// them, and where those of all rows stay nothing is done.
   LogicalResult emitByComparisons(MapLowering &map, Operation *wait);
+  /// The same where the product is there at once: what is compared is read in
+  /// front of it, where it stands in the same block, and all else behind it.
+  LogicalResult emitByQuestion(MapLowering &map);
+  /// Whether the element of any row at the tile's first column becomes a
+  /// constant, or `differ` (i1).
+  FailureOr<Value> findHidden(MapLowering &map, Value differ);
   /// By a branch of the warp: distances that are clamped are all clamped to the
   /// same number where the warp's rows are far from the tile's columns.
   LogicalResult emitByDistance(MapLowering &map, Operation *wait);
@@ -208,6 +245,8 @@ private:
   llvm::SmallSet<int64_t, 8> rows;
   llvm::DenseSet<int64_t> columns;
   Value firstRow, firstCol;
+  /// By the row, whether its element at the first column becomes a constant.
+  llvm::MapVector<int64_t, Value> hidden;
 };
 } // namespace
 
@@ -287,24 +326,32 @@ FailureOr<Values> MapOfLanes::each(Element make) {
   return results;
 }
 
+FailureOr<Value> MapOfLanes::findHidden(MapLowering &map, Value differ) {
+  Value changes = differ;
+  for (int64_t row : rows) {
+    FailureOr<Value> isHidden = map.isHidden(firstOf(row));
+    if (failed(isHidden))
+      return failure();
+    hidden[row] = *isHidden;
+    changes = arith::OrIOp::create(b, changes, *isHidden);
+  }
+  return changes;
+}
+
 LogicalResult MapOfLanes::emitByComparisons(MapLowering &map, Operation *wait) {
   b.setInsertionPoint(wait);
   findFirst();
-  FailureOr<Value> differ =
-      map.differs({firstRow, 0, ownColumn(), 0}, firstOf(0),
-                  type.getCols() / MapLowering::kVoters);
-  if (failed(differ))
+  if (failed(map.readFirst(firstOf(0), /*asking=*/false)) ||
+      failed(map.readCompared({firstRow, 0, ownColumn(), 0},
+                              wordsOfLane(lower, type))))
     return failure();
-  Value changes = *differ;
-  for (int64_t row : rows) {
-    FailureOr<Value> hidden = map.isHidden(firstOf(row));
-    if (failed(hidden))
-      return failure();
-    changes = arith::OrIOp::create(b, changes, *hidden);
-  }
+  Value differ = map.differs();
+  FailureOr<Value> changes = findHidden(map, differ);
+  if (failed(changes))
+    return failure();
   Value ownCol = lower.laneCol(type);
-  Value anyDiffers = LaneAnyOp::create(b, *differ),
-        anyChanges = LaneAnyOp::create(b, changes);
+  Value anyDiffers = LaneAnyOp::create(b, differ),
+        anyChanges = LaneAnyOp::create(b, *changes);
   b.restoreInsertionPoint(behind);
   auto outer = branch(anyChanges);
   OpBuilder::InsertionGuard guard(b);
@@ -329,6 +376,83 @@ LogicalResult MapOfLanes::emitByComparisons(MapLowering &map, Operation *wait) {
                    })))
     return failure();
   lower.setLanes(op.getResult(), outer.getResults());
+  return success();
+}
+
+LogicalResult MapOfLanes::emitByQuestion(MapLowering &map) {
+  if (Operation *first = inFrontOfProduct(lower, op))
+    b.setInsertionPoint(first);
+  findFirst();
+  if (failed(map.readCompared({firstRow, 0, ownColumn(), 0},
+                              wordsOfLane(lower, type))))
+    return failure();
+  // Whoever compares waits for what was read.
+  b.restoreInsertionPoint(behind);
+  if (failed(map.readFirst(firstOf(0), /*asking=*/true)))
+    return failure();
+  Value differ = map.differs();
+  FailureOr<Value> changes = findHidden(map, differ);
+  if (failed(changes))
+    return failure();
+  FailureOr<Values> shown =
+      each([&](ArrayRef<Value> of, MapLowering::Place place) {
+        return map.shown(of, firstOf(place.row));
+      });
+  if (failed(shown))
+    return failure();
+  // One by one, in front of the branch: one side leaves them as they are, and
+  // LLVM would make a block of what takes vectors apart there.
+  Values elements;
+  for (Value vector : *shown)
+    for (int64_t reg = 0; reg < registers; ++reg)
+      elements.push_back(lower.element(vector, reg));
+  Value constant = map.constant(), none = arith::ConstantIntOp::create(b, 0, 1),
+        ownCol = lower.laneCol(type);
+  SmallVector<Type> types(elements.size(), type.getElementType());
+  auto branchTo = [&](Value condition) {
+    auto made = scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+    b.setInsertionPointToStart(made.elseBlock());
+    scf::YieldOp::create(b, elements);
+    b.setInsertionPointToStart(made.thenBlock());
+    return made;
+  };
+  auto placeOfElement = [&](int64_t i) {
+    return placeOf(i / registers, i % registers);
+  };
+  auto outer = branchTo(LaneAnyOp::create(b, *changes));
+  Value anyDiffers = LaneAnyOp::create(b, differ);
+  auto inner = branchTo(anyDiffers);
+  // What is computed in a branch is not there in others.
+  MapLowering apart(lower, op);
+  apart.findCompared();
+  apart.askLanes(map, ownCol);
+  apart.shareRows(map);
+  Values results;
+  for (auto [i, x] : llvm::enumerate(elements)) {
+    FailureOr<Value> isHidden = apart.isHidden(placeOfElement(i));
+    if (failed(isHidden))
+      return failure();
+    results.push_back(arith::SelectOp::create(b, *isHidden, constant, x));
+  }
+  scf::YieldOp::create(b, results);
+  // Where columns are alike, rows decide. By a choice between sides of a branch
+  // LLVM would hold the elements of both.
+  b.setInsertionPointAfter(inner);
+  for (auto &[row, isHidden] : hidden)
+    isHidden = arith::SelectOp::create(b, anyDiffers, none, isHidden);
+  results.clear();
+  for (auto [i, x] : llvm::enumerate(inner.getResults()))
+    results.push_back(
+        arith::SelectOp::create(b, hidden[placeOfElement(i).row], constant, x));
+  scf::YieldOp::create(b, results);
+  b.setInsertionPointAfter(outer);
+  Values vectors;
+  auto wideType = VectorType::get({registers}, type.getElementType());
+  for (int64_t index = 0; index < atoms; ++index)
+    vectors.push_back(vector::FromElementsOp::create(
+        b, wideType, outer.getResults().slice(index * registers, registers)));
+  lower.setLanes(op.getResult(), vectors);
   return success();
 }
 
@@ -387,17 +511,22 @@ LogicalResult MapOfLanes::emit() {
       rows.insert(placeOf(index, reg).row);
       columns.insert(placeOf(index, reg).col);
     }
-  bool meet = lanesVote(lower, atom, type, columns.size());
-  if (meet && map.findCompared())
+  bool meet = shareColumns(lower, atom, type, columns.size());
+  if (meet && map.findCompared()) {
     if (Operation *wait = beforeProduct(lower, op))
       return emitByComparisons(map, wait);
+    // Halves of a block that take turns multiply at once.
+    if (lower.ownSchedule().hasHalves())
+      return emitByQuestion(map);
+  }
   // A branch for near tiles has what blocks are far from already: in one more
   // registers move, which costs more than it spares where most tiles are far.
   if (Operation *wait = beforeProduct(lower, op);
       wait && map.findClamped() && succeeded(emitByDistance(map, wait)))
     return success();
   b.restoreInsertionPoint(behind);
-  bool votes = meet && map.findVotes();
+  bool votes =
+      meet && lower.chip().waveSize == MapLowering::kVoters && map.findVotes();
   int64_t reads =
       map.countReads(atoms * registers, rows.size(), columns.size());
   bool readsAhead = reads && reads <= kMostAhead;

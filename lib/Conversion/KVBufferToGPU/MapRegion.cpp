@@ -402,11 +402,12 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
     now[inner.getResult(0)] = {Term{fixed, 0, clampedTo}, Value()};
   } else if (auto words = wordsOfLanes.find(&inner);
              firstOwnCol && words != wordsOfLanes.end()) {
+    int64_t lanes = lower.chip().waveSize;
     Value source =
-        arith::AddIOp::create(b, firstOwnCol, lower.i32(place.col % kVoters));
+        arith::AddIOp::create(b, firstOwnCol, lower.i32(place.col % lanes));
     Value word =
-        gpu::ShuffleOp::create(b, words->second[place.col / kVoters], source,
-                               lower.i32(kVoters), gpu::ShuffleMode::IDX)
+        gpu::ShuffleOp::create(b, words->second[place.col / lanes], source,
+                               lower.i32(lanes), gpu::ShuffleMode::IDX)
             .getShuffleResult();
     now[inner.getResult(0)] = {Term{word, 0, Range::ofI32()}, Value()};
   } else if (failed(evaluate(inner))) {

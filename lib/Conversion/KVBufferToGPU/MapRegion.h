@@ -117,19 +117,26 @@ public:
   /// (`comparedWordsOf`), where that tells which elements stay and which become
   /// a constant. Columns of a tile are often all of one document.
   bool findCompared();
-  /// Whether what is compared is not what it is at the tile's first column, of
-  /// the columns that the lane looks at (i1): one of `kVoters`, `words` times,
-  /// from `place` on. `first`: the tile's first column.
-  mlir::FailureOr<mlir::Value> differs(const Place &place, const Place &first,
-                                       int64_t words);
+  /// Reads what is compared at the columns that the lane looks at: one of as
+  /// many as a warp has lanes, `words` times, from `place` on.
+  mlir::LogicalResult readCompared(const Place &place, int64_t words);
+  /// Reads it at the tile's first column; `asking` has the lane whose column
+  /// that is send it.
+  mlir::LogicalResult readFirst(const Place &first, bool asking);
+  /// Whether the one is not the other (i1).
+  mlir::Value differs();
   /// Has other lanes' words of `map`, which has looked at them, where it would
   /// read them; `ownCol` (i32) is the column of the lane's first element.
   void askLanes(const MapLowering &map, mlir::Value ownCol) {
     wordsOfLanes = map.wordsOfLanes;
     firstOwnCol = ownCol;
   }
+  /// Has what `map` knows of rows, which is there wherever this is asked.
+  void shareRows(const MapLowering &map);
   /// Whether an element at a place becomes a constant (i1).
   mlir::FailureOr<mlir::Value> isHidden(const Place &place);
+  /// That constant.
+  mlir::Value constant();
   /// What it is where it stays.
   mlir::FailureOr<mlir::Value> shown(llvm::ArrayRef<mlir::Value> inputs,
                                      const Place &place);
@@ -210,7 +217,10 @@ private:
   /// What is compared, and the choice that follows from it.
   llvm::SmallVector<mlir::memref::LoadOp, 1> compared;
   mlir::arith::SelectOp choice;
-  /// What lanes have read of it, of 32 bits, and which columns they ask for.
+  /// What lanes have read of it, at their own columns and at the first one.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 4>> own;
+  llvm::DenseMap<mlir::Operation *, mlir::Value> atFirst;
+  /// Of 32 bits, what others may ask for, and which columns they ask for.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 4>>
       wordsOfLanes;
   mlir::Value firstOwnCol;

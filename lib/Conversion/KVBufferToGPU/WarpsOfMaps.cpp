@@ -113,38 +113,69 @@ bool MapLowering::findCompared() {
   return !compared.empty();
 }
 
-FailureOr<Value> MapLowering::differs(const Place &place, const Place &first,
-                                      int64_t words) {
-  SmallVector<Value> here;
-  Value differ;
+LogicalResult MapLowering::readCompared(const Place &place, int64_t words) {
   // What those need, for the lane's own column, and not for others that are
   // counted as it is.
-  for (int64_t word = -1; word < words; ++word) {
-    decltype(kept) others;
-    std::swap(kept, others);
-    Place at = word < 0 ? first : place;
-    at.col = word < 0 ? 0 : kVoters * word;
+  decltype(kept) others;
+  std::swap(kept, others);
+  for (int64_t word = 0; word < words; ++word) {
+    kept.clear();
+    Place at = place;
+    at.col = word * int64_t(lower.chip().waveSize);
     setPlace(at);
     for (Operation &inner : body.without_terminator())
       if (reads.contains(&inner) && !(levels.lookup(&inner) & PerRow) &&
           failed(evaluateOnce(inner, at)))
         return failure();
-    for (auto [i, load] : llvm::enumerate(compared)) {
+    for (memref::LoadOp load : compared) {
       Value value = materialize(load.getResult());
-      if (word < 0) {
-        here.push_back(value);
-        continue;
-      }
+      own[load].push_back(value);
       if (value.getType().isInteger(32))
         wordsOfLanes[load].push_back(value);
-      Value other =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::ne, value, here[i]);
+    }
+  }
+  kept = std::move(others);
+  return success();
+}
+
+LogicalResult MapLowering::readFirst(const Place &first, bool asking) {
+  setPlace(first);
+  for (Operation &inner : body.without_terminator()) {
+    auto load = dyn_cast<memref::LoadOp>(inner);
+    bool isCompared = load && llvm::is_contained(compared, load);
+    if (isCompared && asking && load.getType().isInteger(32)) {
+      // The first lane's own column is the tile's first one.
+      Value word = gpu::SubgroupBroadcastOp::create(
+          b, load.getType(), own[load][0], Value(),
+          gpu::BroadcastType::first_active_lane);
+      kept[{load, {0, first.col}}] = {
+          Known{Term{word, 0, Range::ofI32()}, Value()}};
+    }
+    if (reads.contains(&inner) && !(levels.lookup(&inner) & PerRow) &&
+        failed(evaluateOnce(inner, first)))
+      return failure();
+    if (isCompared)
+      atFirst[load] = materialize(load.getResult());
+  }
+  return success();
+}
+
+Value MapLowering::differs() {
+  Value differ;
+  for (memref::LoadOp load : compared)
+    for (Value word : own[load]) {
+      Value other = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, word,
+                                          atFirst[load]);
       differ =
           differ ? arith::OrIOp::create(b, differ, other).getResult() : other;
     }
-    kept = std::move(others);
-  }
   return differ;
+}
+
+void MapLowering::shareRows(const MapLowering &map) {
+  for (const auto &[at, values] : map.kept)
+    if (!(levels.lookup(at.first) & PerColumn))
+      kept[at] = values;
 }
 
 FailureOr<Value> MapLowering::isHidden(const Place &place) {
@@ -157,6 +188,12 @@ FailureOr<Value> MapLowering::isHidden(const Place &place) {
              b, materialize(choice.getCondition()),
              arith::ConstantOp::create(b, b.getBoolAttr(true)).getResult())
       .getResult();
+}
+
+Value MapLowering::constant() {
+  TypedAttr value;
+  matchPattern(choice.getFalseValue(), m_Constant(&value));
+  return arith::ConstantOp::create(b, value);
 }
 
 FailureOr<Value> MapLowering::shown(ArrayRef<Value> inputs,

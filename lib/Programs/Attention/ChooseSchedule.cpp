@@ -73,8 +73,9 @@ static ScheduleRequest requestOf(AttentionOp op) {
   // Functions that bound keys leave a launch few tiles: turns lost 2 % there.
   request.ownScores = op.hasOwnScores() && !boundsKeys(op);
   request.hides = op.hasOwnScores() && op.getScore().empty();
-  // Lists of blocks have one tile after the other.
-  if (!op.getBlockMaskAttr())
+  // Lists of blocks have one tile after the other; of what lanes share out
+  // each holds a word.
+  if (!op.getBlockMaskAttr() && !comparesTogether(op))
     request.readWords = wordsReadByKeys(op).value_or(0);
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();

@@ -249,13 +249,8 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
     --choice.stages;
 }
 
-/// Whether lanes hold none of what functions read by the key alone, as they do
-/// of documents' numbers: it is only compared, by a warp for a tile's keys
-/// together. Tiles have whole words of a warp's keys.
-static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
-                            const ScheduleChoice &choice) {
-  if (op.getVisible().empty() || op.getBlockMaskAttr() || choice.splitKeys ||
-      target.waveSize != 32 || choice.BN % target.waveSize)
+bool kvbuf::comparesTogether(AttentionOp op) {
+  if (op.getVisible().empty() || op.getBlockMaskAttr())
     return false;
   constexpr unsigned row = 2, position = 3, key = 4;
   if (!op.getScore().empty() && !op.getScore().getArgument(key + 1).use_empty())
@@ -267,6 +262,14 @@ static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
               op.getVisible().getArgument(key),
               [&](Operation *inner) { return !ofRow.contains(inner); })
               .empty();
+}
+
+/// Whether lanes hold none of it: a warp compares it for a tile's keys together.
+/// Tiles have whole words of a warp's keys.
+static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
+                            const ScheduleChoice &choice) {
+  return !choice.splitKeys && target.waveSize == 32 &&
+         choice.BN % target.waveSize == 0 && comparesTogether(op);
 }
 
 /// What such functions read comes ahead of its use, beside a tile of scores: Q

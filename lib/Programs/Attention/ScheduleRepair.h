@@ -34,6 +34,10 @@ void repairSchedule(AttentionOp op, const AskedSchedule &asked,
 /// read something else by the key.
 std::optional<int64_t> wordsReadByKeys(AttentionOp op);
 
+/// Whether what the problem's functions read by the key alone is only compared,
+/// as documents' numbers are, so that a warp's lanes may share it out.
+bool comparesTogether(AttentionOp op);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_SCHEDULEREPAIR_H

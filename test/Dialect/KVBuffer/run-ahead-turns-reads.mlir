@@ -28,7 +28,7 @@
 
 // In a branch on the iteration it is read in one on the same condition, nothing by the side
 // that reads nothing; integers are words as they are. What follows from the row alone stays.
-// REDEFINE: %{function} = %first = arith.cmpi slt, %i, %c1 : index %h = scf.if %first -> !s { scf.yield \1 : !s } else { %d = kvbuffer.map \1 at(%c0, %key) : !s -> !s { ^bb0(%v: f32, %i0: index, %j: index): %x1 = memref.load %w[%i0] : memref<?xi32> %x2 = memref.load %w[%j] : memref<?xi32> %eq = arith.cmpi eq, %x1, %x2 : i32 %z = arith.constant 0.0 : f32 %ch = arith.select %eq, %v, %z : f32 kvbuffer.yield %ch : f32 } scf.yield %d : !s }
+// REDEFINE: %{function} = %first = arith.cmpi slt, %i, %c1 : index %h = scf.if %first -> !s { scf.yield \1 : !s } else { %d = kvbuffer.map \1 at(%c0, %key) : !s -> !s { ^bb0(%v: f32, %i0: index, %j: index): %x1 = memref.load %w[%i0] : memref<?xi32> %x2 = memref.load %w[%j] : memref<?xi32> %le = arith.cmpi sle, %x1, %x2 : i32 %z = arith.constant 0.0 : f32 %ch = arith.select %le, %v, %z : f32 kvbuffer.yield %ch : f32 } scf.yield %d : !s }
 // RUN: %{run} --check-prefix=BRANCH
 // BRANCH:         scf.for
 // BRANCH:           %[[FIRST:.*]] = arith.cmpi slt, %{{.*}}, %c1
@@ -48,7 +48,24 @@
 // BRANCH-NEXT:        ^bb0(%{{.*}}: f32, %[[W:.*]]: f32, %[[I:.*]]: index, %{{.*}}: index):
 // BRANCH-DAG:           %[[OTHER:.*]] = arith.bitcast %[[W]] : f32 to i32
 // BRANCH-DAG:           %[[OWN:.*]] = memref.load %{{.*}}[%[[I]]]
-// BRANCH:               arith.cmpi eq, %[[OWN]], %[[OTHER]]
+// BRANCH:               arith.cmpi sle, %[[OWN]], %[[OTHER]]
+
+// What is only compared, lanes share out: it stays in the map, which stands in front of the
+// second product, as a wave asks there whether anything of the tile is hidden.
+// REDEFINE: %{function} = %first = arith.cmpi slt, %i, %c1 : index %h = scf.if %first -> !s { scf.yield \1 : !s } else { %d = kvbuffer.map \1 at(%c0, %key) : !s -> !s { ^bb0(%v: f32, %i0: index, %j: index): %x1 = memref.load %w[%i0] : memref<?xi32> %x2 = memref.load %w[%j] : memref<?xi32> %eq = arith.cmpi eq, %x1, %x2 : i32 %z = arith.constant 0.0 : f32 %ch = arith.select %eq, %v, %z : f32 kvbuffer.yield %ch : f32 } scf.yield %d : !s }
+// RUN: %{run} --check-prefix=ASKS
+// ASKS:         scf.for
+// ASKS:           kvbuffer.softmax_tail
+// ASKS-NOT:       memref.load
+// ASKS:           kvbuffer.meet
+// ASKS:           kvbuffer.lds_stage
+// ASKS-NOT:       kvbuffer.mma
+// ASKS:           scf.if
+// ASKS:             kvbuffer.map
+// ASKS-COUNT-2:       memref.load
+// ASKS:           kvbuffer.mma
+// ASKS:           kvbuffer.raise_max
+// ASKS:           kvbuffer.mma
 
 // What follows from a score, or from another tensor, is read where it was, and so is what
 // is no word.

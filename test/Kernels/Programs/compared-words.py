@@ -4,9 +4,10 @@
 """Documents whose numbers nobody says to rise, with a causal mask and without, against
 float64: tiles within a document, tiles of several, rows of several beside keys of one,
 numbers in any order; of 32 and of 64 bits. Who takes tiles of several documents for such
-of one is caught.
+of one is caught. Both by warp groups and where halves of a block take turns.
 """
 
+import itertools
 import pathlib
 import re
 import subprocess
@@ -22,13 +23,19 @@ from numbers16 import attend, check, from_bf16, to_bf16
 
 RNG = np.random.default_rng()
 SIZE, QUERIES, KEYS = 64, 200, 520
+#: Where halves take turns: whether anything of a tile is hidden, and then whether its keys
+#: have different numbers.
+QUESTION_OF_ROWS = (r"(%\w+) = kvbuffer\.lane_any %\w+\n"
+                    r"(\s*%\w+:\d+ = scf\.if %\w+ -> \((?:f32, )+f32\) \{\n"
+                    r"\s*%\w+ = kvbuffer\.lane_any )")
+QUESTION = (r"(scf\.if %\w+ -> \((?:f32, )+f32\) \{\n\s*)(%\w+) = kvbuffer\.lane_any %\w+")
 #: How lanes compare, and what is seen then.
 COMPARISONS = {"eq": np.equal, "ne": np.not_equal}
 
 
-def source(causal, predicate="eq", bits=32):
-    qo = f"memref<?x?x1x{SIZE}xbf16, strided<[?, ?, ?, 1]>>"
-    kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {SIZE}>"
+def source(causal, predicate="eq", bits=32, size=SIZE):
+    qo = f"memref<?x?x1x{size}xbf16, strided<[?, ?, ?, 1]>>"
+    kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {size}>"
     mask = " {mask = #kvbuffer.mask<causal = true>}" if causal else ""
     of = f"memref<?x?xi{bits}>"
     return f"""func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, %o: {qo},
@@ -62,13 +69,19 @@ NUMBERS = {
 }
 
 
-def compiled(text):
-    return kvbuf.compile(text, target="sm_90a", machine_code=False)
+def compiled(text, target="sm_90a"):
+    return kvbuf.compile(text, target=target, machine_code=False)
+
+
+def stage(text, target):
+    return subprocess.run(
+        ["kvbuf-compile", "-", f"--target={target}", "--emit=thread", "--no-alternatives"],
+        input=text, text=True, check=True, stdout=subprocess.PIPE).stdout
 
 
 class ComparedWords(unittest.TestCase):
-    def compare(self, run, numbers, causal=False, predicate="eq", bits=32):
-        q, k, v = (to_bf16(RNG.standard_normal((1, n, 1, SIZE)))
+    def compare(self, run, numbers, causal=False, predicate="eq", bits=32, size=SIZE):
+        q, k, v = (to_bf16(RNG.standard_normal((1, n, 1, size)))
                    for n in (QUERIES, KEYS, KEYS))
         out = np.full(q.shape, 0x7FC0, np.uint16)
         run(q=q, k=k, v=v, o=out, t=numbers[None].astype(f"int{bits}"))
@@ -77,7 +90,7 @@ class ComparedWords(unittest.TestCase):
         if causal:
             seen = seen & (j <= i)
         q, k, v = map(from_bf16, (q, k, v))
-        s = np.einsum("bihd,bjhd->bhij", q, k) / SIZE ** 0.5
+        s = np.einsum("bihd,bjhd->bhij", q, k) / size ** 0.5
         exact, base = (x.transpose(0, 2, 1, 3) for x in attend(
             s, seen[None, None], v.transpose(0, 2, 1, 3))[:2])
         check(self, from_bf16(out), exact, base)
@@ -97,9 +110,7 @@ class ComparedWords(unittest.TestCase):
                     self.compare(run, NUMBERS[name], **given)
 
     def test_fault(self):
-        text = subprocess.run(
-            ["kvbuf-compile", "-", "--target=sm_90a", "--emit=thread", "--no-alternatives"],
-            input=source(False), text=True, check=True, stdout=subprocess.PIPE).stdout
+        text = stage(source(False), "sm_90a")
         # Whether keys differ, and whether anything changes.
         votes = r"(%\w+) = kvbuffer\.lane_any %\w+\n(\s*%\w+ = kvbuffer\.lane_any )"
         wrong, count = re.subn(votes, r"\1 = arith.constant false\n\2", text)
@@ -112,6 +123,31 @@ class ComparedWords(unittest.TestCase):
                     continue
                 with self.assertRaises(AssertionError):
                     self.compare(run, NUMBERS["cut"])
+
+    def test_turns(self):
+        """Halves of a block that take turns: tiles of which a wave sees all stay."""
+        for target, given in itertools.product(
+                ("gfx942", "gfx950"),
+                ({"size": 64}, {"size": 128}, {"predicate": "ne"}, {"bits": 64})):
+            # Tiles have 32 keys or 64, where what is read is a word.
+            text = stage(source(True, **given), target)
+            self.assertGreaterEqual(len(re.findall(QUESTION, text)), 2)
+            run = compiled(text, target)
+            for name in ("any", "cut", "tiles") if "size" in given else ("cut",):
+                with self.subTest(target, name=name, **given):
+                    self.compare(run, NUMBERS[name], True, **given)
+
+    def test_fault_in_turns(self):
+        text = stage(source(False), "gfx950")
+        # Keys count as those of the first one's document; rows as seeing all.
+        for wrong, fails in ((re.sub(QUESTION, r"\1\2 = arith.constant false", text), "cut"),
+                             (re.sub(QUESTION_OF_ROWS, r"\1 = arith.constant false\n\2", text),
+                              "tiles")):
+            self.assertNotEqual(wrong, text)
+            run = compiled(wrong, "gfx950")
+            self.compare(run, NUMBERS["one"])
+            with self.assertRaises(AssertionError):
+                self.compare(run, NUMBERS[fails])
 
 
 if __name__ == "__main__":

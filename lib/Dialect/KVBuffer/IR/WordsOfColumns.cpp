@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
+#include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -50,4 +52,26 @@ kvbuf::comparedWordsOf(Value column,
     followers.insert(op->user_begin(), op->user_end());
   }
   return loads;
+}
+
+bool kvbuf::hidesByWords(MapOp map) {
+  Block &body = map.getBody().front();
+  unsigned inputs = map.getInputs().size();
+  llvm::SetVector<Operation *> ofElements, ofOthers;
+  for (BlockArgument input : body.getArguments().take_front(inputs))
+    getForwardSlice(input, &ofElements);
+  for (BlockArgument other : body.getArguments().take_front(inputs + 1))
+    getForwardSlice(other, &ofOthers);
+  auto select = cast<YieldOp>(body.getTerminator())
+                    .getValue()
+                    .getDefiningOp<arith::SelectOp>();
+  Operation *condition = select && select->getBlock() == &body
+                             ? select.getCondition().getDefiningOp()
+                             : nullptr;
+  return condition && !ofElements.contains(condition) &&
+         matchPattern(select.getFalseValue(), m_Constant()) &&
+         !comparedWordsOf(
+              body.getArgument(inputs + 1),
+              [&](Operation *inner) { return !ofOthers.contains(inner); })
+              .empty();
 }

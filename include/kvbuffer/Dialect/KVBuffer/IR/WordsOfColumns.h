@@ -9,6 +9,7 @@
 #ifndef KVBUFFER_DIALECT_KVBUFFER_IR_WORDSOFCOLUMNS_H
 #define KVBUFFER_DIALECT_KVBUFFER_IR_WORDSOFCOLUMNS_H
 
+#include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -24,6 +25,11 @@ namespace kvbuf {
 llvm::SmallVector<mlir::memref::LoadOp>
 comparedWordsOf(mlir::Value column,
                 llvm::function_ref<bool(mlir::Operation *)> isOfColumnAlone);
+
+/// Whether a map keeps an element or makes it a constant by such words and by
+/// its row alone: where columns have the same words and rows agree, a tile's
+/// elements all stay or none does, which a warp finds out with one question.
+bool hidesByWords(MapOp map);
 
 } // namespace kvbuf
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MapReads.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -95,7 +96,8 @@ SmallVector<memref::LoadOp> MapReads::loadsOf(MapOp map) const {
   auto isThere = [&](Value coordinate) {
     return !coordinate || isEarly(coordinate);
   };
-  if (!isThere(map.getRow()) || !isThere(map.getCol()))
+  // Lanes share out what is compared alone: each reads one word of it.
+  if (!isThere(map.getRow()) || !isThere(map.getCol()) || hidesByWords(map))
     return loads;
   for (auto load : map.getBody().getOps<memref::LoadOp>()) {
     Type type = load.getType();

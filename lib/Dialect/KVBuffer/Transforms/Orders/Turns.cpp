@@ -25,6 +25,7 @@
 #include "../PipelineLoop.h"
 #include "LoopOrder.h"
 #include "MapReads.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
@@ -258,6 +259,17 @@ static bool hasRoomBesideScores(AttentionLoop &found,
   return count <= kernel.target->registersPerLane;
 }
 
+/// The last op of a loop's body with a map that warps find out about by one
+/// question (`hidesByWords`); null: there is none.
+static Operation *lastQuestion(Block &body) {
+  Operation *last = nullptr;
+  body.walk([&](MapOp map) {
+    if (hidesByWords(map))
+      last = body.findAncestorOpInBlock(*map);
+  });
+  return last;
+}
+
 /// Puts the ops of the loop into the parts A to D.
 static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
                        const OrderedKernel &kernel, Placement &placement) {
@@ -339,14 +351,18 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   placement.place(outputFragments);
   move(found.scores, scoresSlice, 2);
   // D. What the maximum needs, a mask, say, stands before it. Where few tiles
-  // are looked at for one, no product has to stand beside that.
-  if (found.raise.getExactOnly())
-    for (Operation &op : body->without_terminator()) {
-      if (&op != firstProduct && &op != lastProduct && &op != behindD)
-        placement.place(&op);
-      if (&op == found.raise)
-        break;
-    }
+  // are looked at for one, no product has to stand beside that, nor beside a
+  // question to all lanes whose branch few tiles take.
+  Operation *alone = found.raise.getExactOnly() ? found.raise.getOperation()
+                                                : lastQuestion(*body);
+  for (Operation &op : body->without_terminator()) {
+    if (!alone)
+      break;
+    if (&op != firstProduct && &op != lastProduct && &op != behindD)
+      placement.place(&op);
+    if (&op == alone)
+      break;
+  }
   placement.place(firstProduct);
   for (Operation &op : body->without_terminator()) {
     if (&op != lastProduct && &op != behindD)
