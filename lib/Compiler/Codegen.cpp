@@ -10,6 +10,7 @@
 #include "AwaitReleases.h"
 #include "CompareBySign.h"
 #include "CountThreads.h"
+#include "LateChoices.h"
 #include "OwnLanes.h"
 #include "ParkUniforms.h"
 #include "RareBlocks.h"
@@ -387,6 +388,9 @@ struct Saving {
   bool addressesBefore = false;
   /// The module as it is, without what saves vector instructions.
   bool asItIs = false;
+  /// Whether what lanes compare to hide scores they compare when these are
+  /// there: outside of loops, or anywhere.
+  enum Comparisons { Early, LateOutside, Late } comparisons = Early;
 };
 } // namespace
 
@@ -399,6 +403,13 @@ static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
+    if (way.comparisons != Saving::Early) {
+      if (!spills.scalars ||
+          !compareLate(function, way.comparisons == Saving::Late))
+        continue;
+      compareBySign(function, machine);
+      changed = true;
+    }
     if (way.parked)
       changed |=
           parkUniforms(function, machine, *way.parked, way.addressesBefore);
@@ -438,6 +449,8 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   size_t scalars = spills.scalars;
   llvm::SmallVector<Saving> ways = {
       {.parked = std::nullopt, .asItIs = true},
+      {.parked = std::nullopt, .comparisons = Saving::LateOutside},
+      {.parked = std::nullopt, .comparisons = Saving::Late},
       {atMost(scalars), Saving::CopiedInLoops},
       {atMost(SIZE_MAX)},
       {atMost(scalars / 2)},
@@ -461,8 +474,11 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
       least = fewer;
     }
     // Vector registers that are free now are for the scalars that are left.
-    if (way.numbers == Saving::MadeAnew && !way.parked && fewer.scalars)
-      ways.push_back({size_t(fewer.scalars), Saving::MadeAnew});
+    if ((way.numbers == Saving::MadeAnew || way.comparisons != Saving::Early) &&
+        !way.parked && fewer.scalars) {
+      way.parked = fewer.scalars;
+      ways.push_back(way);
+    }
   }
   return code;
 }
