@@ -92,38 +92,43 @@ gpu.module @work {
     %c4 = arith.constant 4 : index
     %block = gpu.block_id x
     %batch = kvbuffer.launch_size "batch"
-    // CHECK: %[[SUM:[0-9]*]]:2 = scf.for %[[FROM:.*]] = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
-    // CHECK:   %[[OWN:.*]] = arith.muli %{{.*}}, %c4_i32
-    // CHECK:   %[[FIRST:.*]] = arith.addi %[[FROM]], %[[OWN]]
-    // CHECK:   arith.addi %[[FIRST]], %c0_i32
-    // CHECK:   memref.load
-    // CHECK:   arith.select
-    // CHECK:   arith.addi %[[FIRST]], %c1_i32
-    // CHECK:   memref.load
-    // CHECK:   arith.addi %[[FIRST]], %c2_i32
-    // CHECK:   memref.load
-    // CHECK:   arith.addi %[[FIRST]], %c3_i32
-    // CHECK:   memref.load
+    // CHECK: %[[OWN:.*]] = arith.muli %{{.*}}, %c4_i32
+    // CHECK: %[[FIRST:.*]] = arith.addi %c0_i32, %[[OWN]]
+    // CHECK: arith.addi %[[FIRST]], %c0_i32
+    // CHECK: memref.load
+    // CHECK: arith.select
+    // CHECK: arith.addi %[[FIRST]], %c1_i32
+    // CHECK: memref.load
+    // CHECK: arith.addi %[[FIRST]], %c2_i32
+    // CHECK: memref.load
+    // CHECK: arith.addi %[[FIRST]], %c3_i32
+    // CHECK: memref.load
     // CHECK-NOT: memref.load
-    // CHECK: gpu.shuffle xor %[[SUM]]#0, %{{.*}}, %c32_i32
-    // CHECK-COUNT-4: gpu.shuffle xor
-    // How many have units: as many workers as share them without a rest, of nine in
-    // ten and more, if those that are missing would have a tenth of an item of each, or
-    // less.
-    // CHECK: gpu.shuffle xor %[[SUM]]#1, %{{.*}}, %c32_i32
-    // CHECK-COUNT-4: gpu.shuffle xor
+    // CHECK-COUNT-5: gpu.shuffle xor
+    // How many have units: items that have none are nobody's.
+    // CHECK-COUNT-5: gpu.shuffle xor
+    // Those of more items than lanes look at together are added up in a loop, and looked
+    // at once more below.
+    // CHECK: %[[ALL:[0-9]*]]:2 = scf.if
+    // CHECK:   %[[SUM:[0-9]*]]:2 = scf.for %{{.*}} = %c128_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
+    // CHECK-COUNT-4: memref.load
+    // CHECK:   gpu.shuffle xor %[[SUM]]#0
+    // CHECK:   gpu.shuffle xor %[[SUM]]#1
+    // As many workers as share them without a rest, of nine in ten and more, if those
+    // that are missing would have a tenth of an item of each, or less.
+    // CHECK: %[[SOME:.*]] = arith.maxsi %[[ALL]]#1, %c1_i32
     // CHECK: arith.divui
-    // CHECK: %[[WHOLE:.*]] = arith.ceildivui
-    // CHECK: arith.ceildivui
+    // CHECK: %[[WHOLE:.*]] = arith.ceildivui %[[SOME]]
+    // CHECK: arith.ceildivui %[[SOME]]
     // CHECK: %[[EVEN:.*]] = arith.maxsi
     // CHECK: %[[TENTHS:.*]] = arith.muli %[[WHOLE]], %c10_i32
     // CHECK: %[[LESS:.*]] = arith.subi %[[TENTHS]], %c1_i32
     // CHECK: %[[TEN:.*]] = arith.muli %[[EVEN]], %[[TENTHS]]
-    // CHECK: %[[NINE:.*]] = arith.muli %[[ALL:.*]], %[[LESS]]
+    // CHECK: %[[NINE:.*]] = arith.muli %[[WORKERS:.*]], %[[LESS]]
     // CHECK: %[[FEW:.*]] = arith.cmpi slt, %[[TEN]], %[[NINE]]
-    // CHECK: arith.select %[[FEW]], %[[ALL]], %[[EVEN]]
-    // CHECK: arith.ceildivui
-    // CHECK: scf.for %{{.*}} = %c0_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
+    // CHECK: %[[USED:.*]] = arith.select %[[FEW]], %[[WORKERS]], %[[EVEN]]
+    // CHECK: arith.ceildivui %[[ALL]]#0, %[[USED]]
+    // CHECK: scf.for %{{.*}} = %c128_i32 to %{{.*}} step %c128_i32{{.*}} iter_args
     // CHECK-COUNT-4: memref.load
     // CHECK-COUNT-5: gpu.shuffle xor
     // CHECK:   scf.yield
@@ -138,6 +143,58 @@ gpu.module @work {
     %all = arith.addi %some, %start : index
     %count = arith.addi %all, %size : index
     %last = kvbuffer.arrive_last %arrived[%first] of %count : memref<?xi32>
+    gpu.return
+  }
+  // Where each item has a unit or more, whatever it is, nobody counts those that have some:
+  // workers follow from the launch, beside the reads.
+  // CHECK-LABEL: gpu.func @some
+  gpu.func @some(%lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]},
+                 %out: memref<?xi32> {kvbuffer.name = "out", kvbuffer.access = "counter", kvbuffer.shape = ["batch"]})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [4, 1, 1]} {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %block = gpu.block_id x
+    %batch = kvbuffer.launch_size "batch"
+    %pause = kvbuffer.launch_value product(4, min(1, floordiv(batch, 16)))
+    // CHECK-COUNT-4: memref.load
+    // CHECK: arith.divui
+    // CHECK-COUNT-5: gpu.shuffle xor
+    // CHECK-NOT: gpu.shuffle
+    // CHECK: scf.if
+    %size, %first, %start, %end = kvbuffer.share_work %block of %c4 over %batch least %c1 {
+    ^bb0(%i: index):
+      %n = memref.load %lengths[%i] : memref<?xi32>
+      %keys = arith.index_cast %n : i32 to index
+      %least = arith.maxui %keys, %c1 : index
+      %units = arith.addi %least, %pause : index
+      kvbuffer.yield %units : index
+    }
+    %sum = arith.addi %size, %first : index
+    %last = kvbuffer.arrive_last %out[%start] of %sum : memref<?xi32>
+    gpu.return
+  }
+  // A number that may be negative takes an item its unit: those that have some are counted.
+  // CHECK-LABEL: gpu.func @perhaps
+  gpu.func @perhaps(%lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]},
+                    %out: memref<?xi32> {kvbuffer.name = "out", kvbuffer.access = "counter", kvbuffer.shape = ["batch"]})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [4, 1, 1]} {
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    %block = gpu.block_id x
+    %batch = kvbuffer.launch_size "batch"
+    %pause = kvbuffer.launch_value product(-1, min(1, floordiv(batch, 16)))
+    // CHECK-COUNT-10: gpu.shuffle xor
+    // CHECK: scf.if
+    %size, %first, %start, %end = kvbuffer.share_work %block of %c4 over %batch least %c1 {
+    ^bb0(%i: index):
+      %n = memref.load %lengths[%i] : memref<?xi32>
+      %keys = arith.index_cast %n : i32 to index
+      %least = arith.maxui %keys, %c1 : index
+      %units = arith.addi %least, %pause : index
+      kvbuffer.yield %units : index
+    }
+    %sum = arith.addi %size, %first : index
+    %last = kvbuffer.arrive_last %out[%start] of %sum : memref<?xi32>
     gpu.return
   }
 }

@@ -92,6 +92,10 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   if (failed(checkRegisters(lower, op)))
     return failure();
+  for (auto [place, words] : lower.rings.placesOfWords)
+    place.setValueAttr(b.getIndexAttr(
+        lower.takeBesideBarriers(sizeof(int32_t) * words) / sizeof(int32_t)));
+  lower.rings.placesOfWords.clear();
   // Barriers are made ready once.
   if (op->getParentOp() != lower.kernel)
     return op.emitOpError() << "is in " << op->getParentOp()->getName()
@@ -115,6 +119,8 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
     return success();
   {
     OpBuilder::InsertionGuard guard(b);
+    if (Operation *other = lower.rings.whileReady)
+      b.setInsertionPoint(other);
     Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                         lower.thread, lower.i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);

@@ -10,6 +10,7 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANERINGTEAMS_H
 
 #include "Machine.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -55,6 +56,12 @@ struct LaneRingTeams : LaneState {
   int64_t nextSlot = 0;
   /// How many barriers in LDS have been made ready.
   size_t readyBarriers = 0;
+  /// What some warp does meanwhile, that all others wait for; null: nothing.
+  mlir::Operation *whileReady = nullptr;
+  /// Where in LDS, in words, so many words each lie beside the barriers, in
+  /// place of these constants.
+  llvm::SmallVector<std::pair<mlir::arith::ConstantIndexOp, int64_t>>
+      placesOfWords;
   /// Rings whose slots each warp releases, not one thread for its group.
   llvm::DenseSet<mlir::Value> releasedByWarps;
 

@@ -12,7 +12,9 @@
 
 #include "LaneWork.h"
 #include "LaneArithmetic.h"
+#include "LaneRingTeams.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -240,17 +242,50 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, AfterAllOp op) {
 /// what is read for another.
 static constexpr int64_t kItemsAtOnce = 4;
 
+/// Whether a size is 0 or more whatever the launch is: those that expressions
+/// are made of are.
+static bool isNotNegative(Attribute size) {
+  if (auto number = dyn_cast<IntegerAttr>(size))
+    return number.getInt() >= 0;
+  auto made = dyn_cast<SizeAttr>(size);
+  return !made || llvm::all_of(made.getOperands(), isNotNegative);
+}
+
+/// Whether an item has a unit or more, whatever number `units` is made for. As
+/// the sum of all units fits 31 bits, no addition goes round.
+static bool hasUnits(Value units) {
+  auto isNotNegativeValue = [](Value x) {
+    if (auto size = x.getDefiningOp<LaunchValueOp>())
+      return isNotNegative(size.getExpression());
+    return x.getDefiningOp<LaunchSizeOp>() || matchPattern(x, m_Zero()) ||
+           hasUnits(x);
+  };
+  Operation *op = units.getDefiningOp();
+  APInt number;
+  if (matchPattern(units, m_ConstantInt(&number)))
+    return number.isStrictlyPositive();
+  if (isa_and_nonnull<arith::MaxUIOp, arith::MaxSIOp>(op))
+    return llvm::any_of(op->getOperands(), hasUnits);
+  if (!isa_and_nonnull<arith::AddIOp>(op))
+    return false;
+  return llvm::any_of(op->getOperands(), hasUnits) &&
+         llvm::all_of(op->getOperands(), isNotNegativeValue);
+}
+
 namespace {
 /// Finds a worker's share of all items' units: each lane of a wave looks at
-/// some of the items.
+/// some of the items. Most launches have no more than a wave's lanes look at
+/// once: those are read once.
 class WorkShare {
 public:
   WorkShare(LaneContext &lower, ShareWorkOp op)
       : lower(lower), b(lower.builder()), op(op), body(op.getBody().front()),
         zero(lower.i32(0)), wave(lower.i32(lower.chip().waveSize)),
+        atOnce(lower.i32(kItemsAtOnce * lower.chip().waveSize)),
         items(lower.toI32(lower.single(op.getItems()))),
         lastItem(arith::SubIOp::create(b, items, lower.i32(1))) {}
-  LogicalResult emit();
+  /// What a share is: its size, and what the op says besides.
+  FailureOr<Values> emit();
 
 private:
   /// Items of a lane: whether there is one, its units.
@@ -283,19 +318,26 @@ private:
   Value countOf(const Items &all);
   /// The workers that units are dealt to, `items` of which have some.
   Value workersFor(Value items);
-  /// A loop over the items, as many at a time as a wave's lanes look at.
-  ValueRange forItems(Value end, Values inits,
-                      function_ref<Values(Value, ValueRange)> iteration);
-  /// Of the lane's items, `sofar` those that it has looked at before, beside
-  /// the units of all: those that end by `begin`, where the last of these ends,
-  /// and those that start before `end`.
-  Values find(const Items &own, ValueRange sofar, Value begin, Value end);
+  /// A loop over the items behind the first ones, as many at a time as a wave's
+  /// lanes look at.
+  ValueRange forOthers(Values inits,
+                       function_ref<Values(Value, ValueRange)> iteration);
+  /// Units of the lanes before this one, and of all.
+  std::pair<Value, Value> sumsOf(const Items &own);
+  /// Units of all items, and how many have some, of which the first ones have
+  /// `units` and `some`.
+  std::pair<Value, Value> withOthers(Value units, Value some);
+  /// Of the lane's items, the first of which starts at unit `starts`, `sofar`
+  /// those that it has looked at before: those that end by `begin`, where the
+  /// last of these ends, and those that start before `end`.
+  Values find(const Items &own, Value starts, ValueRange sofar, Value begin,
+              Value end);
 
   LaneContext &lower;
   ImplicitLocOpBuilder &b;
   ShareWorkOp op;
   Block &body;
-  Value zero, wave, items, lastItem;
+  Value zero, wave, atOnce, items, lastItem;
   /// Whether the region was lowered.
   LogicalResult lowered = success();
 };
@@ -364,10 +406,9 @@ Value WorkShare::workersFor(Value items) {
 }
 
 ValueRange
-WorkShare::forItems(Value end, Values inits,
-                    function_ref<Values(Value, ValueRange)> iteration) {
-  auto loop = scf::ForOp::create(
-      b, zero, end, lower.i32(kItemsAtOnce * lower.chip().waveSize), inits);
+WorkShare::forOthers(Values inits,
+                     function_ref<Values(Value, ValueRange)> iteration) {
+  auto loop = scf::ForOp::create(b, atOnce, items, atOnce, inits);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Values next = iteration(loop.getInductionVar(), loop.getRegionIterArgs());
@@ -375,9 +416,7 @@ WorkShare::forItems(Value end, Values inits,
   return loop.getResults();
 }
 
-Values WorkShare::find(const Items &own, ValueRange sofar, Value begin,
-                       Value end) {
-  // Units of the lanes before this one, and of all.
+std::pair<Value, Value> WorkShare::sumsOf(const Items &own) {
   Value before = zero, all = sumOf(own);
   for (int64_t bit = 1; bit < lower.chip().waveSize; bit *= 2) {
     Value others = fromLane(all, bit);
@@ -387,8 +426,31 @@ Values WorkShare::find(const Items &own, ValueRange sofar, Value begin,
     before = add(b, before, choose(isAfter, others, zero));
     all = add(b, all, others);
   }
-  Value starts = add(b, sofar[0], before), one = lower.i32(1);
-  Value past = sofar[1], lastEnd = sofar[2], reached = sofar[3];
+  return {before, all};
+}
+
+std::pair<Value, Value> WorkShare::withOthers(Value units, Value some) {
+  SmallVector<Type> types(2, b.getI32Type());
+  auto branch = scf::IfOp::create(b, types, isBelow(atOnce, items),
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, ValueRange{units, some});
+  b.setInsertionPointToStart(branch.thenBlock());
+  ValueRange others =
+      forOthers({zero, zero}, [&](Value from, ValueRange sofar) -> Values {
+        Items own = unitsFrom(from);
+        return {add(b, sofar[0], sumOf(own)), add(b, sofar[1], countOf(own))};
+      });
+  scf::YieldOp::create(b, ValueRange{add(b, units, sumOfLanes(others[0])),
+                                     add(b, some, sumOfLanes(others[1]))});
+  return {branch.getResult(0), branch.getResult(1)};
+}
+
+Values WorkShare::find(const Items &own, Value starts, ValueRange sofar,
+                       Value begin, Value end) {
+  Value past = sofar[0], lastEnd = sofar[1], reached = sofar[2],
+        one = lower.i32(1);
   for (auto [exists, units] : own) {
     Value ends = add(b, starts, units);
     Value isPast = arith::AndIOp::create(
@@ -400,40 +462,84 @@ Values WorkShare::find(const Items &own, ValueRange sofar, Value begin,
     reached = add(b, reached, choose(isReached, one, zero));
     starts = ends;
   }
-  return {add(b, sofar[0], all), past, lastEnd, reached};
+  return {past, lastEnd, reached};
 }
 
-LogicalResult WorkShare::emit() {
-  ValueRange mine = forItems(
-      items, {zero, zero}, [&](Value from, ValueRange sofar) -> Values {
-        Items own = unitsFrom(from);
-        return {add(b, sofar[0], sumOf(own)), add(b, sofar[1], countOf(own))};
-      });
+FailureOr<Values> WorkShare::emit() {
+  Items own = unitsFrom(zero);
   if (failed(lowered))
     return failure();
-  Value total = sumOfLanes(mine[0]);
-  Value size = larger(
-      arith::CeilDivUIOp::create(b, total, workersFor(sumOfLanes(mine[1]))),
-      lower.toI32(lower.single(op.getLeast())));
+  // Where all items have units, workers are known while these are read.
+  Value workers;
+  if (hasUnits(cast<YieldOp>(body.getTerminator()).getValue()))
+    workers = workersFor(items);
+  auto [before, sum] = sumsOf(own);
+  auto [total, some] =
+      withOthers(lower.uniform(sum), workers ? zero : sumOfLanes(countOf(own)));
+  if (!workers)
+    workers = workersFor(some);
+  Value size = larger(arith::CeilDivUIOp::create(b, total, workers),
+                      lower.toI32(lower.single(op.getLeast())));
   Value begin = mul(b, lower.toI32(lower.single(op.getWorker())), size);
   Value end = arith::MinSIOp::create(b, add(b, begin, size), total);
-  // Where there is no work nobody looks for it.
-  Value some =
-      choose(arith::CmpIOp::create(b, arith::CmpIPredicate::ne, total, zero),
-             items, zero);
-  ValueRange found = forItems(some, {zero, zero, zero, zero},
-                              [&](Value from, ValueRange sofar) {
-                                return find(unitsFrom(from), sofar, begin, end);
-                              });
-  Value first = sumOfLanes(found[1]),
+  Values found = find(own, before, {zero, zero, zero}, begin, end);
+  found.push_back(sum);
+  found = llvm::to_vector(
+      forOthers(found, [&](Value from, ValueRange sofar) -> Values {
+        Items others = unitsFrom(from);
+        auto [before, sum] = sumsOf(others);
+        Values next = find(others, add(b, sofar[3], before),
+                           sofar.take_front(3), begin, end);
+        next.push_back(add(b, sofar[3], sum));
+        return next;
+      }));
+  Value first = sumOfLanes(found[0]),
         start =
-            ofLanes(found[2], [&](Value x, Value y) { return larger(x, y); }),
-        reached = sumOfLanes(found[3]);
-  lower.setLanes(op.getSize(), {lower.toIndex(size)});
-  lower.setLanes(op.getFirst(), {lower.toIndex(first)});
-  lower.setLanes(op.getStart(), {lower.toIndex(start)});
-  lower.setLanes(op.getEnd(), {lower.toIndex(larger(reached, first))});
-  return success();
+            ofLanes(found[1], [&](Value x, Value y) { return larger(x, y); }),
+        reached = sumOfLanes(found[2]);
+  return Values{size, first, start, larger(reached, first)};
+}
+
+/// What one warp of a block finds, told to all through LDS: beside each other
+/// many would take as long again as they wait for memory, and one that no other
+/// does makes barriers ready meanwhile.
+static FailureOr<Values> shareOfBlock(LaneContext &lower, ShareWorkOp op) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  Type i32 = b.getI32Type();
+  int64_t wave = lower.chip().waveSize, count = op->getNumResults();
+  // The words have their place beside barriers once these have theirs, behind
+  // all buffers.
+  Value words = lower.shared(i32);
+  auto from = arith::ConstantIndexOp::create(b, 0);
+  ringsOf(lower).placesOfWords.push_back({from, count});
+  auto place = [&](int64_t i) { return add(b, from, lower.index(i)); };
+  Value isLast =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.ownWarp(),
+                            lower.i32(lower.blockThreads() / wave - 1));
+  auto find = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(find.thenBlock());
+    FailureOr<Values> share = WorkShare(lower, op).emit();
+    if (failed(share))
+      return failure();
+    auto tell = scf::IfOp::create(
+        b,
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.laneInWarp(),
+                              lower.i32(0)),
+        /*withElseRegion=*/false);
+    b.setInsertionPointToStart(tell.thenBlock());
+    for (auto [i, value] : llvm::enumerate(*share))
+      memref::StoreOp::create(b, value, words, ValueRange{place(i)});
+  }
+  ringsOf(lower).whileReady = find;
+  lower.meetBlock();
+  Values told;
+  for (int64_t i = 0; i < count; ++i) {
+    Value word = memref::LoadOp::create(b, words, ValueRange{place(i)});
+    told.push_back(lower.uniform(word));
+  }
+  return told;
 }
 
 LogicalResult kvbuf::lowerOp(LaneContext &lower, ShareWorkOp op) {
@@ -441,5 +547,12 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, ShareWorkOp op) {
     return op.emitOpError() << "has no per-lane form in a team beside "
                                "kvbuffer.ring: the lanes of a warp look at the "
                                "items together; expected it before the teams";
-  return WorkShare(lower, op).emit();
+  bool byOne = lower.hasRings() && lower.blockThreads() > lower.chip().waveSize;
+  FailureOr<Values> share =
+      byOne ? shareOfBlock(lower, op) : WorkShare(lower, op).emit();
+  if (failed(share))
+    return failure();
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), *share))
+    lower.setLanes(result, {lower.toIndex(value)});
+  return success();
 }
