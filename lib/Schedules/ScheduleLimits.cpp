@@ -545,10 +545,11 @@ Reason ScheduleLimits::whyNotRoles(const TileOperands &operands) const {
   bool areBytes = operands.bytes == 1 && schedule.movingTeam()->widens.warps;
   // Slots of packed rows have values alone where these are all columns.
   if (!operands.latent || values % products ||
-      rest < int64_t(!operands.packed) || rest % schedule.BK ||
-      !(operands.bytes == 2 || areBytes) || operands.keyBytes != operands.bytes)
-    return ("producers with split_keys need rows of 16 bits, or rows and "
-            "queries of bytes and wideners, values of a multiple of " +
+      rest < int64_t(!operands.teamWidens()) || rest % schedule.BK ||
+      !(operands.bytes == 2 || areBytes) ||
+      (operands.keyBytes != operands.bytes && !operands.teamWidens()))
+    return ("producers with split_keys need rows of 16 bits, or rows of bytes "
+            "and, beside queries of bytes, wideners, values of a multiple of " +
             Twine(products) + " columns and " + Twine(schedule.BK) +
             " or a multiple beside them, got " + Twine(operands.headSize) +
             " and " + Twine(values) + "; expected producers = 0")

@@ -116,7 +116,7 @@ struct LatentRoles {
             : 0;
     // The rest has two slots then, as one of them is filled without bytes
     // ahead.
-    if (operands.packed && !roles.scoresAhead) {
+    if (operands.teamWidens() && !roles.scoresAhead) {
       roles.restSlots = 2;
       // And what tables say of two tiles' rows: each lane's, once more for
       // slots that blocks share.

@@ -42,10 +42,14 @@ struct TileOperands {
   int64_t readBytes = 0;
   /// Whether rows of the cache are packed (`#kvbuffer.row`).
   bool packed = false;
-  /// Bytes of such a row that are widened, whose scales are words beside them,
-  /// and whether one warp that has no memory beside slots cannot widen them.
+  /// Bytes of a row that a team of latent attention widens, packed or of
+  /// narrower elements than Q's, whose scales are words beside them, and
+  /// whether one warp that has no memory beside slots cannot widen them.
   int64_t widenedBytes = 0;
   bool widensAhead = false;
+
+  /// Whether lanes of such a team fill slots with what rows are widened to.
+  bool teamWidens() const { return packed || widenedBytes; }
 };
 
 /// Whether lanes that bring tiles of K and V through registers (`k_path =

@@ -277,7 +277,7 @@ DecodeProgram::Weighted
 DecodeProgram::passWeights(const Roles &roles, const RolePiece &own, Value s,
                            Value max, Value sum, const EdgeTiles &edges,
                            Value i, Value key) {
-  s = scales().multiply(s, roles.sizes.turns ? scale : Value());
+  s = scales().multiply(s, scale);
   s = shapeScores(
       b, op, args, s,
       {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges, i);
@@ -404,8 +404,8 @@ DecodeProgram::scoreTilesAhead(const Roles &roles, const RolePiece &own,
 }
 
 void DecodeProgram::computeScores(const Roles &roles, const RolePiece &own) {
-  // Of packed rows, elements have theirs when they are multiplied.
-  scale = roles.sizes.turns ? scales().ofHead(operand(op.getK())) : Value();
+  // Groups' scales elements have when they are multiplied.
+  scale = scales().ofHead(operand(op.getK()));
   Value rest = RingWaitOp::create(b, roles.queries, own.piecesBefore);
   SmallVector<RoleColumns> columns = columnsOfScores(roles, own);
   EdgeTiles edges(b, own.tiles.range, KeyRangeOp(own.tiles.range).getFullHi(),

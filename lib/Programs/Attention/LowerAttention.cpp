@@ -362,6 +362,28 @@ void expandScalarCaptures(AttentionOp op, func::FuncOp func) {
       b.getFunctionType(func.getBody().getArgumentTypes(), {}));
 }
 
+/// Says of rows that a team of the kernel widens how they are packed: elements
+/// of 8 bits that are one part are those of any described row from here on.
+void describeRows(AttentionOp op, func::FuncOp func, gpu::GPUFuncOp kernel) {
+  CacheType cache = op.getKCacheType();
+  RowAttr row = rowOfTeams(op);
+  if (!row || cache.getRow() || !op.getSchedule()->getMovingTeam())
+    return;
+  auto arg = cast<BlockArgument>(op.getK());
+  BlockArgument own = kernel.getArgument(arg.getArgNumber());
+  for (BlockArgument some : {arg, own})
+    some.setType(CacheType::get(
+        op.getContext(), cache.getKind(), op.getElementType(), cache.getHeads(),
+        cache.getHeadSize(), cache.getPageSize(), row.getReach(),
+        /*headDimOffset=*/0, cache.getScaleType(), cache.getGranularity(),
+        row));
+  Builder b(op.getContext());
+  func.setFunctionType(
+      b.getFunctionType(func.getBody().getArgumentTypes(), {}));
+  kernel.setFunctionType(
+      b.getFunctionType(kernel.getBody().getArgumentTypes(), {}));
+}
+
 /// The kernel of a function of one problem.
 struct AttentionKernel {
   AttentionOp op;
@@ -424,6 +446,7 @@ struct AttentionKernel {
     for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i)
       if (Attribute index = func.getArgAttr(i, kIndexAttr))
         kernel.setArgAttr(i, kIndexAttr, index);
+    describeRows(op, func, kernel);
     b.setInsertionPointToStart(&kernel.getBody().front());
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());

@@ -42,7 +42,7 @@ static bool isWidenedInPlace(ArrayRef<RowSegment> columns, RowAttr row) {
 /// The columns of packed rows that slots of teams have: the halves of the
 /// values, and the rest.
 static SmallVector<SmallVector<RowSegment>> columnsOfTeams(AttentionOp op) {
-  RowAttr row = op.getKCacheType().getRow();
+  RowAttr row = rowOfTeams(op);
   int64_t half = op.getValueHeadSize() / 2;
   SmallVector<SmallVector<RowSegment>> list;
   for (int64_t first : {int64_t(0), half, 2 * half})
@@ -50,6 +50,21 @@ static SmallVector<SmallVector<RowSegment>> columnsOfTeams(AttentionOp op) {
         first < upto)
       list.push_back(segmentsOf(row, first, upto - first));
   return list;
+}
+
+RowAttr kvbuf::rowOfTeams(AttentionOp op) {
+  CacheType cache = op.getKCacheType();
+  Type element = cache.getElementType();
+  if (cache.getRow())
+    return cache.getRow();
+  if (!op.isLatent() || isScaledByToken(cache) || bytesOf(element) != 1 ||
+      bytesOf(op.getElementType()) == 1 || cache.getCacheDepth() % kVectorBytes)
+    return {};
+  auto part = RowPartAttr::get(op.getContext(), cache.getHeadSize(), element,
+                               cache.getHeadDimOffset(), /*scale=*/Type(),
+                               /*granularity=*/0, /*scale_at=*/0);
+  return RowAttr::get(op.getContext(), cache.getCacheDepth(), part, /*tail=*/0,
+                      /*tail_rows=*/0, /*tail_stride=*/0);
 }
 
 TileOperands kvbuf::operandsOf(AttentionOp op) {
@@ -65,9 +80,9 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
                         read ? bytesOf(read.getMemRefType().getElementType())
                              : 0,
                         bool(op.getKCacheType().getRow())};
-  if (!operands.packed)
+  RowAttr row = rowOfTeams(op);
+  if (!row)
     return operands;
-  RowAttr row = op.getKCacheType().getRow();
   for (ArrayRef<RowSegment> columns : columnsOfTeams(op)) {
     if (isCopiedWhole(columns, op.getElementType()))
       continue;
@@ -129,7 +144,7 @@ StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
   if (boundsEnds(op))
     return "a function of visibility shows other keys to each tile of queries";
   // Who widens packed rows stores some for all blocks.
-  if (packedRowOf(op.getK().getType()))
+  if (rowOfTeams(op))
     return "";
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
   CacheType cache = op.getK().getType();
@@ -218,7 +233,7 @@ static StringRef whyNotByTeams(const RowSegment &segment, RowAttr row,
 }
 
 StringRef kvbuf::whyNotPackedByTeams(AttentionOp op) {
-  RowAttr row = op.getK().getType().getRow();
+  RowAttr row = rowOfTeams(op);
   if (!row)
     return "";
   for (ArrayRef<RowSegment> columns : columnsOfTeams(op))
@@ -232,14 +247,15 @@ StringRef kvbuf::whyNotPackedByTeams(AttentionOp op) {
 /// Checks what a schedule may ask of rows that lanes widen on their way.
 static LogicalResult checkPacked(AttentionOp op, ScheduleAttr s) {
   CacheType cache = op.getK().getType();
-  if (!cache.getRow())
-    return success();
   StringRef name, expected;
   const auto *loads = std::get_if<LoadsAhead>(&s.getAhead());
   StringRef why = s.getMovingTeam() ? whyNotPackedByTeams(op) : "";
   if (!why.empty())
     return op.emitOpError()
-           << "has packed rows, and " << why << "; expected producers = 0";
+           << "has " << (cache.getRow() ? "packed rows" : "rows of bytes")
+           << ", and " << why << "; expected producers = 0";
+  if (!cache.getRow())
+    return success();
   if (s.getKeys() != Movement(WholeTiles{}))
     name = "k_path", expected = "k_path = direct and full_kv = true";
   else if (loads && loads->pages)
@@ -318,13 +334,18 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
            << "; expected wideners = 0";
   if (!op.isQuantized() && !bytes)
     return success();
+  bool byMover = rowOfTeams(op) != nullptr;
+  if (wideners && byMover)
+    return op.emitOpError()
+           << "has rows that are keys and values, which the warps that move "
+              "them widen; expected wideners = 0";
   // Elements are widened by a team on their way, or on theirs into registers.
   if (mover && !wideners && bytes)
     return op.emitOpError()
            << "multiplies " << op.getElementType()
            << ", of which warp groups read V turned; expected wideners > 0, "
               "which turn it, or producers = 0";
-  if (mover && !wideners)
+  if (mover && !wideners && !byMover)
     return op.emitOpError()
            << "has quantized caches, whose elements products cannot read from "
               "shared memory; expected wideners > 0, producers = 0, or caches "

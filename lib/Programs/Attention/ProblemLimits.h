@@ -24,6 +24,11 @@ namespace kvbuf {
 /// What the tiles of a problem are of.
 TileOperands operandsOf(AttentionOp op);
 
+/// The rows of latent attention that lanes of a team widen: as the cache's type
+/// describes them, or elements of 8 bits beside wider queries, which are one
+/// part, with the scale beside. Null: products read them as they are.
+RowAttr rowOfTeams(AttentionOp op);
+
 /// What a schedule of the problem takes of a chip.
 ScheduleLimits limitsOf(AttentionOp op, const Schedule &schedule,
                         const TargetInfo &target);

@@ -72,8 +72,8 @@ func.func private @elements(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 
 
 // -----
 
-// expected-error @below {{a row says where its bytes and scales are; expected no cache_depth, head_dim_offset and scale besides}}
-func.func private @scaled(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, scale = f32, row = <bytes = 64, parts = [<count = 64, element = f8E4M3FN, at = 0>]>>)
+// expected-error @below {{a row says where its bytes and scales are; expected no cache_depth and head_dim_offset, and a scale of the tensor or of the head at most besides}}
+func.func private @scaled(!kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, scale = f32, granularity = 64, row = <bytes = 64, parts = [<count = 64, element = f8E4M3FN, at = 0>]>>)
 
 // -----
 
@@ -163,5 +163,25 @@ func.func @plain(%c: !plain, %i: index) {
 func.func @apart(%q: !q, %k: !row, %v: !row, %o: !q) {
   // expected-error @below {{has packed rows; expected one cache that is k and v (latent attention)}}
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q, !row, !row, !q
+  return
+}
+
+// -----
+
+// Programs have a scale beside rows of one part; problems, whose reference knows of none, do not.
+!q = memref<?x1x16x64xbf16>
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, scale = f32, row = <bytes = 64, parts = [<count = 64, element = f8E4M3FN, at = 0>]>>
+func.func @beside(%q: !q, %k: !row, %o: !q) {
+  // expected-error @below {{has packed rows and a scale beside them; expected scales of the row's parts alone}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%o) : !q, !row, !row, !q
+  return
+}
+
+// -----
+
+!row = !kvbuffer.cache<dense, bf16, heads = 1, head_size = 64, scale = f32, row = <bytes = 64, parts = [<count = 64, element = f8E4M3FN, at = 0>]>>
+func.func @append(%x: memref<?x?x1x64xbf16>, %k: !row, %at: memref<?xi32>) {
+  // expected-error @below {{stores packed rows with a scale beside them; expected scales of the row's parts alone}}
+  kvbuffer.cache_append k(%x : memref<?x?x1x64xbf16>) to(%k : !row) at(%at : memref<?xi32>)
   return
 }

@@ -75,3 +75,13 @@ func.func @tail(%q: !q, %rows: !rows, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, overlap = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<>>} : !q, !rows, !rows, !o
   return
 }
+
+// -----
+
+!q = memref<?x1x64x512xbf16>
+!rows = !kvbuffer.cache<paged, f8E4M3FN, heads = 1, head_size = 512, page_size = 64, scale = f32>
+func.func @wideners(%q: !q, %rows: !rows, %o: !q) {
+  // CHECK: error: 'kvbuffer.attention' op has rows that are keys and values, which the warps that move them widen; expected wideners = 0
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) {schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 2, producer_registers = 48, consumer_registers = 160, wideners = 2, widener_registers = 48>, work = split_keys<>>} : !q, !rows, !rows, !q
+  return
+}

@@ -462,6 +462,12 @@ static LogicalResult verifyRope(Operation *op, Value cosines, Value sines,
 }
 
 LogicalResult CacheAppendOp::verify() {
+  for (Value cache : {Value(getKCache()), Value(getVCache())})
+    if (CacheType type =
+            cache ? dyn_cast<CacheType>(cache.getType()) : CacheType();
+        type && type.getRow() && type.getScaleType())
+      return emitOpError() << "stores packed rows with a scale beside them; "
+                              "expected scales of the row's parts alone";
   for (Value operand : getOperands())
     if (Type type = operand.getType();
         isa<ShapedType>(type) && isa<TensorType>(type) != isOnTensors())

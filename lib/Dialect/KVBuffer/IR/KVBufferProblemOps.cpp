@@ -251,6 +251,10 @@ static LogicalResult verifyCaches(AttentionOp op) {
     return op.emitOpError()
            << "has packed rows; expected one cache that is k and "
               "v (latent attention)";
+  // Programs have such rows, of elements that a problem's cache has all of.
+  if (k.getRow() && k.getScaleType())
+    return op.emitOpError() << "has packed rows and a scale beside them; "
+                               "expected scales of the row's parts alone";
   return success();
 }
 

@@ -351,16 +351,20 @@ void CacheType::print(AsmPrinter &printer) const {
 static LogicalResult verifyPacked(function_ref<InFlightDiagnostic()> emitError,
                                   Type elementType, int64_t headSize,
                                   int64_t cacheDepth, int64_t headDimOffset,
-                                  Type scaleType, RowAttr row) {
+                                  Type scaleType, int64_t granularity,
+                                  RowAttr row) {
   if (!isa<BFloat16Type, Float16Type>(elementType))
     return emitError() << "packed rows are widened to bf16 or f16, got "
                        << elementType;
   if (row.getElements() != headSize)
     return emitError() << "expected a row whose parts have head_size = "
                        << headSize << " elements, got " << row.getElements();
-  if (cacheDepth != row.getReach() || headDimOffset || scaleType)
+  if (cacheDepth != row.getReach() || headDimOffset || granularity > 0)
     return emitError() << "a row says where its bytes and scales are; expected "
-                          "no cache_depth, head_dim_offset and scale besides";
+                          "no cache_depth and head_dim_offset, and a scale of "
+                          "the tensor or of the head at most besides";
+  if (scaleType && !isa<Float16Type, BFloat16Type, Float32Type>(scaleType))
+    return emitError() << "scales must be f32, bf16 or f16, got " << scaleType;
   return success();
 }
 
@@ -384,7 +388,7 @@ LogicalResult CacheType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << stringifyCacheKind(kind) << " ones";
   if (row)
     return verifyPacked(emitError, elementType, headSize, cacheDepth,
-                        headDimOffset, scaleType, row);
+                        headDimOffset, scaleType, granularity, row);
   if (headDimOffset < 0 || headDimOffset > cacheDepth - headSize)
     return emitError() << "columns " << headDimOffset << " to "
                        << headDimOffset + headSize

@@ -48,13 +48,15 @@ static bool chooseLatentRoles(const TargetInfo &target,
     ++parts;
   if (request.queries != 1 && request.sharing / parts < kFewestHeads)
     return false;
+  // Packed rows, and those of bytes beside wider queries.
+  bool widens = request.packed || request.widenedBytes;
   llvm::StringRef element = areBytes ? target.float8Formats.front() : "bf16";
   choice.mma = target.groupInstruction(element)->shape();
   choice.BM = choice.BN = choice.BK = 64;
   choice.warps = choice.producers = target.warpsPerMatrixGroup();
   // Who widens has bytes, elements and addresses; scores leave as many, with
   // fewer columns of queries (H200: 246 us where 32 registers take 266).
-  choice.producerRegisters = request.packed ? 48 : 24;
+  choice.producerRegisters = widens ? 48 : 24;
   choice.consumerRegisters = 160;
   choice.qInRegs = !areBytes;
   if (areBytes) {
@@ -73,7 +75,7 @@ static bool chooseLatentRoles(const TargetInfo &target,
   // Blocks of two parts of the heads widen half of each tile's rows, and store
   // them for both.
   constexpr int64_t cluster = 2;
-  if (request.packed && request.queries == 1 && parts % cluster == 0 &&
+  if (widens && request.queries == 1 && parts % cluster == 0 &&
       target.maxCluster >= cluster)
     choice.cluster = cluster;
   TileOperands operands{.headSize = request.headSize,
@@ -88,8 +90,7 @@ static bool chooseLatentRoles(const TargetInfo &target,
   // Scores that run ahead keep slots of keys for longer (H200, 64 sequences of
   // 4096: 151 us for 136, 64 heads 99 for 95, lengths that differ 173 for 156).
   // Bytes of packed rows that come ahead of slots take the room of a third one.
-  for (choice.stages = request.packed ? 2 : 3; choice.stages > 1;
-       --choice.stages)
+  for (choice.stages = widens ? 2 : 3; choice.stages > 1; --choice.stages)
     if (!ScheduleLimits(Schedule::of(choice), target, element)
              .whyNotFor(operands, /*spills=*/false))
       return true;
