@@ -61,6 +61,16 @@ func.func @plain(%q: !q, %rows: !plain, %o: !o) {
   return
 }
 
+// All tails of a page together are of any number of bytes, here 28.
+// CHECK: func.func @few_tails
+!narrow = memref<?x1x4x192xbf16>
+!values = memref<?x1x4x128xbf16>
+!few = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 192, page_size = 7, row = <bytes = 192, parts = [<count = 192, element = f8E4M3FN, at = 0, scale = f32, granularity = 192, scale_at = 192>], tail = 4, rows = 7, stride = 1536>>
+func.func @few_tails(%q: !narrow, %rows: !few, %o: !values) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !narrow, !few, !few, !values
+  return
+}
+
 // A list that names the rows, of which the scores' team reads a number for each key, leaves
 // tiles as they are: these teams have 64 keys. Lanes vote about them, so that queries stay in
 // registers; and as lists are as long as each other, there are no equal shares.

@@ -241,7 +241,9 @@ static LogicalResult verifyCaches(AttentionOp op) {
                               << kMostElements << ", got " << headSize;
   }
   for (auto [name, cache] : {std::pair("k", k), std::pair("v", v)})
-    if (cache.getHeadDimOffset() % 8 || cache.getCacheDepth() % 8)
+    // Of packed rows the depth counts tails, which are bytes of their own.
+    if (cache.getHeadDimOffset() % 8 ||
+        (!cache.getRow() && cache.getCacheDepth() % 8))
       return op.emitOpError()
              << "(C5) expected cache_depth and head_dim_offset to "
                 "be multiples of 8 elements (16 bytes), got "
