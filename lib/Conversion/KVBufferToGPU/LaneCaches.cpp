@@ -136,6 +136,35 @@ static const IndexArg &tableOf(LaneContext &lower, CacheTileOp op) {
   return lower.tensorOf(op.getCache()).indices[*op.getLayout().getRows().table];
 }
 
+/// Which page of a tile's, counted from `from` (null: the first one), the row
+/// of a lane's number lies in, where the tile begins with row `inFirst` of a
+/// page (null: the first one). It is less than 0 in front of `from`.
+static Value pageOfOwnRow(LaneContext &lower, int64_t page, Value inFirst,
+                          Value from) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  Value lane = lower.laneInWarp();
+  if (!inFirst) {
+    Value own = arith::DivUIOp::create(b, lane, lower.i32(page));
+    return from ? arith::SubIOp::create(b, own, from).getResult() : own;
+  }
+  // The row's number in pages, times 2^16: what lanes and tiles have of it is
+  // added, and no lane divides. The factor is rounded up, by less than a page
+  // (of less than 64 rows, as tiles of 64 have several); rows of which there
+  // are less than 2^16 / 64 have the right page all the same.
+  constexpr int64_t kShift = 16;
+  int64_t factor = llvm::divideCeil(int64_t(1) << kShift, page);
+  auto times = [&](Value rows) -> Value {
+    return arith::MulIOp::create(b, rows, lower.i32(factor));
+  };
+  Value ofTile = times(inFirst);
+  if (from)
+    ofTile = arith::SubIOp::create(
+        b, ofTile,
+        arith::ShLIOp::create(b, from, lower.i32(kShift)).getResult());
+  return arith::ShRSIOp::create(
+      b, arith::AddIOp::create(b, times(lane), ofTile), lower.i32(kShift));
+}
+
 /// The numbers of the pages that a tile's rows lie in, by lanes, as a range of
 /// the table: zero where there is no row. Every lane looks up, so that waits
 /// can count, and none needs bounds or a choice of addresses of its own.
@@ -152,17 +181,18 @@ static Value pagesByRange(LaneContext &lower, CacheTileOp op,
     return arith::DivUIOp::create(b, row, lower.i32(page));
   };
   Value zero = lower.i32(0), one = lower.i32(1), base = firstPage;
-  Value own = numberOf(lower.laneInWarp());
   Value count = arith::AddIOp::create(
       b, numberOf(arith::SubIOp::create(b, tile.hi, one)), one);
   // A row before those that are there may be its page's first, whose number
   // others ask for.
+  Value from;
   if (!matchPattern(tile.lo, m_Zero())) {
-    Value from = numberOf(tile.lo);
-    own = arith::SubIOp::create(b, own, from);
+    from = numberOf(tile.lo);
     count = arith::SubIOp::create(b, count, from);
     base = add(b, base, lower.toIndex(from));
   }
+  Value own =
+      pageOfOwnRow(lower, page, aligned ? Value() : lower.toI32(inFirst), from);
   Value some =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, tile.lo);
   if (op.getPred())

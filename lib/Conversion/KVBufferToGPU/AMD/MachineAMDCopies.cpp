@@ -186,6 +186,10 @@ struct UnitCopies {
   /// Whether an instruction's lanes copy rows of several pages, each from where
   /// the lane of its number knows that it is.
   bool byLane() const { return source.askLanes() && !source.keeps(plan.rows); }
+  /// Whether a tile's rows in LDS have columns that are not the head's.
+  bool cutsColumns() const {
+    return source.columnBytes() < params.getSmemCols() * layout.elementBytes;
+  }
   /// Copies an instruction's vectors, of bytes `skip` of rows on, to byte `at`.
   void copyByLane(Value lds, Value at, const Rows &rows, int64_t skip);
   /// Copies the unit of a step.
@@ -271,7 +275,7 @@ UnitCopies::Rows &UnitCopies::rowsAt(int64_t byte) {
     rows.col = arith::AddIOp::create(b, rows.col, blockCol);
   if (byLane()) {
     row = arith::XOrIOp::create(b, row, first);
-    rows.line = source.lineOrZeros(lower.toIndex(row));
+    rows.line = source.askLine(lower.toIndex(row), cutsColumns());
     return rows;
   }
   if (source.paged()) {
@@ -318,17 +322,16 @@ void UnitCopies::enter(int64_t step) {
 void UnitCopies::copyByLane(Value lds, Value at, const Rows &rows,
                             int64_t skip) {
   Value line = rows.line;
-  int64_t limit = source.columnBytes();
-  if (limit < params.getSmemCols() * layout.elementBytes) {
-    Value inside =
-        arith::CmpIOp::create(b, arith::CmpIPredicate::slt, rows.col,
-                              lower.i32(std::max<int64_t>(0, limit - skip)));
+  if (cutsColumns()) {
+    int64_t limit = std::max<int64_t>(0, source.columnBytes() - skip);
+    Value inside = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, rows.col,
+                                         lower.i32(limit));
     line = arith::SelectOp::create(b, inside, line, lower.index(0));
   }
   Value col = arith::ShRUIOp::create(
       b, rows.col, lower.i32(llvm::Log2_64(layout.elementBytes)));
-  LaneCopyOp::create(b, source.zerosFrom(col), line, lds, lower.toIndex(at),
-                     plan.width, skip);
+  LaneCopyOp::create(b, source.memoryOfAsked(col, cutsColumns()), line, lds,
+                     lower.toIndex(at), plan.width, skip);
 }
 
 void UnitCopies::copy(Value lds, int64_t step) {

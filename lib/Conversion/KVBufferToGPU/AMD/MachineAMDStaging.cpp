@@ -445,11 +445,15 @@ Value AMDMachine::StagedLoads::fromCutRow(const Piece &piece, Value row) {
 }
 
 Value AMDMachine::StagedLoads::fromLane(const Piece &piece, Value row) {
-  Value from = source.lineOrZeros(lower.toIndex(row));
+  // The same for all of a lane's pieces, which ask for one row's place once.
+  bool mayHaveNone = plan.steps * plan.threads != plan.pieces ||
+                     params.getColumnsOf(load.block) < params.getSmemCols();
+  Value from = source.askLine(lower.toIndex(row), mayHaveNone);
   if (exists)
     from = arith::SelectOp::create(b, exists, from, lower.index(0));
   return inRegisters(vector::LoadOp::create(
-      b, loadedType, source.zerosFrom(piece.col), ValueRange{from},
+      b, loadedType, source.memoryOfAsked(piece.col, mayHaveNone),
+      ValueRange{from},
       /*nontemporal=*/false, llvm::Align(width * bytes)));
 }
 

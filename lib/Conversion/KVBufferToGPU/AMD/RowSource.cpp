@@ -180,11 +180,8 @@ Value RowSource::ownInPage() {
 }
 
 void RowSource::findOwnLine() {
-  ownLine = timesStride(tile.pages, tile.pageStride);
-  if (pages.page > 1)
-    ownLine = arith::AddIOp::create(
-        b, ownLine,
-        arith::IndexCastUIOp::create(b, b.getIndexType(), ownInPage()));
+  ownLine = timesStride(tile.pages, tile.pageStride,
+                        pages.page > 1 ? ownInPage() : Value());
 }
 
 Value RowSource::zeros() {
@@ -194,7 +191,12 @@ Value RowSource::zeros() {
   return zeroLine;
 }
 
-Value RowSource::lineOrZeros(Value row) {
+Value RowSource::askLine(Value row, bool mayHaveNone) {
+  if (takesAny() && !mayHaveNone) {
+    if (!ownLine)
+      findOwnLine();
+    return ofLane(ownLine, row, /*together=*/false);
+  }
   if (!ownOrZeros) {
     Value own = arith::AddIOp::create(b, ownLine, sub(tile.base, zeros()));
     ownOrZeros =
@@ -203,9 +205,10 @@ Value RowSource::lineOrZeros(Value row) {
   return ofLane(ownOrZeros, row, /*together=*/false);
 }
 
-Value RowSource::zerosFrom(Value col) {
+Value RowSource::memoryOfAsked(Value col, bool mayHaveNone) {
+  Value base = takesAny() && !mayHaveNone ? tile.base : zeros();
   return flatFrom(lower, tile.data,
-                  arith::AddIOp::create(b, zeros(), lower.toIndex(col)));
+                  arith::AddIOp::create(b, base, lower.toIndex(col)));
 }
 
 Value RowSource::lineOf(Value row, bool together) {
@@ -348,10 +351,14 @@ bool RowSource::isOnlyRead() const {
   });
 }
 
-Value RowSource::valid(Value row) {
+bool RowSource::takesAny() const {
   // Nobody reads what is loaded of tiles past the last; but where the kernel
   // appends, another block may store the rows that are read then.
-  if (load.whole && load.ahead && paged() && knowsPages() && isOnlyRead())
+  return load.whole && load.ahead && paged() && knowsPages() && isOnlyRead();
+}
+
+Value RowSource::valid(Value row) {
+  if (takesAny())
     return arith::ConstantIntOp::create(b, 1, 1).getResult();
   if (load.whole)
     return pred ? pred : arith::ConstantIntOp::create(b, 1, 1).getResult();
@@ -381,23 +388,35 @@ Value RowSource::offsetIf(Value condition, Value offset) {
   return arith::MinSIOp::create(b, offset, bound);
 }
 
-Value RowSource::timesStride(Value number, Value stride) {
+Value RowSource::timesStride(Value number, Value stride, Value further) {
   Type i64 = b.getI64Type(), i32 = b.getI32Type();
-  auto wide = [&](Value x) { return arith::ExtUIOp::create(b, i64, x); };
+  auto wide = [&](Value x) -> Value {
+    return arith::ExtUIOp::create(b, i64, x);
+  };
   Value whole = arith::IndexCastOp::create(b, i64, stride);
   Value half = arith::ConstantIntOp::create(b, 32, 64);
   Value low = arith::TruncIOp::create(b, i32, whole);
   Value high =
       arith::TruncIOp::create(b, i32, arith::ShRUIOp::create(b, whole, half));
   Value product = arith::MulIOp::create(b, wide(number), wide(low));
+  if (further)
+    product = arith::AddIOp::create(b, product, wide(further));
   // Where the upper half is not zero there are fewer pages, and it is less,
-  // than 2^24: an address has 57 bits. Such a product is four times as fast.
+  // than 2^24: an address has 57 bits. An instruction multiplies such numbers
+  // and adds the product to the upper word.
   Value narrow = lower.i32((1 << 24) - 1);
   Value above = arith::MulIOp::create(
       b, arith::AndIOp::create(b, number, narrow).getResult(),
       arith::AndIOp::create(b, high, narrow).getResult());
-  above = arith::ShLIOp::create(b, wide(above), half);
-  return lower.toIndex(arith::AddIOp::create(b, product, above));
+  auto pair = VectorType::get({1}, i64);
+  auto words = VectorType::get({2}, i32);
+  Value both = vector::BitCastOp::create(
+      b, words, vector::FromElementsOp::create(b, pair, product));
+  Value upper = vector::ExtractOp::create(b, both, 1);
+  upper = arith::AddIOp::create(b, above, upper);
+  both = vector::InsertOp::create(b, upper, both, 1);
+  Value sum = vector::BitCastOp::create(b, pair, both);
+  return lower.toIndex(vector::ExtractOp::create(b, sum, 0));
 }
 
 Value RowSource::sub(Value x, Value y) {

@@ -102,17 +102,19 @@ public:
   /// Whether lanes have looked up the pages of the rows of their numbers, and
   /// ask each other where these begin.
   bool askLanes() const { return tile.map == RowMap::Lanes; }
-  /// The element offset of such a row (an index) from where zeros lie; 0 if it
-  /// is not valid. Each lane makes that of the row of its number, once for all
-  /// who ask.
-  mlir::Value lineOrZeros(mlir::Value row);
+  /// The element offset of such a row (an index) in `memoryOfAsked`; 0, where
+  /// zeros lie, if it is not valid. Each lane makes that of the row of its
+  /// number, once for all who ask. `mayHaveNone`: some who ask take zeros for
+  /// what is not theirs, by an offset of 0.
+  mlir::Value askLine(mlir::Value row, bool mayHaveNone);
+  /// The memory, from column `col` (i32) on, that `askLine` counts from: no
+  /// tile changes it.
+  mlir::Value memoryOfAsked(mlir::Value col, bool mayHaveNone);
   /// Bytes of a row's columns that the buffer takes.
   int64_t columnBytes() const { return columns * elementBytes; }
   /// How many times a row's columns those are of which lanes ask for zeros:
   /// more where some have none of the tile's.
   int64_t zeroTimes = 1;
-  /// Memory from a column (i32) of these zeros on.
-  mlir::Value zerosFrom(mlir::Value col);
 
   /// The same of a lane's row (i32). Where it is not there none is looked up,
   /// and the offset means nothing.
@@ -158,11 +160,14 @@ public:
   mlir::Value offsetIf(mlir::Value condition, mlir::Value offset);
 
 private:
-  /// A number (i32, not negative) times a stride (an index). The halves are
-  /// multiplied one by one: LLVM adds the high product to a register pair of
-  /// which it leaves one undefined, perhaps the one that a look-up is to fill,
-  /// and then waits for that.
-  mlir::Value timesStride(mlir::Value number, mlir::Value stride);
+  /// A number (i32, not negative) times a stride, and `further` (i32, not
+  /// negative; null: 0); indices. The halves are multiplied one by one: LLVM
+  /// adds the high product to a register pair of which it leaves one undefined,
+  /// perhaps the one that a look-up is to fill, and then waits for that.
+  mlir::Value timesStride(mlir::Value number, mlir::Value stride,
+                          mlir::Value further);
+  /// Whether rows may be loaded whether they are there or not: some memory is.
+  bool takesAny() const;
 
   /// Finds the element offset from `tile.base` of the row of each lane's
   /// number.
