@@ -194,11 +194,20 @@ def _prepare(contestants, sample_ms, graphs):
     return turns
 
 
+def order(names, i):
+    """Who runs when in round i: each pair of rounds begins with another one, and the
+    second is the first one backwards, so that a clock or a card's heat that drifts
+    is everybody's, and so are the predecessors."""
+    begin = i // 2 % len(names)
+    turned = names[begin:] + names[:begin]
+    return turned[::-1] if i % 2 else turned
+
+
 def measure(contestants, rounds, sample_ms=0.0, graphs=False, stamps=None):
     """{name: Samples, one for each round}.
 
     Every contestant warms up for a second. Then they take turns without a
-    pause; each round begins with another one. Turns of a few milliseconds are
+    pause (`order`). Turns of a few milliseconds are
     shorter than the power limit takes to act, so all have the clock of their
     mixture: the ratio of two times is one of cycles. A turn is as many launches
     as take about `sample_ms` (at least one) between two events. With `graphs` a
@@ -211,7 +220,7 @@ def measure(contestants, rounds, sample_ms=0.0, graphs=False, stamps=None):
     turns = {name: [] for name in contestants}
     names = list(contestants)
     for i in range(rounds):
-        for name in names[i % len(names):] + names[:i % len(names)]:
+        for name in order(names, i):
             launch, calls = prepared[name]
             turn = Turn(calls, stamps)
             turn.point()
@@ -229,14 +238,13 @@ def sustain(contestants, rounds, seconds, sample_ms=5.0, graphs=False,
     allows.
 
     Each contestant holds the card for `seconds` at a time, without a pause; the
-    first third, in which the clock settles, is left out. Each round begins with
-    another one.
+    first third, in which the clock settles, is left out. Rounds are in `order`.
     """
     prepared = _prepare(contestants, sample_ms, graphs)
     turns = {name: [] for name in contestants}
     names = list(contestants)
     for i in range(rounds):
-        for name in names[i % len(names):] + names[:i % len(names)]:
+        for name in order(names, i):
             launch, calls = prepared[name]
             repeats = max(3, round(1e3 * seconds / _milliseconds(launch, 1)))
             settling = repeats // 3
