@@ -83,6 +83,27 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
+  // The product of a finite number stays finite: it is cut off.
+  // CHECK-LABEL: llvm.func @finite(
+  // CHECK-SAME:    %[[X:.*]]: f32
+  // CHECK:         llvm.call_intrinsic "llvm.nvvm.mul.rz.f"(%[[X]], %{{.*}})
+  // CHECK:         llvm.fmul %[[X]],
+  // CHECK-NOT:     mul.rz
+  gpu.func @finite(%x: f32, %out: memref<2xf32>) kernel attributes {kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %eight = arith.constant 8.0 : f32
+    %p = arith.mulf %x, %eight {kvbuffer.finite_product} : f32
+    memref.store %p, %out[%c0] : memref<2xf32>
+    %r = arith.mulf %x, %x : f32
+    memref.store %r, %out[%c1] : memref<2xf32>
+    gpu.return
+  }
+}
+
+// -----
+
+gpu.module @m {
   // CHECK-LABEL: llvm.func @lanes(
   // CHECK:         %[[ALL:.*]] = llvm.mlir.constant(-1 : i32)
   // CHECK:         %[[VOTE:.*]] = nvvm.vote.sync ballot %[[ALL]], %{{.*}} -> i32

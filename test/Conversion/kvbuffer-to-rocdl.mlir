@@ -284,6 +284,34 @@ gpu.module @m {
 
 module attributes {kvbuffer.target = "gfx950"} {
 gpu.module @m {
+  // The product of a finite number stays finite; others do not change.
+  // CHECK-LABEL: llvm.func @finite(
+  // CHECK-SAME:    %[[X:.*]]: f32
+  // CHECK:         %[[P:.*]] = llvm.fmul %[[X]], %{{.*}}
+  // CHECK:         %[[ABOVE:.*]] = llvm.intr.maxnum(%[[P]], %{{.*}})
+  // CHECK:         %[[WITHIN:.*]] = llvm.intr.minnum(%[[ABOVE]], %{{.*}})
+  // CHECK:         %[[SIZE:.*]] = llvm.intr.fabs(%[[X]])
+  // CHECK:         %[[FINITE:.*]] = llvm.fcmp "olt" %[[SIZE]], %{{.*}}
+  // CHECK:         llvm.select %[[FINITE]], %[[WITHIN]], %[[P]]
+  // CHECK:         llvm.fmul
+  // CHECK-NOT:     llvm.select
+  gpu.func @finite(%x: f32, %out: memref<2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %eight = arith.constant 8.0 : f32
+    %p = arith.mulf %x, %eight {kvbuffer.finite_product} : f32
+    memref.store %p, %out[%c0] : memref<2xf32>
+    %r = arith.mulf %x, %x : f32
+    memref.store %r, %out[%c1] : memref<2xf32>
+    gpu.return
+  }
+}
+}
+
+// -----
+
+module attributes {kvbuffer.target = "gfx950"} {
+gpu.module @m {
   // CHECK-LABEL: llvm.func @lanes(
   // CHECK:         %[[VOTE:.*]] = rocdl.ballot %{{.*}} : i64
   // CHECK:         %[[COUNT:.*]] = llvm.intr.ctpop(%[[VOTE]]) : (i64) -> i64

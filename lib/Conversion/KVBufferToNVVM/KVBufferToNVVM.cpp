@@ -11,6 +11,7 @@
 #include "Common/LowerMath.h"
 #include "DependentLaunches.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/GPUToNVVM/GPUToNVVMPass.h"
@@ -198,6 +199,22 @@ struct LowerAbs : ConvertOpToLLVMPattern<math::AbsFOp> {
       return rewriter.notifyMatchFailure(op, "not a single f32");
     rewriter.replaceOp(
         op, Instructions::abs(rewriter, op.getLoc(), adaptor.getOperand()));
+    return success();
+  }
+};
+
+/// A product that is finite (`kFiniteProductAttr`): cut off.
+struct LowerFiniteProduct : ConvertOpToLLVMPattern<arith::MulFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::MulFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!op->hasAttr(kFiniteProductAttr) || !op.getType().isF32())
+      return rewriter.notifyMatchFailure(op, "may be infinite");
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, rewriter.getF32Type(), rewriter.getStringAttr("llvm.nvvm.mul.rz.f"),
+        ValueRange{adaptor.getLhs(), adaptor.getRhs()});
     return success();
   }
 };
@@ -463,5 +480,6 @@ void kvbuf::populateKVBufferToNVVMConversionPatterns(
   addCounterPatterns(patterns, converter, "block");
   // Ahead of upstream's patterns for the same ops.
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
-  patterns.add<LowerAbs, LowerPrefetch>(converter, PatternBenefit(10));
+  patterns.add<LowerAbs, LowerPrefetch, LowerFiniteProduct>(converter,
+                                                            PatternBenefit(10));
 }

@@ -11,6 +11,7 @@
 #include "Common/LowerMath.h"
 #include "KVBufferToROCDL/FinishKernel.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Target/DefaultChips.h"
 #include "kvbuffer/Target/TargetInfo.h"
@@ -586,6 +587,40 @@ struct LowerLaneAny : ConvertOpToLLVMPattern<LaneAnyOp> {
   }
 };
 
+/// A product that is finite (`kFiniteProductAttr`) where its first factor is:
+/// no farther from zero than f32's largest numbers. (Another rounding is a
+/// mode.)
+struct LowerFiniteProduct : ConvertOpToLLVMPattern<arith::MulFOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(arith::MulFOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Type f32 = rewriter.getF32Type();
+    if (!op->hasAttr(kFiniteProductAttr) || op.getType() != f32)
+      return rewriter.notifyMatchFailure(op, "may be infinite");
+    Location loc = op.getLoc();
+    auto number = [&](bool negative, bool infinite) -> Value {
+      const llvm::fltSemantics &single = APFloat::IEEEsingle();
+      APFloat value = infinite ? APFloat::getInf(single, negative)
+                               : APFloat::getLargest(single, negative);
+      return LLVM::ConstantOp::create(rewriter, loc, f32,
+                                      rewriter.getFloatAttr(f32, value));
+    };
+    Value x = adaptor.getLhs();
+    Value product = LLVM::FMulOp::create(rewriter, loc, x, adaptor.getRhs());
+    Value above =
+        LLVM::MaxNumOp::create(rewriter, loc, product, number(true, false));
+    Value within =
+        LLVM::MinNumOp::create(rewriter, loc, above, number(false, false));
+    Value isFinite = LLVM::FCmpOp::create(
+        rewriter, loc, LLVM::FCmpPredicate::olt,
+        LLVM::FAbsOp::create(rewriter, loc, x), number(false, true));
+    rewriter.replaceOpWithNewOp<LLVM::SelectOp>(op, isFinite, within, product);
+    return success();
+  }
+};
+
 /// `kvbuffer.lane_vote` to a vote, of waves of 32 lanes.
 struct LowerLaneVote : ConvertOpToLLVMPattern<LaneVoteOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -789,6 +824,7 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
                LowerLaneCount, LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "workgroup");
   // Ahead of upstream's patterns for the same ops.
-  patterns.add<LowerDynamicLds>(converter, PatternBenefit(10));
+  patterns.add<LowerDynamicLds, LowerFiniteProduct>(converter,
+                                                    PatternBenefit(10));
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
 }

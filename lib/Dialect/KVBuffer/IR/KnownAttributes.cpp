@@ -8,6 +8,7 @@
 
 #include "KnownAttributes.h"
 #include "Keywords.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -381,6 +382,7 @@ static constexpr Known kKnown[] = {
     {kSharedRowsAttr, Place::Any},
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
+    {kFiniteProductAttr, Place::Any},
     {KVBufferDialect::kStageAttr, Place::Any},
     {KVBufferDialect::kPipelineAttr, Place::Loop},
     {KVBufferDialect::kGroupAttr, Place::Any}};
