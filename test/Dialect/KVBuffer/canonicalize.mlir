@@ -48,6 +48,34 @@ func.func @masked(%q: !a, %k: !b, %acc: !s, %m: !r, %l: !r, %i: index) -> (!a, !
 
 !s = !kvbuffer.fragment<16x16xf32, acc>
 !r = !kvbuffer.fragment<16x1xf32, row>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+!b = !kvbuffer.fragment<16x16xbf16, b>
+
+// What a product begins with, and what another one goes on with, may be -inf.
+// CHECK-LABEL: func.func @begun
+func.func @begun(%q: !a, %k: !b, %bias: !s, %m: !r, %l: !r) -> (!a, !a, !a) {
+  %zero = kvbuffer.fragment_fill 0.0 : !s
+  %begin = kvbuffer.map %bias : !s -> !s {
+  ^bb0(%x: f32, %i: index, %j: index):
+    %e = math.log2 %x : f32
+    kvbuffer.yield %e : f32
+  }
+  %s = kvbuffer.mma %q, %k, %begin {transpose_b} : !a, !b, !s
+  %t = kvbuffer.mma %q, %k, %s {transpose_b} : !a, !b, !s
+  %u = kvbuffer.mma %q, %k, %zero {transpose_b} : !a, !b, !s
+  // CHECK: kvbuffer.online_softmax %{{.*}} {masked, scale = 1.000000e+00 : f32}
+  %p0:4 = kvbuffer.online_softmax %s, %m, %l {scale = 1.0 : f32, masked} : !s, !r -> !a
+  // CHECK: kvbuffer.online_softmax %{{.*}} {masked, scale = 2.000000e+00 : f32}
+  %p1:4 = kvbuffer.online_softmax %t, %m, %l {scale = 2.0 : f32, masked} : !s, !r -> !a
+  // CHECK: kvbuffer.online_softmax %{{.*}} {scale = 3.000000e+00 : f32}
+  %p2:4 = kvbuffer.online_softmax %u, %m, %l {scale = 3.0 : f32, masked} : !s, !r -> !a
+  return %p0#0, %p1#0, %p2#0 : !a, !a, !a
+}
+
+// -----
+
+!s = !kvbuffer.fragment<16x16xf32, acc>
+!r = !kvbuffer.fragment<16x1xf32, row>
 !q = !kvbuffer.fragment<16x16xbf16, a>
 !a = !kvbuffer.fragment<16x16xf16, a>
 !b = !kvbuffer.fragment<16x16xf16, b>

@@ -6,8 +6,9 @@
 // NONE-NOT: not_negative
 // NONE-NOT: any_negative
 
-// Two loops; the others stay as they are.
+// Three loops; the others stay as they are.
 // REMARK:     remark: [Passed] maxima{{.*}}maxima are compared as integers once no row's is negative
+// REMARK: integer-maxima.mlir:{{.*}} remark: [Passed] maxima
 // REMARK: integer-maxima.mlir:{{.*}} remark: [Passed] maxima
 // REMARK-NOT: remark
 
@@ -128,6 +129,28 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
             kvbuffer.ring_release %ring[%i] : <#kbuf>
             %s = kvbuffer.rescale %s0, %l : <64x32xf32, acc>, <64x1xf32, row>
             %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {masked, scale = 1.0 : f32} : <64x32xf32, acc>, <64x1xf32, row> -> <64x32xbf16, a>
+            scf.yield %l1, %m1 : !row, !row
+          }
+          // A product that begins with what a function adds, which may be -inf.
+          // CHECK:         scf.while
+          // CHECK:           kvbuffer.map
+          // CHECK:           kvbuffer.online_softmax {{.*}} {masked, scale = 2.000000e+00
+          // CHECK:           kvbuffer.any_negative
+          // CHECK:         scf.for
+          // CHECK:           kvbuffer.map
+          // CHECK:           kvbuffer.online_softmax {{.*}} {masked, not_negative, scale = 2.000000e+00
+          %z:2 = scf.for %i = %c1 to %n step %c1 iter_args(%sum = %l, %max = %m) -> (!row, !row) {
+            %ones = kvbuffer.fragment_fill 1.0 : !kvbuffer.fragment<64x32xf32, acc>
+            %begin = kvbuffer.map %ones : !kvbuffer.fragment<64x32xf32, acc> -> <64x32xf32, acc> {
+            ^bb0(%e: f32, %r0: index, %k0: index):
+              %log = math.log2 %e : f32
+              kvbuffer.yield %log : f32
+            }
+            %ks = kvbuffer.ring_wait %ring[%i] : <#kbuf>
+            %pending = kvbuffer.mma_start %q, %ks, %begin : !kvbuffer.fragment<64x32xf32, acc> {transpose_b} : !q, <#kbuf> -> <64x32xf32>
+            %s = kvbuffer.mma_wait %pending {younger = 0 : i64} : <64x32xf32>
+            kvbuffer.ring_release %ring[%i] : <#kbuf>
+            %p, %m1, %l1, %f = kvbuffer.online_softmax %s, %max, %sum {masked, scale = 2.0 : f32} : <64x32xf32, acc>, <64x1xf32, row> -> <64x32xbf16, a>
             scf.yield %l1, %m1 : !row, !row
           }
         }

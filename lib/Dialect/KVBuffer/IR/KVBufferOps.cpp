@@ -802,6 +802,25 @@ struct MaskBeforeFit : OpRewritePattern<OnlineSoftmaxOp> {
   }
 };
 
+/// Whether a product is added to finite numbers: to those that it begins with,
+/// or to what products of the same accumulators have made of them. (What a
+/// block's argument is, others answer for.)
+static bool isOfFinite(Value acc) {
+  while (acc) {
+    if (auto fill = acc.getDefiningOp<FragmentFillOp>())
+      return fill.getValue().isFinite();
+    if (auto product = acc.getDefiningOp<MmaOp>())
+      acc = product.getAcc();
+    else if (auto wait = acc.getDefiningOp<MmaWaitOp>())
+      acc = wait.getPending();
+    else if (auto start = acc.getDefiningOp<MmaStartOp>())
+      acc = start.getAcc();
+    else
+      return isa<BlockArgument>(acc);
+  }
+  return true;
+}
+
 /// Scores that no mask has touched are finite: the guard for rows without a key
 /// goes away.
 struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
@@ -813,6 +832,8 @@ struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
     if (!op.getMasked() ||
         !isa_and_nonnull<MmaOp, MmaWaitOp, SoftcapOp, FragmentScaleOp>(
             scores.getDefiningOp()))
+      return failure();
+    if (isa<MmaOp, MmaWaitOp>(scores.getDefiningOp()) && !isOfFinite(scores))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
     return success();

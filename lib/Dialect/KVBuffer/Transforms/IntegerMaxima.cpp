@@ -32,10 +32,14 @@ using namespace kvbuf;
 namespace {
 
 /// Whether scores are what a function makes of them, on both sides of a branch
-/// if there is one.
+/// if there is one, or a product that begins with what a function adds.
 bool isMapped(Value scores) {
   if (scores.getDefiningOp<MapOp>())
     return true;
+  if (auto wait = scores.getDefiningOp<MmaWaitOp>()) {
+    auto start = wait.getPending().getDefiningOp<MmaStartOp>();
+    return start && start.getAcc() && isMapped(start.getAcc());
+  }
   auto branch = scores.getDefiningOp<scf::IfOp>();
   unsigned i = branch ? cast<OpResult>(scores).getResultNumber() : 0;
   return branch && isMapped(branch.thenYield().getOperand(i)) &&
