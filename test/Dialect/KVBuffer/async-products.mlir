@@ -15,6 +15,7 @@
 #schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4>
 #left = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 #right = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+#words = #kvbuffer.kv_buffer<128x72xf32, stages = 2>
 !a = !kvbuffer.fragment<128x64xbf16, a>
 !b = !kvbuffer.fragment<64x64xbf16, b>
 !sum = !kvbuffer.fragment<128x64xf32, acc>
@@ -52,6 +53,67 @@ gpu.module @m {
           scf.yield %next : !sum
         }
         kvbuffer.fragment_store %sum, %out : !sum, !out
+      }
+      kvbuffer.team @producers warps(4) {
+      }
+    }
+    gpu.return
+  }
+
+  // What lanes read for a product to begin with: words go back as soon as they are
+  // multiplied, halves of words behind the start, which takes them.
+  // CHECK-LABEL: gpu.func @begun
+  // CHECK:         kvbuffer.ring_wait
+  // CHECK:         kvbuffer.ring_wait
+  // CHECK:         %[[WORDS:.*]] = kvbuffer.ring_wait %[[RW:.*]][%c0]
+  // CHECK-NEXT:    kvbuffer.fragment_load %[[WORDS]]
+  // CHECK-NEXT:    %[[FIRST:.*]] = kvbuffer.map
+  // CHECK:         }
+  // CHECK-NEXT:    kvbuffer.ring_release %[[RW]][%c0]
+  // CHECK:         kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[FIRST]] :
+  // CHECK:         %[[HALVES:.*]] = kvbuffer.ring_wait %[[RH:.*]][%c0]
+  // CHECK:         kvbuffer.fragment_load %[[HALVES]]
+  // CHECK-NEXT:    %[[SECOND:.*]] = kvbuffer.map
+  // CHECK:         }
+  // CHECK-NEXT:    kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[SECOND]] :
+  // CHECK-NEXT:    kvbuffer.ring_release %[[RH]][%c0]
+  gpu.func @begun(%out: !out, %other: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+    %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+    %word_slots = kvbuffer.alloc : !kvbuffer.buffer<#words>
+    %half_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] : !kvbuffer.buffer<#right>
+    %words = kvbuffer.ring %word_slots from @producers to [@consumers] : !kvbuffer.buffer<#words>
+    %halves = kvbuffer.ring %half_slots from @producers to [@consumers] : !kvbuffer.buffer<#left>
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) {
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %as = kvbuffer.ring_wait %a_ring[%c0] : !kvbuffer.ring<#left>
+        %bs = kvbuffer.ring_wait %b_ring[%c0] : !kvbuffer.ring<#right>
+        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+        %ws = kvbuffer.ring_wait %words[%c0] : !kvbuffer.ring<#words>
+        %w = kvbuffer.fragment_load %ws[0, 0] : !kvbuffer.staged<#words> -> !sum
+        kvbuffer.ring_release %words[%c0] : !kvbuffer.ring<#words>
+        %first = kvbuffer.map %w : !sum -> !sum {
+        ^bb0(%x: f32, %i: index, %j: index):
+          %y = arith.mulf %x, %x : f32
+          kvbuffer.yield %y : f32
+        }
+        %s = kvbuffer.mma %af, %bf, %first {transpose_b} : !a, !b, !sum
+        kvbuffer.fragment_store %s, %out : !sum, !out
+        %hs = kvbuffer.ring_wait %halves[%c0] : !kvbuffer.ring<#left>
+        %h = kvbuffer.fragment_load %hs[0, 0] : !kvbuffer.staged<#left> -> !a
+        kvbuffer.ring_release %halves[%c0] : !kvbuffer.ring<#left>
+        %second = kvbuffer.map %zero, %h : !sum, !a -> !sum {
+        ^bb0(%x: f32, %y: bf16, %i: index, %j: index):
+          %z = arith.extf %y : bf16 to f32
+          kvbuffer.yield %z : f32
+        }
+        %t = kvbuffer.mma %af, %bf, %second {transpose_b} : !a, !b, !sum
+        kvbuffer.fragment_store %t, %other : !sum, !out
       }
       kvbuffer.team @producers warps(4) {
       }

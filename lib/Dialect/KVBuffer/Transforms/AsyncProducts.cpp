@@ -169,17 +169,49 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     return MmaWaitOp::create(b, start.getLoc(), start.getResult(), younger);
   }
 
-  /// Moves the release of a slot that a product reads after its wait.
-  static void releaseBehind(Value staged, MmaWaitOp wait) {
+  /// Moves the release of a slot behind `last`, the last op that it is there
+  /// for: the wait for a product that reads it.
+  static void releaseAfter(Value staged, Operation *last) {
     auto filled = slotOfView(staged).getDefiningOp<RingWaitOp>();
     if (!filled)
       return;
     for (Operation *user : filled.getRing().getUsers())
       if (auto release = dyn_cast<RingReleaseOp>(user))
         if (release.getFill() == filled.getFill() &&
-            release->getBlock() == wait->getBlock() &&
-            release->isBeforeInBlock(wait))
-          release->moveAfter(wait);
+            release->getBlock() == last->getBlock() &&
+            release->isBeforeInBlock(last))
+          release->moveAfter(last);
+  }
+
+  /// Gives the slots of what a product begins with back behind its start, which
+  /// takes what lanes have read there. Words go back as soon as they are
+  /// multiplied: lanes fence such reads before they give a slot back.
+  static void releaseBegun(MmaStartOp start) {
+    Operation *made = start.getAcc() ? start.getAcc().getDefiningOp() : nullptr;
+    if (!made || made->getBlock() != start->getBlock())
+      return;
+    constexpr unsigned word = 32;
+    SmallVector<Operation *> left{made};
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    while (!left.empty()) {
+      Operation *op = left.pop_back_val();
+      if (isa<MmaWaitOp, MmaStartOp, OnlineSoftmaxOp>(op) ||
+          op->getBlock() != start->getBlock() || !seen.insert(op).second)
+        continue;
+      auto load = dyn_cast<FragmentLoadOp>(op);
+      if (!load) {
+        for (Value operand : op->getOperands())
+          if (Operation *def = operand.getDefiningOp())
+            left.push_back(def);
+        continue;
+      }
+      bool isWord = load.getStaged()
+                        .getType()
+                        .getParams()
+                        .getElementType()
+                        .getIntOrFloatBitWidth() == word;
+      releaseAfter(load.getStaged(), isWord ? made : start);
+    }
   }
 
   /// Gives the slots of scores back behind the softmax, right before the wait
@@ -297,7 +329,8 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
         if (!next)
           op.getResult().replaceAllUsesWith(wait.getAcc());
         for (Value operand : {started.getA(), Value(started.getB())})
-          releaseBehind(operand, wait);
+          releaseAfter(operand, wait);
+        releaseBegun(started);
       }
       for (auto [op, started] : llvm::reverse(products))
         op.erase();
