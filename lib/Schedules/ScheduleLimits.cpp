@@ -508,7 +508,7 @@ int64_t ScheduleLimits::registersBeside(const TileOperands &operands,
                                            : std::max(scores, weights + apart));
   if (schedule.qInRegs)
     elements += operands.bytes * depth;
-  if (stagesReads())
+  if (stagesReads() && !operands.beginsWithRead)
     elements += operands.readBytes * schedule.BN;
   return schedule.rowsOfWarp() * elements / (4 * int64_t(target.waveSize)) +
          (operands.bytes == 1 ? kWorkingRegistersOfBytes : kWorkingRegisters);

@@ -40,6 +40,8 @@ struct TileOperands {
   /// Bytes of an element of a tensor that a function of scores reads by its row
   /// and key; 0: of none.
   int64_t readBytes = 0;
+  /// Whether products begin with it: nothing has registers beside scores.
+  bool beginsWithRead = false;
   /// Whether rows of the cache are packed (`#kvbuffer.row`).
   bool packed = false;
   /// Bytes of a row that a team of latent attention widens, packed or of

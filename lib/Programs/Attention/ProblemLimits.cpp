@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ProblemLimits.h"
+#include "AddedScores.h"
 #include "CacheScales.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
@@ -79,6 +80,7 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
                         op.getMaskValue().boundsLeft(),
                         read ? bytesOf(read.getMemRefType().getElementType())
                              : 0,
+                        AddedScores::of(op, read).has_value(),
                         bool(op.getKCacheType().getRow())};
   RowAttr row = rowOfTeams(op);
   if (!row)

@@ -284,6 +284,10 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   memref::LoadOp staged = tiledReadOf(op);
   if (staged && !limitsOf(op, Schedule::of(choice), target).stagesReads())
     staged = nullptr;
+  // Products that begin with what is read are as fast with Q in LDS, or faster,
+  // though registers have room for it.
+  if (staged && !asked.names("q_in_regs"))
+    choice.qInRegs = false;
   // Tiles that read a number for each score where most read one are few.
   SmallVector<Operation *> others;
   if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))

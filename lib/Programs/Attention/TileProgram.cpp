@@ -421,7 +421,7 @@ void TileProgram::finishTile(const QueryTile &tile, ArrayRef<Value> sums) {
   auto finish = [&](Value acc) -> Value {
     auto finished = SoftmaxFinishOp::create(
         b, tile.accType, tile.rowType, acc, sums[1], sum,
-        /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScaleOf(op)),
+        /*excess=*/Value(), sink, b.getF32FloatAttr(softmaxScale()),
         unboundedScoresOf(op));
     lse = finished.getLse();
     return roundOutput(b,

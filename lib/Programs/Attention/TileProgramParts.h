@@ -16,6 +16,7 @@
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_TILEPROGRAMPARTS_H
 
 #include "../ProgramBuilder.h"
+#include "AddedScores.h"
 #include "Attention.h"
 #include "CacheScales.h"
 #include "ProblemLimits.h"
@@ -57,11 +58,12 @@ private:
                         mlir::Value column = {});
   /// The scores of a tile of K at `key`, which comes through `buffer` as a
   /// whole or block by block; `queries` gives columns of Q, from one on so
-  /// many.
+  /// many. `begin`: what the first product of a group is added to, null: zero.
   mlir::Value
   multiplyKeys(llvm::function_ref<mlir::Value(int64_t, int64_t)> queries,
                mlir::Value cache, mlir::TypedValue<BufferType> buffer,
-               mlir::Value key, llvm::ArrayRef<ScaledColumns> groups);
+               mlir::Value key, llvm::ArrayRef<ScaledColumns> groups,
+               mlir::Value begin);
   /// Columns of V and what they are multiplied by.
   struct Weighted {
     ScaledColumns part;
@@ -149,6 +151,15 @@ private:
   mlir::memref::LoadOp stagedRead() {
     bool stages = limitsOf(op, schedule.getStructure(), target).stagesReads();
     return stages ? tiledReadOf(op) : mlir::memref::LoadOp();
+  }
+  /// The function of scores, where products begin with what it adds.
+  std::optional<AddedScores> addedScores() {
+    return group == 1 ? AddedScores::of(op, stagedRead()) : std::nullopt;
+  }
+  /// What the softmax multiplies scores by.
+  double softmaxScale() {
+    std::optional<AddedScores> added = addedScores();
+    return added ? added->getFactor() : softmaxScaleOf(op);
   }
   /// Whether a batch's sequences read the same tiles of it.
   bool sequencesShareReads() {

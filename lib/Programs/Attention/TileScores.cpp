@@ -132,11 +132,10 @@ static bool isOfHead(Operation &op, const llvm::DenseSet<Value> &same) {
   });
 }
 
-/// Puts what the problem's functions read, and numbers that they compute, for
-/// the sequence and the head alone before the loop over tiles. Such a load in
-/// the loop is all that scores wait for, behind the product of which they come.
-/// Integers that follow from one stay, where it is known how large they are.
-static void hoistOfHead(ImplicitLocOpBuilder &b, AttentionOp op,
+// Such a load in the loop is all that scores wait for, behind the product of
+// which they come. Integers that follow from one stay, where it is known how
+// large they are.
+void kvbuf::hoistOfHead(ImplicitLocOpBuilder &b, AttentionOp op,
                         const IRMapping &args, const ScoreTile &tile,
                         IRMapping &hoisted) {
   if (!tile.loop || tile.group > 1)
@@ -224,7 +223,8 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   bool hides =
       listed ? isEdge && (!op.getVisible().empty() || masks || tile.mayBeCut)
              : !op.getVisible().empty() && (isEdge || !tile.bounded);
-  if (op.getScore().empty() && !hides && scale == 1.0)
+  bool maps = !op.getScore().empty() && !tile.begun;
+  if (!maps && !hides && scale == 1.0)
     return scores;
   auto constant = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
@@ -232,7 +232,8 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   // Rows of several heads are counted from the tile's first one.
   bool folded = tile.group > 1;
   SmallVector<Value> inputs{scores};
-  if (tile.read)
+  bool takesRead = tile.read && maps;
+  if (takesRead)
     inputs.push_back(tile.read);
   auto map = MapOp::create(b, scores.getType(), inputs,
                            folded ? constant(0) : tile.query, tile.key);
@@ -240,7 +241,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   Block *body = &map.getBody().emplaceBlock();
   Location loc = b.getLoc();
   Value score = body->addArgument(b.getF32Type(), loc), read;
-  if (tile.read)
+  if (takesRead)
     read = body->addArgument(tile.readBy->getResult(0).getType(), loc);
   Value ownRow = body->addArgument(b.getIndexType(), loc);
   Value ownKey = body->addArgument(b.getIndexType(), loc);
@@ -299,7 +300,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
     return values.lookupOrDefault(
         cast<YieldOp>(region.front().getTerminator()).getValue());
   };
-  if (op.getScore().empty())
+  if (!maps)
     score = scaled(score);
   else
     score = inlined(op.getScore(), {score});
@@ -351,7 +352,8 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
   else if (scale <= 0 && !own)
     scores = FragmentScaleOp::create(b, scores, b.getF32FloatAttr(scale));
   // What is left of the scale to the functions.
-  double rest = cap > 0 || softmaxScaleOf(op) == scale ? 1.0 : scale;
+  double rest =
+      cap > 0 || tile.begun || softmaxScaleOf(op) == scale ? 1.0 : scale;
   IRMapping hoisted;
   hoistOfHead(b, op, args, tile, hoisted);
   auto shaped = [&](bool isEdge) {
@@ -365,7 +367,8 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
   auto type = cast<FragmentType>(scores.getType());
   std::optional<ClampedDistance> distance;
   bool teams = static_cast<bool>(op.getSchedule()->getMovingTeam());
-  if ((teams || op.getSchedule()->hasHalves()) && tile.group == 1)
+  if ((teams || op.getSchedule()->hasHalves()) && tile.group == 1 &&
+      !tile.begun)
     distance = clampedDistanceOf(op);
   IRMapping ofTile(hoisted);
   Value far;

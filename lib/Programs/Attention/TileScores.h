@@ -34,6 +34,9 @@ struct ScoreTile {
   /// it, and the load that reads it; null: lanes read it.
   mlir::Value read = {};
   mlir::Operation *readBy = nullptr;
+  /// Whether the product began with what the function of scores adds
+  /// (`AddedScores`): scores are its results, but for a factor.
+  bool begun = false;
   /// The loop over tiles: what functions read for the sequence or the head
   /// alone stands before it. Null: where they are.
   mlir::Operation *loop = nullptr;
@@ -83,6 +86,13 @@ private:
   mlir::Value right, left;
   mlir::Value end;
 };
+
+/// Puts what the problem's functions read, and numbers that they compute, for
+/// the sequence and the head alone before the loop over tiles, and notes it in
+/// `hoisted`.
+void hoistOfHead(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                 const mlir::IRMapping &args, const ScoreTile &tile,
+                 mlir::IRMapping &hoisted);
 
 /// The factor that the problem leaves to its softmax, which applies it behind
 /// the maximum; that needs a positive one, and scores that nothing reads

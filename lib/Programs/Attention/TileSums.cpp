@@ -43,7 +43,8 @@ static ScaledColumns within(const ScaledColumns &part, int64_t first,
 
 Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
                                 Value cache, TypedValue<BufferType> buffer,
-                                Value key, ArrayRef<ScaledColumns> groups) {
+                                Value key, ArrayRef<ScaledColumns> groups,
+                                Value begin) {
   KVBufferAttr params = buffer.getType().getParams();
   bool strips = std::holds_alternative<Strips>(schedule.getKeys());
   int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
@@ -51,7 +52,7 @@ Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
   auto type =
       fragment(schedule.getBM(), schedule.getBN(), b.getF32Type(), Role::Acc);
   // The group's product so far; the scores of those before it.
-  Value product = fill(type, 0.0f), scores;
+  Value product = begin ? begin : fill(type, 0.0f), scores;
   Value tile = cacheTile(cache, key, schedule.getBN());
   for (int64_t block = 0; block < blocks; ++block) {
     // The reads of the strip before have to end; those of the tile before have
@@ -203,7 +204,7 @@ scf::ForOp TileProgram::sumInParts(
   Value tile = RescaleOp::create(b, fill(tileType, 1.0f), loop.getResult(1));
   auto softmax = OnlineSoftmaxOp::create(
       b, tileType, rowType, rowType, rowType, tile, max, fill(rowType, 0.0f),
-      b.getF32FloatAttr(softmaxScaleOf(op)), /*masked=*/b.getUnitAttr(),
+      b.getF32FloatAttr(softmaxScale()), /*masked=*/b.getUnitAttr(),
       unboundedScoresOf(op));
   SmallVector<Value> results(loop.getResults());
   for (auto [i, value] : llvm::enumerate(results)) {
@@ -275,20 +276,33 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
     return cols == depth ? tile.qf
                          : FragmentSliceOp::create(b, type, tile.qf, 0, col);
   };
-  Value s = multiplyKeys(queriesAt, k, tile.kbuf, tokens.first,
-                         scales.groups(k, depth, tile.scoreType, tokens));
-  if (tile.kFactor)
-    s = RescaleOp::create(b, s, tile.kFactor);
-  s = scales.multiplyByToken(scales.multiply(s, tile.kScale),
-                             scales.ofTokens(k, tile.scoreType, tokens));
   ScoreTile at{batch, head, query, tokens.first, queries, keys, group};
   at.loop = loop;
   at.bounded = boundsKeys(op, group);
   at.mayBeCut = mayBeCut;
-  if (tile.read) {
+  // Tiles of keys come before what scores read beside them, unless products
+  // wait for that.
+  auto read = [&] {
+    if (!tile.read)
+      return;
     at.read = tile.read->fragmentAt(b, tokens.first);
     at.readBy = tile.readBy;
+  };
+  Value begin;
+  if (std::optional<AddedScores> added = addedScores()) {
+    read();
+    begin = added->begin(b, op, args, at, tile.scoreType);
+    at.begun = true;
   }
+  Value s =
+      multiplyKeys(queriesAt, k, tile.kbuf, tokens.first,
+                   scales.groups(k, depth, tile.scoreType, tokens), begin);
+  if (tile.kFactor)
+    s = RescaleOp::create(b, s, tile.kFactor);
+  s = scales.multiplyByToken(scales.multiply(s, tile.kScale),
+                             scales.ofTokens(k, tile.scoreType, tokens));
+  if (!at.begun)
+    read();
   if (tile.tiles.isWhole && mayBeCut)
     at.wholly = tile.tiles.isWhole(i);
   return shapeScores(b, op, args, s, at,
@@ -307,7 +321,7 @@ void TileProgram::addTile(const QueryTile &tile, scf::ForOp loop,
   auto softmax = OnlineSoftmaxOp::create(
       b, tile.scalesWeights ? tile.scoreType : tile.pType, tile.rowType,
       tile.rowType, tile.rowType, s, m, tile.sumsByUnit ? tile.noSum : l,
-      b.getF32FloatAttr(softmaxScaleOf(op)),
+      b.getF32FloatAttr(softmaxScale()),
       /*masked=*/b.getUnitAttr(), unboundedScoresOf(op));
   if (tile.gain != 1 && !tile.scalesWeights)
     softmax.setGainAttr(b.getF32FloatAttr(tile.gain));

@@ -34,9 +34,7 @@ static bool isScoreArgument(Value value, unsigned number) {
   return argument && argument.getArgNumber() == number;
 }
 
-/// Whether a value follows from the sequence and the head alone, by ops that
-/// can stand anywhere.
-static bool isOfHeadAlone(Value value) {
+bool kvbuf::isOfHeadAlone(Value value) {
   if (isScoreArgument(value, ScoreArguments::Batch) ||
       isScoreArgument(value, ScoreArguments::Head))
     return true;

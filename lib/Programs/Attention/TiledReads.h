@@ -28,6 +28,10 @@ namespace kvbuf {
 /// the head; the first one. Null: there is none.
 mlir::memref::LoadOp tiledReadOf(AttentionOp op);
 
+/// Whether a value of a function of scores follows from the sequence and the
+/// head alone, by ops that can stand anywhere.
+bool isOfHeadAlone(mlir::Value value);
+
 /// Whether such a load reads the same for all sequences of a batch.
 bool readsSameForAll(mlir::memref::LoadOp load);
 

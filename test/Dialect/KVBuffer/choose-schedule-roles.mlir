@@ -216,7 +216,7 @@ func.func @d528(%q: !q528, %k: !k528, %v: !v64, %o: !o64) {
   return
 }
 
-// Where accumulators of 256 columns and numbers of f32 for each score leave lanes too few
+// Where accumulators of 256 columns and numbers of f32 beside each score leave lanes too few
 // registers for a tile of 64 keys (236 of 232), it has fewer.
 !qb = memref<?x?x2x320xbf16>
 !ob = memref<?x?x2x256xbf16>
@@ -230,7 +230,7 @@ func.func @bias(%q: !qb, %k: !kb, %v: !vb, %o: !ob, %bias: memref<?x?xf32>) {
     score {
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<?x?xf32>):
       %x = memref.load %b[%row, %key] : memref<?x?xf32>
-      %t = arith.addf %s, %x : f32
+      %t = arith.mulf %s, %x : f32
       kvbuffer.yield %t : f32
     }
   return
@@ -247,7 +247,7 @@ func.func @bias_pages(%q: !q40, %k: !p40, %v: !p40, %o: !q40, %bias: memref<?x?x
     score {
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<?x?xf32>):
       %x = memref.load %b[%row, %key] : memref<?x?xf32>
-      %t = arith.addf %s, %x : f32
+      %t = arith.mulf %s, %x : f32
       kvbuffer.yield %t : f32
     }
   return

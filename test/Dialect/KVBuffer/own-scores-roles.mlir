@@ -101,25 +101,30 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
   return
 }
 
-// A bias of 16 bits for each row and key comes through a ring, as tiles of keys do; the
-// map takes it beside the scores. One of f32 does so, too, in rows that are 8 words wider
-// than the tile; lanes read accumulators of it.
+// A bias of 16 bits for each row and key comes through a ring, as tiles of keys do. What is
+// added to a score is what its product begins with, over the scale, which the softmax takes;
+// the slot is given back behind the start. One of f32 comes likewise, in rows that are 8
+// words wider than the tile; lanes read accumulators of it, fence what they have read, and
+// give the slot back before their turn.
 // CHECK-LABEL: gpu.func @bias(
-// CHECK:         %[[RING:[a-z0-9_]+]] = kvbuffer.ring {{.*}}<192x96xf16, BK = 32, stages = 2
+// CHECK:         %[[RING:[a-z0-9_]+]] = kvbuffer.ring {{.*}}<192x{{.*}}xf16, {{.*}}stages = 2
 // CHECK:         kvbuffer.team @consumers
 // CHECK:         scf.while (%{{.*}} = %true
 // CHECK:         scf.for
-// CHECK:           kvbuffer.mma_start
-// CHECK:           kvbuffer.mma_start
-// CHECK:           kvbuffer.turn_pass
-// CHECK-NEXT:      %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
+// CHECK:           %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
 // CHECK-NEXT:      %[[BIAS:[a-z0-9_]+]] = kvbuffer.fragment_load %[[SLOT]][0, 0]
-// CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
-// CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
-// CHECK:           kvbuffer.map %[[S]], %[[BIAS]]
+// CHECK:           %[[BEGIN:[a-z0-9_]+]] = kvbuffer.map %{{.*}}, %[[BIAS]]
 // CHECK-NEXT:      ^bb0(%{{.*}}: f32, %[[B:.*]]: f16, %{{.*}}: index, %{{.*}}: index):
-// CHECK-NOT:         memref.load
-// CHECK:             arith.extf %[[B]]
+// CHECK-NEXT:        %[[WIDE:.*]] = arith.extf %[[B]]
+// CHECK-NEXT:        arith.mulf %[[WIDE]], %{{.*}} {kvbuffer.finite_product}
+// CHECK:           kvbuffer.turn_wait
+// CHECK-NEXT:      kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[BEGIN]] :
+// CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
+// CHECK:           kvbuffer.turn_pass
+// CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
+// CHECK-NOT:       kvbuffer.map
+// CHECK:           kvbuffer.online_softmax %[[S]], {{.*}}{masked, not_negative, scale = 1.250000e-01 : f32, unbounded}
+// CHECK:         kvbuffer.softmax_finish {{.*}}scale = 1.250000e-01 : f32, unbounded
 // CHECK:         kvbuffer.team @producers
 // CHECK:           %[[ALL_ROWS:.*]] = memref.dim %arg3, %c1
 // CHECK-NEXT:      %[[ROWS:.*]] = arith.subi %[[ALL_ROWS]], %[[ROW:[0-9a-z]+]]
@@ -132,14 +137,15 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
 // CHECK:         kvbuffer.team @consumers
 // CHECK:         scf.while (%{{.*}} = %true
 // CHECK:         scf.for
-// CHECK:           kvbuffer.turn_pass
-// CHECK-NEXT:      %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
+// CHECK:           %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
 // CHECK-NEXT:      %[[BIAS:[a-z0-9_]+]] = kvbuffer.fragment_load %[[SLOT]][0, 0] {{.*}} -> <192x80xf32, acc,
-// CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
-// CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
-// CHECK:           kvbuffer.map %[[S]], %[[BIAS]]
+// CHECK:           %[[BEGIN:[a-z0-9_]+]] = kvbuffer.map %[[BIAS]]
 // CHECK-NOT:         memref.load
-// CHECK:             arith.addf
+// CHECK:             arith.mulf %{{.*}} {kvbuffer.finite_product}
+// CHECK:           }
+// CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
+// CHECK:           kvbuffer.turn_wait
+// CHECK-NEXT:      kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[BEGIN]] :
 // CHECK:         kvbuffer.team @producers
 // CHECK:           kvbuffer.dram_tile %arg3[%{{[0-9a-z]+}}, %{{[0-9a-z]+}}] {{.*}}<192x88xf32>
 // CHECK:           kvbuffer.ring_load %{{.*}} into %[[RING]]

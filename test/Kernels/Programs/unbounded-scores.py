@@ -4,16 +4,19 @@
 # RUN: rm -rf %t && mkdir %t
 # RUN: %python %s %t sm_80 bf16 sinks tiles
 # RUN: %python %s %t sm_90a f16
+# RUN: %python %s %t sm_90a bf16 biases
 # RUN: %python %s %t sm_100a bf16
 # RUN: %if ld.lld %{ %python %s %t gfx950 bf16 sinks %}
 # RUN: %if ld.lld %{ %python %s %t gfx942 f16 %}
 """Runs sequences of such scores against a softmax in float64.
 
-    unbounded-scores.py FOLDER CHIP bf16|f16 [sinks] [tiles]
+    unbounded-scores.py FOLDER CHIP bf16|f16 [sinks] [tiles] [biases]
 
 A result passes by the rule of kvbuf-run: errors in units of those of the same
 mathematics with P and O rounded to 16 bits. With `tiles` the interpreter of tiles
-runs the same program as well.
+runs the same program as well. With `biases` a tensor of rows and keys has what is added,
+which products begin with where a team brings tiles of it; the emulator cuts their sums as
+an H200 does.
 """
 
 import pathlib
@@ -70,18 +73,24 @@ def added():
 
 def source():
     sink = ", %sink: memref<4xf32>" if "sinks" in OPTIONS else ""
+    # A kernel that gives log-sum-exps adds biases behind its products.
+    lse = (f", %lse: memref<?x{HEADS}x?xf32>", " lse(%lse)",
+           f", lse memref<?x{HEADS}x?xf32>")
+    if "biases" in OPTIONS:
+        lse = ("",) * 3
+    by_row, rows, row = ("x?", ' "seq_q",', " %row,") if "biases" in OPTIONS else ("",) * 3
     more = (" sink(%sink)", ", sink memref<4xf32>") if sink else ("", "")
     return f"""
 !q = memref<?x?x{HEADS}x{SIZE}x{TYPE}>
 !c = !kvbuffer.cache<dense, {TYPE}, heads = 1, head_size = {SIZE}>
-!t = memref<?x?xf32>
-func.func @own(%q: !q, %k: !c, %v: !c, %o: !q, %lse: memref<?x{HEADS}x?xf32>{sink},
-    %t: !t {{kvbuffer.name = "t", kvbuffer.shape = ["batch", "seq_k"]}}) {{
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse){more[0]}
-    : !q, !c, !c, !q, lse memref<?x{HEADS}x?xf32>{more[1]}
+!t = memref<?x?{by_row}xf32>
+func.func @own(%q: !q, %k: !c, %v: !c, %o: !q{lse[0]}{sink},
+    %t: !t {{kvbuffer.name = "t", kvbuffer.shape = ["batch",{rows} "seq_k"]}}) {{
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){lse[1]}{more[0]}
+    : !q, !c, !c, !q{lse[2]}{more[1]}
     captures(%t : !t) score {{
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %t_: !t):
-      %more = memref.load %t_[%batch, %key] : !t
+      %more = memref.load %t_[%batch,{row} %key] : !t
       %sum = arith.addf %s, %more : f32
       kvbuffer.yield %sum : f32
     }}
@@ -98,7 +107,8 @@ SINKS = np.array([-np.inf, -1e30, 0.5, LOWEST], np.float32)
 
 
 def run_device(kernel, arrays):
-    kernel(**arrays, device=kvbuf.Device("emulator", seed=int(RNG.integers(1 << 30))))
+    kernel(**arrays, device=kvbuf.Device("emulator", seed=int(RNG.integers(1 << 30)),
+                                         cut_sums="biases" in OPTIONS))
 
 
 def run_tiles(schedule):
@@ -128,7 +138,11 @@ def check_rows(run, kernel, queries):
     o = to_bits(np.full(q.shape, np.nan, np.float32))
     lse = np.full((batch, HEADS, queries), np.nan, np.float32)
     sinks = {"sink": SINKS} if "sinks" in OPTIONS else {}
-    run(kernel, dict(q=q, k=k, v=v, o=o, lse=lse, t=more, **sinks))
+    t, sums_of = more, {"lse": lse}
+    if "biases" in OPTIONS:
+        sums_of = {}
+        t = np.ascontiguousarray(np.broadcast_to(more[:, None], (batch, queries, KEYS)))
+    run(kernel, dict(q=q, k=k, v=v, o=o, t=t, **sums_of, **sinks))
     s = np.einsum("bihd,bjd->bhij", from_bits(q), from_bits(k)[:, :, 0]) / 8
     # The region's sum is rounded once.
     s = (s + more[:, None, None].astype(np.float64)).astype(np.float32)
@@ -148,6 +162,8 @@ def check_rows(run, kernel, queries):
     if not ((error - ulp).max() <= 2 * usual.max() and
             error.mean() <= 1.15 * usual.mean() + 1e-6):
         sys.exit("the kernel computes something else")
+    if not sums_of:
+        return
     empty = np.isneginf(sums)
     with np.errstate(invalid="ignore"):
         off = abs(lse - sums) / np.maximum(abs(sums), 1)
@@ -159,7 +175,8 @@ def check_rows(run, kernel, queries):
 
 (FOLDER / "source.mlir").write_text(source())
 # Of many rows, and of few rows whose keys are split.
-for rows, schedule in ((20, "BN=64"), (1, "split_keys=true")):
+shapes = (20, "BN=64"), (1, "split_keys=true")
+for rows, schedule in shapes[:1] if "biases" in OPTIONS else shapes:
     subprocess.run(["kvbuf-compile", FOLDER / "source.mlir", f"--target={CHIP}",
                     f"--schedule={schedule}", "--ptxas=none", "--no-alternatives",
                     "-o", FOLDER / "own.kvbuf"], check=True)

@@ -1,0 +1,164 @@
+//===- AddedScores.cpp - Biases that products begin with ------------------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AddedScores.h"
+#include "RegionValues.h"
+#include "TiledReads.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
+#include "mlir/Analysis/SliceAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace kvbuf;
+
+/// A constant factor of a product, or of a quotient's inverse.
+static std::optional<double> constantFactor(Value value) {
+  FloatAttr number;
+  if (!matchPattern(value, m_Constant(&number)))
+    return std::nullopt;
+  return number.getValueAsDouble();
+}
+
+/// Whether a value can be computed ahead of the scores, by ops that may stand
+/// anywhere: of tensors it reads `staged` alone, or by the sequence and the
+/// head. Notes in `reads` whether it reads that.
+static bool isAhead(Value value, memref::LoadOp staged, bool &reads) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return true;
+  if (op == staged) {
+    reads = true;
+    return true;
+  }
+  if (op->getNumRegions())
+    return false;
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return llvm::all_of(load.getIndices(), isOfHeadAlone);
+  return isPure(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isAhead(operand, staged, reads);
+         });
+}
+
+/// Whether a number is a normal one of f32, and its inverse is.
+static bool isModerate(double number) {
+  return std::isnormal(float(number)) && std::isnormal(float(1 / number));
+}
+
+std::optional<AddedScores> AddedScores::of(AttentionOp op,
+                                           memref::LoadOp staged) {
+  // Very low numbers over the scale are the lowest one: no weight minds that,
+  // but a log-sum-exp of nothing else does, and a sink beside them.
+  if (!staged || op.getLse() || op.getSink())
+    return std::nullopt;
+  // Products of other elements are scaled before a function sees them.
+  constexpr unsigned bits = 16;
+  Type element = op.getElementType();
+  if (op.getSoftcapValue() != 0 || element.getIntOrFloatBitWidth() != bits ||
+      op.getK().getType().getElementType() != element)
+    return std::nullopt;
+  Block &body = op.getScore().front();
+  Value score = body.getArgument(0);
+  llvm::SetVector<Operation *> ofScore;
+  getForwardSlice(score, &ofScore);
+  auto depends = [&](Value value) {
+    return value == score ||
+           (value.getDefiningOp() && ofScore.contains(value.getDefiningOp()));
+  };
+  AddedScores sum;
+  bool reads = false;
+  Value value = cast<YieldOp>(body.getTerminator()).getValue();
+  while (value != score) {
+    Operation *inner = value.getDefiningOp();
+    if (!inner || inner->getNumOperands() != 2)
+      return std::nullopt;
+    unsigned own = depends(inner->getOperand(0)) ? 0 : 1;
+    Value other = inner->getOperand(1 - own);
+    value = inner->getOperand(own);
+    if (!depends(value) || depends(other))
+      return std::nullopt;
+    std::optional<double> constant = constantFactor(other);
+    if (isa<arith::AddFOp>(inner) || (isa<arith::SubFOp>(inner) && own == 0)) {
+      if (!isAhead(other, staged, reads))
+        return std::nullopt;
+      double sign = isa<arith::AddFOp>(inner) ? 1 : -1;
+      sum.addends.push_back({other, sign * sum.factor});
+    } else if (isa<arith::MulFOp>(inner) && constant) {
+      sum.factor *= *constant;
+    } else if (isa<arith::DivFOp>(inner) && own == 0 && constant) {
+      sum.factor /= *constant;
+    } else {
+      return std::nullopt;
+    }
+  }
+  sum.factor *= op.getScaleValue();
+  bool moderate = sum.factor > 0 && isModerate(sum.factor);
+  for (const Addend &addend : sum.addends)
+    moderate &= isModerate(addend.weight);
+  if (!reads || !moderate ||
+      !isModerate(sum.addends.front().weight / sum.factor))
+    return std::nullopt;
+  return sum;
+}
+
+Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
+                         const IRMapping &args, const ScoreTile &at,
+                         FragmentType type) const {
+  IRMapping known;
+  hoistOfHead(b, op, args, at, known);
+  // Who reads operands as lanes hold accumulators is told by the first input,
+  // which nothing reads.
+  SmallVector<Value> inputs{at.read};
+  if (at.read.getType() != type)
+    inputs.insert(inputs.begin(),
+                  FragmentFillOp::create(b, type, b.getF32FloatAttr(0)));
+  auto map = MapOp::create(b, type, inputs, at.query, at.key);
+  OpBuilder::InsertionGuard guard(b);
+  Block *body = &map.getBody().emplaceBlock();
+  auto add = [&](Type argument) -> Value {
+    return body->addArgument(argument, b.getLoc());
+  };
+  if (inputs.size() > 1)
+    add(b.getF32Type());
+  Value read = add(at.readBy->getResult(0).getType());
+  Value row = add(b.getIndexType()), key = add(b.getIndexType());
+  b.setInsertionPointToStart(body);
+  Value shift = arith::SubIOp::create(b, at.keys, at.queries);
+  Value position = arith::AddIOp::create(b, row, shift);
+  // Nothing that is added follows from the score.
+  SmallVector<Value> arguments{read, at.batch, at.head, row, position, key};
+  for (Value capture : op.getCaptures())
+    arguments.push_back(args.lookup(capture));
+  known.map(op.getScore().getArguments(), arguments);
+  known.map(at.readBy->getResult(0), read);
+  auto times = [&](Value value, double by) -> Value {
+    return arith::MulFOp::create(
+        b, value, arith::ConstantOp::create(b, b.getF32FloatAttr(by)));
+  };
+  Value sum;
+  double weight = addends.front().weight;
+  for (const Addend &addend : addends) {
+    Value value = copyValue(b, addend.value, known);
+    double own = addend.weight / weight;
+    if (std::abs(own) != 1)
+      value = times(value, std::abs(own));
+    if (!sum)
+      sum = value;
+    else if (own > 0)
+      sum = arith::AddFOp::create(b, sum, value);
+    else
+      sum = arith::SubFOp::create(b, sum, value);
+  }
+  sum = times(sum, weight / factor);
+  // What says "hidden" by the lowest number does so still.
+  sum.getDefiningOp()->setAttr(kFiniteProductAttr, b.getUnitAttr());
+  YieldOp::create(b, sum);
+  return map.getResult();
+}

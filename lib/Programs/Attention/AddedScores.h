@@ -1,0 +1,58 @@
+//===- AddedScores.h - Biases that products begin with ----------*- C++ -*-===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+///
+/// \file
+/// A function that multiplies scores by a number and adds what does not depend
+/// on them needs no instruction behind the product: its accumulators begin with
+/// what is added, over the number, which the softmax takes. Nothing is held in
+/// registers beside the product then.
+///
+//===----------------------------------------------------------------------===//
+
+#ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_ADDEDSCORES_H
+#define KVBUFFER_LIB_PROGRAMS_ATTENTION_ADDEDSCORES_H
+
+#include "TileScores.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+namespace kvbuf {
+
+/// A function of scores that is such a sum.
+class AddedScores {
+public:
+  /// The function of a problem whose load `staged` comes by tiles; nullopt
+  /// where it is another: what is added depends on the score, or on tensors
+  /// that lanes read by the row or the key, products are scaled before, the
+  /// factor is not positive, or there is a sink or a log-sum-exp.
+  static std::optional<AddedScores> of(AttentionOp op,
+                                       mlir::memref::LoadOp staged);
+
+  /// What the product of Q and K, with what it begins with, is to be multiplied
+  /// by: the problem's scale, too. Positive.
+  double getFactor() const { return factor; }
+
+  /// What the product begins with, for the tile `at`, of which `at.read` has
+  /// what the load reads.
+  mlir::Value begin(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
+                    const mlir::IRMapping &args, const ScoreTile &at,
+                    FragmentType type) const;
+
+private:
+  /// A value of the function, and what it is multiplied by.
+  struct Addend {
+    mlir::Value value;
+    double weight;
+  };
+  /// Of the function's, in the order of their addition.
+  llvm::SmallVector<Addend, 1> addends;
+  double factor = 1;
+};
+
+} // namespace kvbuf
+
+#endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_ADDEDSCORES_H

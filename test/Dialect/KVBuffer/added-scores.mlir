@@ -1,0 +1,164 @@
+// What a function of scores adds, and does not follow from them, the product of Q and K
+// begins with, over the factor of the score, which the softmax takes. Each other function
+// maps the product.
+
+// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a --mlir-print-local-scope | FileCheck %s
+
+!qo = memref<?x?x4x64xbf16>
+!kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
+!t = memref<?x?xf32>
+
+// A difference, twice the score, a number for the head: (2 s - t + a) / (2 / 8).
+// CHECK-LABEL: func @sums(
+// CHECK:         %[[A:.*]] = memref.load %arg5[%{{.*}}] : memref<4xf32>
+// CHECK:         scf.for
+// CHECK:           %[[T:.*]] = kvbuffer.fragment_load %{{.*}} -> <192x80xf32, acc>
+// CHECK:           %[[BEGIN:.*]] = kvbuffer.map %[[T]] at(
+// CHECK-NEXT:      ^bb0(%[[X:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
+// CHECK-NEXT:        %[[SUM:.*]] = arith.subf %[[A]], %[[X]] : f32
+// CHECK-NEXT:        %[[OVER:.*]] = arith.mulf %[[SUM]], %[[FOUR:.*]] {kvbuffer.finite_product} : f32
+// CHECK-NEXT:        kvbuffer.yield %[[OVER]]
+// CHECK:           %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
+// CHECK-NOT:       kvbuffer.map
+// CHECK:           kvbuffer.online_softmax {{.*}}{masked, scale = 2.500000e-01 : f32, unbounded}
+// CHECK:         kvbuffer.softmax_finish {{.*}}{scale = 2.500000e-01 : f32, unbounded}
+func.func @sums(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %a: memref<4xf32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t, %a : !t, memref<4xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t, %a_: memref<4xf32>):
+      %two = arith.constant 2.0 : f32
+      %x = memref.load %t_[%row, %key] : !t
+      %y = memref.load %a_[%head] : memref<4xf32>
+      %double = arith.mulf %s, %two : f32
+      %less = arith.subf %double, %x : f32
+      %sum = arith.addf %y, %less : f32
+      kvbuffer.yield %sum : f32
+    }
+  return
+}
+
+// A function of visibility hides scores behind the product.
+// CHECK-LABEL: func @hidden(
+// CHECK:           %[[BEGIN:.*]] = kvbuffer.map
+// CHECK:             arith.mulf {{.*}}kvbuffer.finite_product
+// CHECK:           %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
+// CHECK:           kvbuffer.map %[[S]]
+// CHECK-NOT:         arith.addf
+// CHECK:             arith.select
+// CHECK:           kvbuffer.online_softmax
+func.func @hidden(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %ends: memref<?xi32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t, %ends : !t, memref<?xi32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t, %e: memref<?xi32>):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %x, %s : f32
+      kvbuffer.yield %sum : f32
+    }
+    visible {
+    ^bb0(%batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t, %e: memref<?xi32>):
+      %end = memref.load %e[%row] : memref<?xi32>
+      %n = arith.index_cast %key : index to i32
+      %far = arith.remsi %n, %end : i32
+      %c0 = arith.constant 0 : i32
+      %seen = arith.cmpi ne, %far, %c0 : i32
+      kvbuffer.yield %seen : i1
+    }
+  return
+}
+
+// What a capped score is added to, what a score is multiplied by, what depends on it, and
+// what lanes read by the row.
+// CHECK-LABEL: func @capped(
+// CHECK:         %[[S:.*]] = kvbuffer.mma
+// CHECK:         kvbuffer.softcap %[[S]]
+// CHECK:         kvbuffer.map
+// CHECK:           arith.addf
+// CHECK-NOT:     kvbuffer.finite_product
+func.func @capped(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {softcap = 30.0 : f32} : !qo, !kv, !kv, !qo
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %s, %x : f32
+      kvbuffer.yield %sum : f32
+    }
+  return
+}
+
+// CHECK-LABEL: func @weighed(
+// CHECK-NOT:     kvbuffer.finite_product
+func.func @weighed(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %product = arith.mulf %s, %x : f32
+      kvbuffer.yield %product : f32
+    }
+  return
+}
+
+// CHECK-LABEL: func @negative(
+// CHECK-NOT:     kvbuffer.finite_product
+func.func @negative(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %less = arith.subf %x, %s : f32
+      kvbuffer.yield %less : f32
+    }
+  return
+}
+
+// CHECK-LABEL: func @twice(
+// CHECK-NOT:     kvbuffer.finite_product
+func.func @twice(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %s, %x : f32
+      %more = arith.addf %sum, %s : f32
+      kvbuffer.yield %more : f32
+    }
+  return
+}
+
+// CHECK-LABEL: func @by_row(
+// CHECK-NOT:     kvbuffer.finite_product
+func.func @by_row(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %r: memref<?xf32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t, %r : !t, memref<?xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t, %r_: memref<?xf32>):
+      %x = memref.load %t_[%row, %key] : !t
+      %y = memref.load %r_[%row] : memref<?xf32>
+      %sum = arith.addf %s, %x : f32
+      %more = arith.addf %sum, %y : f32
+      kvbuffer.yield %more : f32
+    }
+  return
+}
+
+// Who asks for the log-sum-exps of rows that all keys are hidden of by f32's lowest number
+// gets those.
+// CHECK-LABEL: func @summed(
+// CHECK-NOT:     kvbuffer.finite_product
+func.func @summed(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %lse: memref<?x4x?xf32>, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) lse(%lse) : !qo, !kv, !kv, !qo, lse memref<?x4x?xf32>
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %s, %x : f32
+      kvbuffer.yield %sum : f32
+    }
+  return
+}
