@@ -10,8 +10,8 @@ import dataclasses
 from . import _kernels
 
 #: Lanes that have a list, lists of a block, and entries of a lane at a time, whose
-#: loads are on their way together.
-_LANES, _LISTS, _ENTRIES = 32, 4, 4
+#: loads are on their way together; neighbouring lanes have neighbouring ones.
+_LANES, _LISTS, _ENTRIES = 32, 4, 8
 
 _SOURCE = """\
 !lists = memref<?x?x{index}, strided<[?, 1]>>
@@ -28,7 +28,6 @@ gpu.module @lists_module {{
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
     %lanes = arith.constant {lanes} : index
-    %entries = arith.constant {entries} : index
     %stride = arith.constant {stride} : index
     %each = arith.constant {each} : index
     %size = arith.constant {size} : index
@@ -45,7 +44,6 @@ gpu.module @lists_module {{
     %own = arith.divui %thread, %lanes : index
     %lane = arith.remui %thread, %lanes : index
     %number = arith.index_cast %lane : index to i32
-    %own_first = arith.muli %lane, %entries : index
     %first = arith.muli %block, %each : index
     %list = arith.addi %first, %own : index
     %exists = arith.cmpi ult, %list, %all : index
@@ -54,13 +52,22 @@ gpu.module @lists_module {{
       %long = arith.index_cast %given : {index} to index
       %positive = arith.maxsi %long, %c0 : index
       %end = arith.minsi %positive, %most : index
+      %last = arith.subi %end, %c1 : index
       %found = scf.for %from = %c0 to %end step %stride iter_args(%at = %zero) -> (i32) {{
-        %own_from = arith.addi %from, %own_first : index
+        %own_from = arith.addi %from, %lane : index
         {loads}
-        {scan}
-        %behind0 = arith.addi %at, %before{last} : i32
-        {stores}
-        %next = arith.addi %at, %sum{last} : i32
+        // Most lists have no gaps: then entries stay where they are.
+        %gaps = kvbuffer.lane_any %no{last}
+        %next = scf.if %gaps -> (i32) {{
+          %behind0 = arith.addi %at, %zero : i32
+          {moves}
+          scf.yield %behind{entries} : i32
+        }} else {{
+          {stays}
+          %all_of = arith.constant {stride} : i32
+          %after = arith.addi %at, %all_of : i32
+          scf.yield %after : i32
+        }}
         scf.yield %next : i32
       }}
       %rest = arith.index_cast %found : i32 to index
@@ -79,47 +86,61 @@ gpu.module @lists_module {{
 }}
 """
 
-# An entry: its place, what it names, and whether that is a key. (What is below zero
-# is large without a sign.)
+# An entry: its place, the row that it names, and whether that is a key. (What is below
+# zero is large without a sign.) Behind the last one that one is read again.
 _LOAD = """\
-%c{i}_ = arith.constant {i} : index
+%c{i}_ = arith.constant {off} : index
         %place{i} = arith.addi %own_from, %c{i}_ : index
         %inside{i} = arith.cmpi ult, %place{i}, %end : index
-        %key{i} = scf.if %inside{i} -> ({index}) {{
-          %entry = memref.load %lists[%list, %place{i}] : !lists
-          scf.yield %entry : {index}
-        }} else {{
-          scf.yield %none : {index}
-        }}
+        %near{i} = arith.minui %place{i}, %last : index
+        %key{i} = memref.load %lists[%list, %near{i}] : !lists
         %id{i} = arith.index_cast %key{i} : {index} to index
-        %is{i} = arith.cmpi ult, %id{i}, %tokens : index
-        %one{i} = arith.extui %is{i} : i1 to i32
+        %known{i} = arith.cmpi ult, %id{i}, %tokens : index
+        %is{i} = arith.andi %inside{i}, %known{i} : i1
+        %not{i} = arith.xori %is{i}, %true : i1
+        %no{i} = arith.ori %no{before}, %not{i} : i1
+        {row}
+        %named{i} = arith.index_cast %row{i} : index to {index}
 """
 
-# A key's row, behind those of the entries before it.
-_STORE = """\
-scf.if %is{i} {{
-          %page = arith.divui %id{i}, %size : index
-          %in = arith.remui %id{i}, %size : index
-          %start = arith.muli %page, %step : index
-          %row = arith.addi %start, %in : index
-          %named = arith.index_cast %row : index to {index}
-          %to = arith.index_cast %behind{i} : i32 to index
-          memref.store %named, %table[%list, %to] : !lists
-        }}
-        %behind{j} = arith.addi %behind{i}, %one{i} : i32
+# Rows of pages that lie without gaps are numbered as keys are.
+_ROW = """\
+%page{i} = arith.divui %id{i}, %size : index
+        %in{i} = arith.remui %id{i}, %size : index
+        %start{i} = arith.muli %page{i}, %step : index
+        %row{i} = arith.addi %start{i}, %in{i} : index"""
+_SAME = "%row{i} = arith.addi %id{i}, %c0 : index"
+
+_STAY = """\
+%to{i} = arith.index_cast %at : i32 to index
+          %mine{i} = arith.addi %to{i}, %lane : index
+          %there{i} = arith.addi %mine{i}, %c{i}_ : index
+          memref.store %named{i}, %table[%list, %there{i}] : !lists
+"""
+
+# A key's row goes behind those of the entries before it, of this and of other lanes.
+_MOVE = """\
+%one{i} = arith.extui %is{i} : i1 to i32
+          %before{i}_0 = arith.addi %behind{i}, %zero : i32
+          %sum{i}_0 = arith.addi %one{i}, %zero : i32
+          {scan}
+          scf.if %is{i} {{
+            %to = arith.index_cast %before{i}_{last} : i32 to index
+            memref.store %named{i}, %table[%list, %to] : !lists
+          }}
+          %behind{j} = arith.addi %behind{i}, %sum{i}_{last} : i32
 """
 
 # Of twice as many lanes each time: how many have a key, and how many of those before
 # this one.
 _SCAN = """\
-%d{i} = arith.constant {d} : i32
-        %other{i}, %there{i} = gpu.shuffle xor %sum{i}, %d{i}, %width : i32
-        %bit{i} = arith.andi %number, %d{i} : i32
-        %later{i} = arith.cmpi ne, %bit{i}, %zero : i32
-        %more{i} = arith.select %later{i}, %other{i}, %zero : i32
-        %before{j} = arith.addi %before{i}, %more{i} : i32
-        %sum{j} = arith.addi %sum{i}, %other{i} : i32
+%d{i}_{n} = arith.constant {d} : i32
+          %other{i}_{n}, %valid{i}_{n} = gpu.shuffle xor %sum{i}_{n}, %d{i}_{n}, %width : i32
+          %bit{i}_{n} = arith.andi %number, %d{i}_{n} : i32
+          %later{i}_{n} = arith.cmpi ne, %bit{i}_{n}, %zero : i32
+          %more{i}_{n} = arith.select %later{i}_{n}, %other{i}_{n}, %zero : i32
+          %before{i}_{m} = arith.addi %before{i}_{n}, %more{i}_{n} : i32
+          %sum{i}_{m} = arith.addi %sum{i}_{n}, %other{i}_{n} : i32
 """
 
 
@@ -135,23 +156,26 @@ class ListsProblem:
         """The program in MLIR: of threads, as its only products are by numbers."""
         steps = _LANES.bit_length() - 1
 
-        def joined(parts):
-            return "        ".join(parts).rstrip()
+        def joined(parts, indent):
+            return (" " * indent).join(parts).rstrip()
 
-        sums = ["%before0 = arith.constant 0 : i32\n",
-                "%of0 = arith.addi %zero, %one0 : i32\n"]
-        sums += [f"%of{i} = arith.addi %of{i - 1}, %one{i} : i32\n"
-                 for i in range(1, _ENTRIES)]
-        sums += [f"%sum0 = arith.addi %zero, %of{_ENTRIES - 1} : i32\n"]
-        sums += [_SCAN.format(i=i, j=i + 1, d=1 << i) for i in range(steps)]
+        def moved(i):
+            scan = joined((_SCAN.format(i=i, n=n, m=n + 1, d=1 << n)
+                           for n in range(steps)), 10)
+            return _MOVE.format(i=i, j=i + 1, last=steps, scan=scan)
+
+        entries = range(_ENTRIES)
+        row = _SAME if self.size == self.step else _ROW
+        loads = ["%true = arith.constant true\n", "%no_ = arith.constant false\n"]
+        loads += [_LOAD.format(i=i, off=i * _LANES, index=self.index,
+                               before=i - 1 if i else "_", row=row.format(i=i))
+                  for i in entries]
         return _SOURCE.format(
             index=self.index, size=self.size, step=self.step, lanes=_LANES,
-            each=_LISTS, threads=_LANES * _LISTS, last=steps, entries=_ENTRIES,
-            stride=_LANES * _ENTRIES, scan=joined(sums),
-            loads=joined(_LOAD.format(i=i, index=self.index)
-                         for i in range(_ENTRIES)),
-            stores=joined(_STORE.format(i=i, j=i + 1, index=self.index)
-                          for i in range(_ENTRIES)))
+            each=_LISTS, threads=_LANES * _LISTS, last=_ENTRIES - 1,
+            entries=_ENTRIES, stride=_LANES * _ENTRIES, loads=joined(loads, 8),
+            moves=joined((moved(i) for i in entries), 10),
+            stays=joined((_STAY.format(i=i) for i in entries), 10))
 
 
 def without_gaps(ops, lists, counts, pages, size, step):

@@ -272,6 +272,10 @@ class Latent(unittest.TestCase):
                 ("gfx950", torch.int64, 1, 1, 1, 1)):
             given = torch.randint(-3, pages * size + 3, (lists, most)).to(index)
             counts = torch.randint(-1, most + 2, (lists,)).to(index)
+            # Entries that stay where they are, up to a gap.
+            given[::2] = given[::2].clamp(0, pages * size - 1)
+            given[::4, 700:701] = -1
+            counts[0] = most
             with mock.patch.dict(os.environ, KVBUF_EMULATE=chip):
                 table, lengths = _lists.without_gaps(
                     _ops.of(given), given, counts, pages, size, step)
