@@ -113,12 +113,15 @@ class Latent(unittest.TestCase):
         q, rows, table, lengths = tensors()
         scale = torch.tensor([0.5])
         narrow = (rows / 0.5).to(torch.float8_e4m3fn)
-        o, problems = self.problems(lambda: kvbuf.attention(
-            q, narrow, narrow[..., :512], page_table=table, lengths=lengths,
-            k_descale=scale, v_descale=scale))
-        self.assertEqual([(p.latent, p.k_dtype, p.v_dtype) for p in problems],
-                         [(True, "e4m3", "")])
-        self.close(o, reference(q, narrow.double() * 0.5, table, lengths, 512)[0])
+        # By alike warps, and by teams.
+        for chip in "sm_80", "sm_90a":
+            with mock.patch.dict(os.environ, KVBUF_EMULATE=chip):
+                o, problems = self.problems(lambda: kvbuf.attention(
+                    q, narrow, narrow[..., :512], page_table=table, lengths=lengths,
+                    k_descale=scale, v_descale=scale))
+            self.assertEqual([(p.latent, p.k_dtype, p.v_dtype) for p in problems],
+                             [(True, "e4m3", "")])
+            self.close(o, reference(q, narrow.double() * 0.5, table, lengths, 512)[0])
 
     def test_own_scores(self):
         q, rows, table, lengths = tensors(tokens=2)
