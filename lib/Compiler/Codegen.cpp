@@ -16,6 +16,7 @@
 #include "RareBlocks.h"
 #include "ReloadArguments.h"
 #include "SplitConversions.h"
+#include "SumsInLoops.h"
 #include "VectorFactors.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
@@ -391,6 +392,9 @@ struct Saving {
   /// Whether what lanes compare to hide scores they compare when these are
   /// there: outside of loops, or anywhere.
   enum Comparisons { Early, LateOutside, Late } comparisons = Early;
+  /// Whether constants are added to numbers of all lanes where the sums are
+  /// used.
+  bool sumsInLoops = false;
 };
 } // namespace
 
@@ -403,9 +407,11 @@ static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
   for (llvm::Function &function : module) {
     if (function.isDeclaration())
       continue;
-    if (way.comparisons != Saving::Early) {
+    if (way.comparisons != Saving::Early || way.sumsInLoops) {
       if (!spills.scalars ||
-          !compareLate(function, way.comparisons == Saving::Late))
+          !(way.sumsInLoops
+                ? addWhereUsed(function, machine)
+                : compareLate(function, way.comparisons == Saving::Late)))
         continue;
       compareBySign(function, machine);
       changed = true;
@@ -449,6 +455,7 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   size_t scalars = spills.scalars;
   llvm::SmallVector<Saving> ways = {
       {.parked = std::nullopt, .asItIs = true},
+      {.parked = std::nullopt, .sumsInLoops = true},
       {.parked = std::nullopt, .comparisons = Saving::LateOutside},
       {.parked = std::nullopt, .comparisons = Saving::Late},
       {atMost(scalars), Saving::CopiedInLoops},
@@ -474,7 +481,8 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
       least = fewer;
     }
     // Vector registers that are free now are for the scalars that are left.
-    if ((way.numbers == Saving::MadeAnew || way.comparisons != Saving::Early) &&
+    if ((way.numbers == Saving::MadeAnew || way.sumsInLoops ||
+         way.comparisons != Saving::Early) &&
         !way.parked && fewer.scalars) {
       way.parked = fewer.scalars;
       ways.push_back(way);

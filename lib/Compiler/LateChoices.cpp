@@ -25,7 +25,7 @@
 using namespace llvm;
 
 /// Choices of a block from which on answers are too many to be held.
-static constexpr unsigned kMany = 16;
+static constexpr unsigned kManyChoices = 16;
 
 /// How many answers one choice may follow from.
 static constexpr unsigned kDeepest = 8;
@@ -104,7 +104,7 @@ bool kvbuf::compareLate(Function &kernel, bool inLoops) {
     for (Instruction &op : block)
       if (auto *choice = dyn_cast<SelectInst>(&op); choice && numberOf(*choice))
         choices.push_back(choice);
-    if (choices.size() < kMany)
+    if (choices.size() < kManyChoices)
       continue;
     for (SelectInst *choice : choices) {
       Value *late = LateCondition(*choice, numberOf(*choice))
