@@ -222,6 +222,30 @@ gpu.module @m {
 // -----
 
 #global = #gpu.address_space<global>
+#lds = #gpu.address_space<workgroup>
+
+module attributes {kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // Two bytes of a lane are loaded as half a word.
+  // CHECK-LABEL: llvm.func @half_word(
+  // CHECK:         %[[HALF:.*]] = rocdl.raw.ptr.buffer.load %{{.*}} : i16
+  // CHECK:         llvm.bitcast %[[HALF]] : i16 to vector<
+  gpu.func @half_word(%k: memref<i8, #global>, %offset: index, %lane: i32, %at: index, %n: i32) kernel attributes {
+      kvbuffer.kernel = #kvbuffer.launch<block = [512, 1, 1], dynamic_shared_bytes = 2048>,
+      kvbuffer.phase = #kvbuffer.phase<thread>} {
+    %lds = gpu.dynamic_shared_memory : memref<?xi8, #lds>
+    %range = kvbuffer.dram_range %k[%offset] bytes(%n) : memref<i8, #global>
+    %x = kvbuffer.range_load %range[%lane] : vector<1xi16>
+    %bytes = vector.bitcast %x : vector<1xi16> to vector<2xi8>
+    vector.store %bytes, %lds[%at] : memref<?xi8, #lds>, vector<2xi8>
+    gpu.return
+  }
+}
+}
+
+// -----
+
+#global = #gpu.address_space<global>
 
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {

@@ -260,9 +260,9 @@ struct LowerRangeLoad : ConvertOpToLLVMPattern<RangeLoadOp> {
     auto type = cast<VectorType>(op.getResult().getType());
     int64_t bits =
         type.getNumElements() * type.getElementType().getIntOrFloatBitWidth();
-    if (bits != 32 && bits != 64 && bits != 128)
+    if (bits != 16 && bits != 32 && bits != 64 && bits != 128)
       return rewriter.notifyMatchFailure(op, "no buffer load of this width");
-    Type words = rewriter.getI32Type();
+    Type words = rewriter.getIntegerType(std::min<int64_t>(bits, 32));
     if (bits > 32)
       words = VectorType::get({bits / 32}, rewriter.getI32Type());
     Value zero = i32(rewriter, loc, 0);

@@ -29,9 +29,12 @@ VectorType AMDMachine::vectorInRegisters(KVBufferAttr params,
   if (!narrow)
     return VectorType::get({width}, storedElement(params.getElementType()));
   // LLVM takes bytes that a loop carries apart at its end, for which they have
-  // to be there: words it keeps.
-  return VectorType::get({width * narrow.getIntOrFloatBitWidth() / 32},
-                         IntegerType::get(narrow.getContext(), 32));
+  // to be there: words it keeps, and halves of one.
+  int64_t bits = width * narrow.getIntOrFloatBitWidth();
+  MLIRContext *context = narrow.getContext();
+  if (bits < 32)
+    return VectorType::get({1}, IntegerType::get(context, bits));
+  return VectorType::get({bits / 32}, IntegerType::get(context, 32));
 }
 
 /// A row past the end of every tile, and so are some that follow it.
@@ -45,10 +48,10 @@ StagingPlan::StagingPlan(const TargetInfo &target, KVBufferAttr params,
   int64_t perVector = params.getSimdWidth();
   if (transposed) {
     // 16 bytes of each of four keys, or 8 where that keeps more threads busy;
-    // 4 where all have one piece then, and half of them would have twice as
-    // much, under a branch.
+    // 4 (2 of what is widened) where all have one piece then, and half of them
+    // would have twice as much, under a branch.
     width = elements / (4 * perVector) >= threads ? perVector : perVector / 2;
-    if (elements / 4 == threads * (width / 2) && width / 2 * loadedBits >= 32)
+    if (elements / 4 == threads * (width / 2) && width / 2 * loadedBits >= 16)
       width /= 2;
     pieces = elements / (4 * width);
   } else {
@@ -572,20 +575,56 @@ static Values turnRows(ImplicitLocOpBuilder &b, ArrayRef<Value> rows) {
   return columns;
 }
 
+/// The same of bytes, `width` a row, in words or in half of one, that `widen`
+/// makes wide by words of four: pairs of columns of two rows each are such
+/// words, and what they become lies as columns have it.
+static Values turnAndWiden(ImplicitLocOpBuilder &b, ArrayRef<Value> rows,
+                           int64_t width, function_ref<Value(Value)> widen) {
+  auto bytesOf = [&](Value words, int64_t count) -> Value {
+    return vector::BitCastOp::create(b, VectorType::get({count}, b.getI8Type()),
+                                     words);
+  };
+  // Columns j and j + 1 of two rows.
+  auto pairOf = [&](Value row, Value next, int64_t j) -> Value {
+    SmallVector<int64_t> pair{j, width + j, j + 1, width + j + 1};
+    if (width >= 4)
+      return vector::ShuffleOp::create(b, bytesOf(row, width),
+                                       bytesOf(next, width), pair);
+    // Bytes of two halves are taken from the word that these make: LLVM takes
+    // an instruction apart for registers whose upper halves it does not know.
+    Value both = bytesOf(
+        vector::ShuffleOp::create(b, row, next, ArrayRef<int64_t>{0, 1}), 4);
+    return vector::ShuffleOp::create(b, both, both, pair);
+  };
+  Values columns;
+  for (int64_t j = 0; j < width; j += 2) {
+    Value front = widen(pairOf(rows[0], rows[1], j)),
+          back = widen(pairOf(rows[2], rows[3], j));
+    for (int64_t column : {0, 2})
+      columns.push_back(vector::ShuffleOp::create(
+          b, front, back,
+          ArrayRef<int64_t>{column, column + 1, column + 4, column + 5}));
+  }
+  return columns;
+}
+
 void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
                                   ArrayRef<Value> loaded) {
   ImplicitLocOpBuilder &b = lower.b;
   StagingPlan plan = stagingPlan(lower, params);
   Value lds = lower.shared(storedElement(params.getElementType()));
   Values vectors(loaded.begin(), loaded.end());
-  if (Type narrow = narrowElements.lookup(params))
-    for (Value &vector : vectors) {
-      auto bytes = VectorType::get({plan.width}, b.getI8Type());
-      vector = vector::BitCastOp::create(b, bytes, vector);
-      vector = arith::ExtFOp::create(
-          b, bytes.clone(params.getElementType()),
-          arith::BitcastOp::create(b, bytes.clone(narrow), vector).getResult());
-    }
+  Type narrow = narrowElements.lookup(params);
+  auto widen = [&](Value vector) -> Value {
+    auto type = cast<VectorType>(vector.getType());
+    return arith::ExtFOp::create(
+        b, type.clone(params.getElementType()),
+        arith::BitcastOp::create(b, type.clone(narrow), vector).getResult());
+  };
+  if (narrow && !plan.transposed)
+    for (Value &vector : vectors)
+      vector = widen(vector::BitCastOp::create(
+          b, VectorType::get({plan.width}, b.getI8Type()), vector));
   int64_t bytes = params.getElementType().getIntOrFloatBitWidth() / 8;
   std::optional<LinearLayout> layout;
   SmallVector<int64_t> keyImages, colImages;
@@ -614,7 +653,9 @@ void AMDMachine::emitStagedStores(Lanes &lower, KVBufferAttr params, Value slot,
                                         emitLinear(b, piece.col, colImages));
     ArrayRef<Value> rows = ArrayRef<Value>(vectors).slice(step * 4, 4);
     Value first = arith::AddIOp::create(b, slot, place);
-    for (auto [j, keys] : llvm::enumerate(turnRows(b, rows))) {
+    Values columns =
+        narrow ? turnAndWiden(b, rows, plan.width, widen) : turnRows(b, rows);
+    for (auto [j, keys] : llvm::enumerate(columns)) {
       int64_t image = layout->apply({{"col", j}}, "byte");
       // A slot begins at a multiple of what tells a piece's columns apart: one
       // address of a lane for all of them lives through a loop over slots.
