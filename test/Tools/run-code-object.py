@@ -89,6 +89,12 @@ launch = Launch.__new__(Launch)
 for text, runs in (
         ("v_cmp_lt_u32_e32 vcc, v0, v1", True),
         ("v_cndmask_b32_e64 v0, v1, v2, s[0:1]", True),
+        ("v_cvt_pk_f32_fp8_sdwa v[0:1], v2 src0_sel:WORD_1", True),
+        ("v_cvt_scalef32_pk_f16_fp8 v0, v1, 1.0 op_sel:[1,0,0]", True),
+        ("v_cvt_scalef32_pk_f16_fp8 v0, v1, 2.0", False),
+        ("v_and_b32_sdwa v0, v1, v2 dst_sel:WORD_1 dst_unused:UNUSED_PAD src0_sel:DWORD "
+         "src1_sel:DWORD", False),
+        ("v_pk_mul_f16 v0, v1, v2 neg_lo:[1,0]", False),
         ("v_cmp_lt_u16_e32 vcc, v0, v1", False), ("v_cmp_lt_f64_e32 vcc, v[0:1], v[2:3]", False),
         ("v_cmp_class_f32_e32 vcc, v0, v7", False),
         ("v_cndmask_b32_e64 v0, -v1, v2, s[0:1]", False),
@@ -97,7 +103,7 @@ for text, runs in (
         ("v_mfma_f32_32x32x8_bf16 v[0:15], v[16:17], v[18:19], v[0:15] cbsz:1", False)):
     name, _, operands = text.partition(" ")
     launch.code = CodeObject.__new__(CodeObject)
-    launch.code.index = {}
+    launch.code.index, launch.code.chip = {}, "gfx950"
     made = launch._make(Instruction(0, name, split_operands(operands), text))
     assert callable(made) == runs, (text, made)
 
@@ -107,6 +113,20 @@ for n, number in enumerate((7, -9, 3)):
 for name, want in ("v_med3_i32", 3), ("v_med3_u32", 7):
     launch._make(Instruction(0, name, ["v3", "v0", "v1", "v2"], name))(wave)
     assert (wave.v[3] == want).all(), (name, wave.v[3])
+
+# Pairs of 16-bit numbers: a constant is the lower half of what it is for both.
+for n, number in enumerate((0x3c004400, 0xff0180ff, 8)):
+    wave.v[n] = np.full(64, number, np.uint32)
+for text, want in (
+        ("v_pk_lshlrev_b16 v3, 8, v1 op_sel_hi:[1,0]", 0x80ffff00),
+        ("v_pk_ashrrev_i16 v3, 1, v1 op_sel_hi:[0,1]", 0xff80c07f),
+        ("v_pk_fma_f16 v3, v0, v0, v0 op_sel_hi:[1,1,0]", 0x45004d00),
+        ("v_mul_i32_i24_sdwa v3, sext(v1), v2 dst_sel:DWORD dst_unused:UNUSED_PAD "
+         "src0_sel:WORD_1 src1_sel:DWORD", -2040 & 0xffffffff),
+        ("v_bfe_i32 v3, v1, 4, 8", 0xf), ("v_cvt_pkrtz_f16_f32 v3, 0x3c007000, v0", 0x20022003)):
+    name, _, operands = text.partition(" ")
+    launch._make(Instruction(0, name, split_operands(operands), text))(wave)
+    assert (wave.v[3] == want).all(), (text, hex(wave.v[3][0]))
 
 # What is not executed is named where a wave comes to it, not before.
 layernorm = artifact("layernorm")

@@ -209,6 +209,27 @@ def lds_access(instruction):
     return run
 
 
+def lds_pair(instruction):
+    """Two reads 64 words apart, or so many times that."""
+    found = re.fullmatch(r"ds_read2(st64)?_b(32|64)", instruction.name)
+    if not found:
+        return None
+    operands = list(instruction.operands)
+    more = modifiers(operands)
+    size, place = int(found[2]) // 8, source(operands[1])
+    step = size * (64 if found[1] else 1)
+
+    def run(w):
+        at, mask = place(w).astype(I64), w.mask.copy()
+
+        def act():
+            both = [w.block.lds.read(at + step * int(more.get(f"offset{i}", 0)), mask, size)
+                    for i in (0, 1)]
+            fill(w, operands[0], np.concatenate(both, axis=1), mask)
+        w.issue("lgkmcnt", registers_of(operands[0]), act, instruction)
+    return run
+
+
 def exchange(instruction):
     if instruction.name != "ds_bpermute_b32":
         return None
@@ -247,8 +268,8 @@ def cache(instruction):
 
 
 def decode(instruction):
-    for make in (scalar_load, global_access, atomic, buffer_load, lds_access, exchange, wait,
-                 cache):
+    for make in (scalar_load, global_access, atomic, buffer_load, lds_access, lds_pair,
+                 exchange, wait, cache):
         run = make(instruction)
         if run:
             return run

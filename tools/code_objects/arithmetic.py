@@ -90,16 +90,22 @@ def halves(words, kind):
 
 
 def multiply(size, depth, kind, a, b, c):
-    """An MFMA of 32 x 32 or 16 x 16: `a`, `b` of (registers, lanes) words, `c` of numbers.
-    Places: AMD's matrix instruction calculator. k one after the other, each sum rounded."""
+    """An MFMA of 32 x 32 or 16 x 16: `a`, `b` of (registers, lanes) words, `c` of numbers."""
+    return multiply_numbers(size, depth, halves(a, kind), halves(b, kind), c)
+
+
+def multiply_numbers(size, depth, a, b, c, together=0):
+    """The same of `a` and `b` as f32 (lanes, elements). Places: AMD's matrix instruction
+    calculator; `together`: of a lane's elements so many follow each other. k one after the
+    other, each sum rounded."""
     lane = np.arange(64)
 
-    def operand(words):
-        numbers = halves(words, kind)
+    def operand(numbers):
         matrix = np.zeros((size, depth), F32)
-        per_lane = numbers.shape[1]
-        for element in range(per_lane):
-            matrix[lane % size, lane // size * per_lane + element] = numbers[:, element]
+        per_lane = together or numbers.shape[1]
+        for element in range(numbers.shape[1]):
+            at = element // per_lane * (64 // size) + lane // size
+            matrix[lane % size, at * per_lane + element % per_lane] = numbers[:, element]
         return matrix
 
     left, right = operand(a), operand(b)
@@ -107,7 +113,7 @@ def multiply(size, depth, kind, a, b, c):
     total = np.zeros((size, size), F32)
     for element, row in enumerate(rows):
         total[row, lane % size] = c[element]
-    # A product of 16-bit floats and a sum of f32 fit f64 but for what f32 rounds alike.
+    # A product of such floats and a sum of f32 fit f64 but for what f32 rounds alike.
     for k in range(depth):
         product = left[:, k, None].astype(F64) * right[None, :, k].astype(F64)
         total = (product + total).astype(F32)

@@ -31,6 +31,7 @@ class CodeObject:
         self.data = data
         self.symbols, self.segments = {}, []
         self._read_elf()
+        self.chip = chip
         self.instructions = self._disassemble(chip, disassembler)
         self.index = {i.address: n for n, i in enumerate(self.instructions)}
 

@@ -10,10 +10,10 @@ import struct
 
 import numpy as np
 
-from . import access, packed, scalar, vector
+from . import access, narrow, packed, scalar, vector
 from .image import CodeObject, Fault
 from .memory import Lds, Memory
-from .wave import LANES, Wave, touched
+from .wave import LANES, Wave, filled, touched
 
 #: Where the code lies, and the first tensor.
 CODE, TENSORS, ARGUMENTS = 0x10000000, 0x100000000, 0x20000000
@@ -142,16 +142,18 @@ class Launch:
 
     def _make(self, instruction):
         """A function of the wave, or what to say when it is executed."""
-        instruction.touched = frozenset()
+        instruction.touched = instruction.fills = frozenset()
         try:
-            instruction.touched = frozenset(touched(instruction))
+            instruction.touched = frozenset(touched(*instruction.operands))
+            instruction.fills = filled(instruction)
             if instruction.name in NOTHING:
                 return lambda w: None
             if instruction.name == "s_setreg_imm32_b32":
                 return self._set_mode(instruction)
             run = (scalar.branch(instruction, self.code.index) or access.decode(instruction)
                    or scalar.decode(instruction) or vector.decode(instruction)
-                   or packed.decode(instruction))
+                   or packed.decode(instruction)
+                   or narrow.decode(instruction, self.code.chip))
         except Fault as fault:
             return str(fault)
         return run or f"'{instruction.text}' is not executed"

@@ -77,6 +77,9 @@ def logic(name, operands):
     if stem == "s_cselect":
         put, (a, b) = target(operands[0], bits), [source(o, bits, True) for o in operands[1:]]
         return lambda w: put(w, a(w) if w.scc else b(w))
+    if name == "s_brev_b32":
+        put, value = target(operands[0]), source(operands[1], 32, True)
+        return lambda w: put(w, int(f"{value(w) & M32:032b}"[::-1], 2))
     if name == "s_bcnt1_i32_b64":
         put, value = target(operands[0]), source(operands[1], 64)
 

@@ -121,21 +121,34 @@ class Wave:
             if pending.act:
                 pending.act()
             for name in pending.registers:
-                self.unready.pop(name, None)
+                if self.unready.get(name) is pending.at:
+                    del self.unready[name]
 
     def check_ready(self, instruction):
         for name in instruction.touched:
             if name in self.unready:
                 load = self.unready[name]
+                # Vector loads come back in their order: the later one's stays.
+                if name in instruction.fills and name in load.fills:
+                    continue
                 raise Fault(f"0x{instruction.address:x}: {instruction.text}: register "
                             f"{name[0]}{name[1]} is not awaited, which 0x{load.address:x}: "
                             f"{load.text} fills")
 
 
-def touched(instruction):
+def filled(instruction):
+    """Registers that a vector load fills, and of which it reads none."""
+    if not instruction.name.startswith(("global_load_", "buffer_load_")) or (
+            "lds" in instruction.operands):
+        return frozenset()
+    first, *others = instruction.operands
+    return frozenset(touched(first) - touched(*others))
+
+
+def touched(*tokens):
     names = set()
-    for token in instruction.operands:
-        found = register(token)
+    for token in tokens:
+        found = register(token.removeprefix("sext(").removesuffix(")"))
         if found:
             kind, first, count = found
             names.update((kind, n) for n in range(first, first + count))
