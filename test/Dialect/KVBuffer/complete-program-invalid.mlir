@@ -50,6 +50,23 @@ module attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+// Results of fewer rows than the schedule's tiles.
+!a = !kvbuffer.fragment<48x64xbf16, a>
+!b = !kvbuffer.fragment<32x64xbf16, b>
+!acc = !kvbuffer.fragment<48x32xf32, acc>
+module attributes {kvbuffer.target = "gfx942"} {
+  gpu.module @m {
+    // expected-error @+1 {{divides all of its products: multiples of 16 rows that 4 warps share, multiples of 32 columns and of 64 contracted elements}}
+    gpu.func @few_rows(%a: !a, %b: !b, %zero: !acc) kernel attributes {
+        kvbuffer.phase = #kvbuffer.phase<tile>, kvbuffer.schedule = #kvbuffer.schedule<BM = 64, BN = 32, warps = 4>} {
+      %x = kvbuffer.mma %a, %b, %zero {transpose_b} : !a, !b, !acc
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 !a = !kvbuffer.fragment<16x64xbf16, a>
 !b = !kvbuffer.fragment<32x64xbf16, b>
 !acc = !kvbuffer.fragment<16x32xf32, acc>

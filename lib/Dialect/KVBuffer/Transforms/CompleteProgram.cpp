@@ -54,7 +54,7 @@ struct Products {
       first = first ? first : op;
       cols = std::gcd(cols, result.getCols());
       auto team = op->getParentOfType<TeamOp>();
-      if (!team || !team.getBM())
+      if ((!team || !team.getBM()) && !result.getLayout())
         rows = std::gcd(rows, result.getRows());
       contracted = std::gcd(contracted, a.getCols());
       elements.insert(a.getElementType());
@@ -66,7 +66,8 @@ struct Products {
   }
 
   MmaOp first;
-  /// What divides the rows of results, those of the schedule's warps.
+  /// What divides the rows of results, those of the schedule's warps, where no
+  /// layout says whose they are.
   int64_t rows = 0;
   int64_t cols = 0, contracted = 0, mostCols = 0;
   llvm::SetVector<Type> elements;
@@ -168,10 +169,17 @@ static FailureOr<Choice> chooseInstruction(gpu::GPUFuncOp kernel,
       kernel.emitOpError() << "leaves mma_shape open, but no instruction of "
                            << target.chip << ", " << TargetInfo::shapesOf(known)
                            << ", divides all of its products: ";
-  if (schedule.warps)
+  // Results may have fewer rows than the schedule's tiles.
+  if (int64_t rows = std::gcd(schedule.BM, products.rows);
+      rows != schedule.BM) {
+    diag << "multiples of " << rows << " rows";
+    if (schedule.warps)
+      diag << " that " << schedule.warps / schedule.warpCols << " warps share";
+  } else if (schedule.warps) {
     diag << schedule.rowsOfWarp() << " rows of a warp";
-  else
+  } else {
     diag << schedule.BM << " rows";
+  }
   diag << ", multiples of " << products.cols << " columns ";
   if (schedule.warpCols > 1)
     diag << "that warp_cols = " << schedule.warpCols << " warps share ";
