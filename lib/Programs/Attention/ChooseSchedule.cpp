@@ -72,10 +72,12 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.capped = op.getSoftcapValue() > 0;
   // Functions that bound keys leave a launch few tiles: turns lost 2 % there.
   request.ownScores = op.hasOwnScores() && !boundsKeys(op);
-  request.hides = op.hasOwnScores() && op.getScore().empty();
-  // Lists of blocks have one tile after the other; of what lanes share out
-  // each holds a word.
-  if (!op.getBlockMaskAttr() && !comparesTogether(op))
+  // Of what lanes share out each holds a word.
+  request.sharesWords = comparesTogether(op);
+  request.hides =
+      op.hasOwnScores() && op.getScore().empty() && !request.sharesWords;
+  // Lists of blocks have one tile after the other.
+  if (!op.getBlockMaskAttr() && !request.sharesWords)
     request.readWords = wordsReadByKeys(op).value_or(0);
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();

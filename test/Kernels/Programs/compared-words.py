@@ -128,7 +128,7 @@ class ComparedWords(unittest.TestCase):
         """Halves of a block that take turns: tiles of which a wave sees all stay."""
         for target, given in itertools.product(
                 ("gfx942", "gfx950"),
-                ({"size": 64}, {"size": 128}, {"predicate": "ne"}, {"bits": 64})):
+                ({"size": 64}, {"size": 128}, {"size": 192}, {"predicate": "ne"}, {"bits": 64})):
             # Tiles have 32 keys or 64, where what is read is a word.
             text = stage(source(True, **given), target)
             self.assertGreaterEqual(len(re.findall(QUESTION, text)), 2)

@@ -206,6 +206,11 @@ bool WaveSchedule::haveTurns() const {
   bool more = rowsApart || request.hides || request.readWords;
   int64_t addresses =
       kAddressRegisters * ((more && staged) || uneven || compares ? 2 : 1);
+  // Beside V's registers a wave's question about a tile has some (2 spilled on
+  // gfx942, head size 128, 64 keys).
+  constexpr int64_t ofQuestion = 8;
+  if (request.sharesWords && staged)
+    addresses += ofQuestion;
   return tilesFit && choice.warps == kMostWaves &&
          (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
          std::max<int64_t>(request.readWords, 1) * ofScores() + kept() +

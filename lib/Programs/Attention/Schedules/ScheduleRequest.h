@@ -38,6 +38,9 @@ struct ScheduleRequest {
   /// Whether functions hide keys, and none makes scores: what they read holds
   /// a lane's registers.
   bool hides = false;
+  /// Whether functions only compare what they read by the key alone, which the
+  /// lanes of a warp share out.
+  bool sharesWords = false;
   /// What functions read for each key of a row that lanes can ask for before
   /// they have a tile's scores, in words.
   int64_t readWords = 0;
