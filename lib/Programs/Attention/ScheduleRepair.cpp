@@ -264,8 +264,8 @@ bool kvbuf::comparesTogether(AttentionOp op) {
               .empty();
 }
 
-/// Whether lanes hold none of it: a warp compares it for a tile's keys together.
-/// Tiles have whole words of a warp's keys.
+/// Whether lanes hold none of it: a warp compares it for a tile's keys
+/// together. Tiles have whole words of a warp's keys.
 static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
                             const ScheduleChoice &choice) {
   return !choice.splitKeys && target.waveSize == 32 &&

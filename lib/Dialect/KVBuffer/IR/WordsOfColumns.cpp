@@ -70,8 +70,7 @@ bool kvbuf::hidesByWords(MapOp map) {
                              : nullptr;
   return condition && !ofElements.contains(condition) &&
          matchPattern(select.getFalseValue(), m_Constant()) &&
-         !comparedWordsOf(
-              body.getArgument(inputs + 1),
-              [&](Operation *inner) { return !ofOthers.contains(inner); })
-              .empty();
+         !comparedWordsOf(body.getArgument(inputs + 1), [&](Operation *inner) {
+            return !ofOthers.contains(inner);
+          }).empty();
 }
