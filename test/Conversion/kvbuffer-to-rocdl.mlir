@@ -124,7 +124,8 @@ gpu.module @m {
 // -----
 
 // Arrivals: the release waits for the write-back of L2, of which LLVM's backend makes
-// an instruction and no wait. What orders nothing is an addition alone.
+// an instruction and no wait. What orders nothing is an addition alone; what is early
+// orders before it.
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   // CHECK-LABEL: llvm.func @arrive(
@@ -132,6 +133,13 @@ gpu.module @m {
   // CHECK-NEXT:    rocdl.s.waitcnt 3952
   // CHECK-NEXT:    llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
   // CHECK-NEXT:    llvm.fence syncscope("agent") acquire
+  // CHECK-NOT:     {{fence|waitcnt}}
+  // CHECK:         llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
+  // CHECK-NOT:     {{fence|waitcnt}}
+  // CHECK:         llvm.fence syncscope("agent") release
+  // CHECK-NEXT:    rocdl.s.waitcnt 3952
+  // CHECK-NEXT:    llvm.fence syncscope("agent") acquire
+  // CHECK-NEXT:    llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
   // CHECK-NOT:     {{fence|waitcnt}}
   // CHECK:         llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
   // CHECK-NOT:     {{fence|waitcnt}}
@@ -143,6 +151,11 @@ gpu.module @m {
     memref.store %x, %out[%c0] : memref<4xi32>
     %y = kvbuffer.lane_arrive %arrived[%c1] relaxed : memref<4xi32>
     memref.store %y, %out[%c1] : memref<4xi32>
+    %z = kvbuffer.lane_arrive %arrived[%c1] early : memref<4xi32>
+    memref.store %z, %out[%c1] : memref<4xi32>
+    %one = arith.constant 1 : i32
+    %w = memref.atomic_rmw addi %one, %arrived[%c1] {relaxed} : (i32, memref<4xi32>) -> i32
+    memref.store %w, %out[%c1] : memref<4xi32>
     gpu.return
   }
 }

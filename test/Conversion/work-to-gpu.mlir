@@ -48,8 +48,11 @@ gpu.module @work {
     %last = kvbuffer.arrive_last %arrived[%c0] of %c2 : memref<4xi32>
     gpu.return
   }
-  // One thread arrives and looks some times whether the others have; shares come from
-  // a second counter, and who leaves last sets all three back.
+  // One thread arrives and looks some times whether the others have. Who has looked for
+  // long enough leaves, but not once all have arrived; so all see alike whether somebody
+  // has. If not, shares follow from arrivals, and the block says before its first that it
+  // looks no more. Else they come from a second counter. Who is last to say so sets all
+  // three back.
   // CHECK-LABEL: gpu.func @together
   gpu.func @together(%arrived: memref<2x3xi32> {kvbuffer.name = "arrived", kvbuffer.access = "counter"},
                      %lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]})
@@ -59,23 +62,42 @@ gpu.module @work {
     %yes = arith.constant true
     // CHECK: gpu.barrier
     // CHECK: scf.if
-    // CHECK: kvbuffer.lane_arrive
-    // CHECK: scf.while
+    // CHECK: %[[BEFORE:.*]] = kvbuffer.lane_arrive
+    // CHECK: %[[WAIT:.*]]:2 = scf.while
     // CHECK: memref.atomic_rmw addi %c0_i32
-    // CHECK: scf.if
-    // CHECK-NEXT: kvbuffer.lane_arrive
-    // CHECK: memref.store %{{.*}} : memref<?xi32, #gpu.address_space<workgroup>>
+    // CHECK: memref.generic_atomic_rmw
+    // CHECK: ^bb0(%[[HAD:.*]]: i32):
+    // CHECK: %[[MARKED:.*]] = arith.ori %[[HAD]], %c1073741824_i32
+    // CHECK: %[[NEXT:.*]] = arith.select %{{.*}}, %[[HAD]], %[[MARKED]]
+    // CHECK: memref.atomic_yield %[[NEXT]]
+    // CHECK: %[[SHARE:.*]]:2 = scf.if
+    // CHECK: kvbuffer.lane_arrive %{{.*}} : memref<?xi32
+    // CHECK: %[[OWN:.*]] = kvbuffer.lane_arrive %{{.*}} early
+    // CHECK: scf.yield %{{.*}}, %[[OWN]]
+    // CHECK: memref.store %[[SHARE]]#0, %{{.*}} : memref<?xi32, #gpu.address_space<workgroup>>
     // CHECK: gpu.barrier
-    // CHECK: %[[FIRST:.*]] = memref.load %{{.*}} : memref<?xi32, #gpu.address_space<workgroup>>
+    // CHECK: %[[TOLD:.*]] = memref.load %{{.*}} : memref<?xi32, #gpu.address_space<workgroup>>
     // CHECK: gpu.barrier
+    // CHECK: %[[FIRST:.*]] = arith.andi %[[TOLD]], %{{.*}}
     // CHECK: scf.while (%{{.*}} = %[[FIRST]])
     // CHECK: memref.load %{{.*}} : memref<?xi32>
+    // CHECK: scf.if
     // CHECK: kvbuffer.lane_arrive
     // CHECK: gpu.barrier
     // CHECK: gpu.barrier
+    // CHECK: arith.addi
     // CHECK: scf.yield
     // CHECK: kvbuffer.lane_arrive
-    // CHECK-COUNT-3: memref.store %c0_i32
+    // CHECK-COUNT-3: memref.atomic_rmw assign %c0_i32
+    // NVVM-LABEL: llvm.func @together
+    // NVVM: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+    // NVVM-NEXT: llvm.fence syncscope("device") acquire
+    // NVVM: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+    // NVVM-NOT: llvm.fence
+    // NVVM: llvm.cmpxchg
+    // NVVM: llvm.fence syncscope("device") acq_rel
+    // NVVM-NEXT: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+    // NVVM-NEXT: llvm.br
     kvbuffer.after_all %arrived[%c1] of %c2 shares(%c2) patient(%yes) {
     ^bb0(%share: index):
       %n = memref.load %lengths[%share] : memref<?xi32>

@@ -8,7 +8,8 @@
 ///
 /// \file
 /// `kvbuffer.counter_add` and `kvbuffer.counter_read`, the same for every
-/// vendor but for what the scope of a block is called. Order is by fences:
+/// vendor but for what the scope of a block is called, and atomic operations
+/// on global memory without order (`kRelaxedAttr`). Order is by fences:
 /// backends keep those, and not all keep that of the operation.
 ///
 //===----------------------------------------------------------------------===//
@@ -17,8 +18,10 @@
 #define KVBUFFER_LIB_CONVERSION_COMMON_LOWERCOUNTERS_H
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/RelaxedAtomics.h"
 #include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace kvbuf {
 
@@ -79,11 +82,41 @@ struct LowerCounterRead : CounterPattern<CounterReadOp> {
   }
 };
 
-/// `block`: what the vendor calls the scope of a block.
+/// To one of the scope of the device, where it says so.
+struct LowerRelaxedAtomic
+    : mlir::ConvertOpToLLVMPattern<mlir::memref::AtomicRMWOp> {
+  LowerRelaxedAtomic(const mlir::LLVMTypeConverter &converter,
+                     llvm::StringLiteral device)
+      : ConvertOpToLLVMPattern(converter, mlir::PatternBenefit(10)),
+        device(device) {}
+
+  llvm::LogicalResult
+  matchAndRewrite(mlir::memref::AtomicRMWOp op, OpAdaptor adaptor,
+                  mlir::ConversionPatternRewriter &rewriter) const override {
+    using Kind = mlir::arith::AtomicRMWKind;
+    bool adds = op.getKind() == Kind::addi;
+    if (!op->hasAttr(kRelaxedAttr) || !(adds || op.getKind() == Kind::assign))
+      return rewriter.notifyMatchFailure(op, "has an order, or is another");
+    mlir::Value at =
+        getStridedElementPtr(rewriter, op.getLoc(), op.getMemRefType(),
+                             adaptor.getMemref(), adaptor.getIndices());
+    rewriter.replaceOpWithNewOp<mlir::LLVM::AtomicRMWOp>(
+        op, adds ? mlir::LLVM::AtomicBinOp::add : mlir::LLVM::AtomicBinOp::xchg,
+        at, adaptor.getValue(), mlir::LLVM::AtomicOrdering::monotonic, device);
+    return mlir::success();
+  }
+
+  /// The scope of the device.
+  llvm::StringLiteral device;
+};
+
+/// `block`, `device`: what the vendor calls their scopes.
 inline void addCounterPatterns(mlir::RewritePatternSet &patterns,
                                const mlir::LLVMTypeConverter &converter,
-                               llvm::StringLiteral block) {
+                               llvm::StringLiteral block,
+                               llvm::StringLiteral device) {
   patterns.add<LowerCounterAdd, LowerCounterRead>(converter, block);
+  patterns.add<LowerRelaxedAtomic>(converter, device);
 }
 
 } // namespace kvbuf

@@ -13,6 +13,7 @@
 #include "LaneWork.h"
 #include "LaneArithmetic.h"
 #include "LaneRingTeams.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/RelaxedAtomics.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
@@ -84,73 +85,127 @@ void kvbuf::lowerOp(LaneContext &lower, ArriveLastOp op) {
 static constexpr int64_t kLooks = 64;
 
 namespace {
-/// Lowers an arrival after which all that are there divide what is left.
-class AfterAll {
-public:
-  AfterAll(LaneContext &lower, AfterAllOp op);
-  LogicalResult emit();
+/// Blocks that wait for each other, but not for long, by counters at which one
+/// thread of a team looks.
+class Waits {
+protected:
+  template <typename Op>
+  Waits(LaneContext &lower, Op op)
+      : lower(lower), b(lower.builder()),
+        counters(lower.flat(lower.tensorOf(op.getCounters()).data)),
+        arrived(lower.offsetOf(op.getCounters(), op.getIndices())),
+        count(lower.toI32(lower.single(op.getCount()))), zero(lower.i32(0)),
+        one(lower.i32(1)),
+        isOne(compare(arith::CmpIPredicate::eq, lower.ownThread(), zero)),
+        patient(lower.single(op.getPatient())),
+        word(lower.index(lower.takeBesideBarriers(4) / 4)),
+        words(lower.shared(b.getI32Type())) {}
 
-private:
   Value compare(arith::CmpIPredicate how, Value x, Value y) {
     return arith::CmpIOp::create(b, how, x, y);
   }
   /// Adds 1 to a counter.
-  Value arrive(Value counter) {
+  LaneArriveOp arrive(Value counter) {
     return LaneArriveOp::create(b, b.getI32Type(), counters, counter);
   }
-  /// `yes` where a condition holds, `no` elsewhere: an i32.
-  Value choose(Value condition, function_ref<Value()> yes,
-               function_ref<Value()> no);
-  /// What one thread computes, told to all of the team through LDS.
-  Value byOne(function_ref<Value()> compute);
+  /// Changes a counter atomically, in no order with anything else.
+  Value change(arith::AtomicRMWKind kind, Value counter) {
+    auto change = memref::AtomicRMWOp::create(b, kind, zero, counters, counter);
+    change->setAttr(kRelaxedAttr, b.getUnitAttr());
+    return change;
+  }
+  /// What the first counter has.
+  Value look() { return change(arith::AtomicRMWKind::addi, arrived); }
+  /// Sets a counter back at which nobody looks any more. Atomically: that
+  /// orders it behind their looks, of which no more is known.
+  void reset(Value counter) { change(arith::AtomicRMWKind::assign, counter); }
+  /// `yes` where a condition holds, `no` elsewhere: so many i32s.
+  SmallVector<Value> choose(Value condition, unsigned many,
+                            function_ref<SmallVector<Value>()> yes,
+                            function_ref<SmallVector<Value>()> no);
+  /// What one thread computes, an i32, told to all of the team through LDS;
+  /// `own` gets what else that thread has, an i32, and others 0.
+  Value byOne(function_ref<Value(Value &own)> compute, Value *own = nullptr);
   /// A loop that carries some i32s.
   scf::WhileOp loop(ValueRange inits, function_ref<Value(ValueRange)> condition,
                     function_ref<SmallVector<Value>(ValueRange)> body);
-  /// Waits until all have arrived, but not for long: the number that have.
-  Value waitForAll(Value before);
+  /// Looks, where the counter had `seen`, until all of `many` have arrived, but
+  /// not for long: what it has. `mask`: its bits that say how many have.
+  Value waitFor(Value many, Value seen, int64_t mask);
 
   LaneContext &lower;
   ImplicitLocOpBuilder &b;
+  Value counters, arrived, count, zero, one, isOne, patient, word, words;
+};
+
+/// Lowers an arrival after which all that are there divide what is left.
+///
+/// The first counter has how many have arrived, and a bit that says whether
+/// somebody has left without a share. Nobody leaves once all have arrived
+/// (leaving compares and exchanges), so that all who are there see the same.
+/// Where nobody has left, a block's shares follow from its number, and it needs
+/// no other counter: to look at one takes as long as a share. Else blocks take
+/// shares from the second counter, one after the other. The third one counts
+/// who looks at the others no more; the last one sets all three back.
+class AfterAll : Waits {
+public:
+  AfterAll(LaneContext &lower, AfterAllOp op)
+      : Waits(lower, op), op(op), taken(add(b, arrived, lower.index(1))),
+        left(add(b, arrived, lower.index(2))),
+        shares(lower.toI32(lower.single(op.getShares()))) {}
+  LogicalResult emit();
+
+private:
+  static constexpr int64_t kLeft = int64_t(1) << 30, kArrivals = kLeft - 1;
+  /// In what a block is told: that shares are taken one by one.
+  static constexpr int64_t kTaken = int64_t(1) << 30;
+
+  Value bits(Value x, int64_t mask) {
+    return arith::AndIOp::create(b, x, lower.i32(mask));
+  }
+  Value isSet(Value x, int64_t mask) {
+    return compare(arith::CmpIPredicate::ne, bits(x, mask), zero);
+  }
+  Value haveAll(Value seen) {
+    return compare(arith::CmpIPredicate::sge, bits(seen, kArrivals), count);
+  }
+  /// Leaves unless all have arrived meanwhile: what the counter had.
+  Value leaveUnlessAll();
+  /// Arrives: the block's first share, perhaps with `kTaken`; `own` gets the
+  /// third counter before the block looked at the others no more, if it does
+  /// so.
+  Value enter(Value &own);
+
   AfterAllOp op;
-  Value counters, arrived, taken, left, count, shares, zero, one;
-  Value isOne, word, words;
+  Value taken, left, shares;
 };
 } // namespace
 
-AfterAll::AfterAll(LaneContext &lower, AfterAllOp op)
-    : lower(lower), b(lower.builder()), op(op),
-      counters(lower.flat(lower.tensorOf(op.getCounters()).data)),
-      count(lower.toI32(lower.single(op.getCount()))),
-      shares(lower.toI32(lower.single(op.getShares()))), zero(lower.i32(0)),
-      one(lower.i32(1)) {
-  Value at = lower.offsetOf(op.getCounters(), op.getIndices());
-  arrived = at;
-  taken = add(b, at, lower.index(1));
-  left = add(b, at, lower.index(2));
-  isOne = compare(arith::CmpIPredicate::eq, lower.ownThread(), zero);
-  word = lower.index(lower.takeBesideBarriers(4) / 4);
-  words = lower.shared(b.getI32Type());
-}
-
-Value AfterAll::choose(Value condition, function_ref<Value()> yes,
-                       function_ref<Value()> no) {
-  auto branch = scf::IfOp::create(b, TypeRange{b.getI32Type()}, condition,
-                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+SmallVector<Value> Waits::choose(Value condition, unsigned many,
+                                 function_ref<SmallVector<Value>()> yes,
+                                 function_ref<SmallVector<Value>()> no) {
+  SmallVector<Type> types(many, b.getI32Type());
+  auto branch = scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.thenBlock());
   scf::YieldOp::create(b, yes());
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, no());
-  return branch.getResult(0);
+  return SmallVector<Value>(branch.getResults());
 }
 
-Value AfterAll::byOne(function_ref<Value()> compute) {
-  auto tell = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(tell.thenBlock());
-    memref::StoreOp::create(b, compute(), words, word);
-  }
+Value Waits::byOne(function_ref<Value(Value &own)> compute, Value *own) {
+  SmallVector<Value> kept = choose(
+      isOne, 1,
+      [&]() -> SmallVector<Value> {
+        Value more = zero;
+        memref::StoreOp::create(b, compute(more), words, word);
+        return {more};
+      },
+      [&]() -> SmallVector<Value> { return {zero}; });
+  if (own)
+    *own = kept.front();
   lower.meetToRead();
   Value told = memref::LoadOp::create(b, words, word);
   // Before the next is told, all have read this.
@@ -158,9 +213,9 @@ Value AfterAll::byOne(function_ref<Value()> compute) {
   return lower.uniform(told);
 }
 
-scf::WhileOp AfterAll::loop(ValueRange inits,
-                            function_ref<Value(ValueRange)> condition,
-                            function_ref<SmallVector<Value>(ValueRange)> body) {
+scf::WhileOp Waits::loop(ValueRange inits,
+                         function_ref<Value(ValueRange)> condition,
+                         function_ref<SmallVector<Value>(ValueRange)> body) {
   SmallVector<Type> types(inits.size(), b.getI32Type());
   SmallVector<Location> locations(inits.size(), b.getLoc());
   auto loop = scf::WhileOp::create(b, types, inits);
@@ -173,35 +228,72 @@ scf::WhileOp AfterAll::loop(ValueRange inits,
   return loop;
 }
 
-Value AfterAll::waitForAll(Value before) {
+Value Waits::waitFor(Value many, Value seen, int64_t mask) {
+  Value most = lower.i32(kLooks);
   // Who has no time has looked often enough.
-  Value looked = arith::SelectOp::create(b, lower.single(op.getPatient()), zero,
-                                         lower.i32(kLooks));
+  Value looked = arith::SelectOp::create(b, patient, zero, most);
   auto wait = loop(
-      {add(b, before, one), looked},
+      {seen, looked},
       [&](ValueRange now) -> Value {
+        Value have = arith::AndIOp::create(b, now[0], lower.i32(mask));
         return arith::AndIOp::create(
-            b, compare(arith::CmpIPredicate::slt, now[0], count),
-            compare(arith::CmpIPredicate::slt, now[1], lower.i32(kLooks)));
+            b, compare(arith::CmpIPredicate::slt, have, many),
+            compare(arith::CmpIPredicate::slt, now[1], most));
       },
       [&](ValueRange now) -> SmallVector<Value> {
-        Value seen = memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi,
-                                                 zero, counters, arrived);
+        Value seen = look();
         return {seen, add(b, now[1], one)};
       });
   return wait.getResult(0);
 }
 
+Value AfterAll::leaveUnlessAll() {
+  auto leave = memref::GenericAtomicRMWOp::create(b, counters, arrived);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(leave.getBody());
+  Value had = leave.getCurrentValue();
+  Value marked = arith::OrIOp::create(b, had, lower.i32(kLeft));
+  memref::AtomicYieldOp::create(
+      b, arith::SelectOp::create(b, haveAll(had), had, marked).getResult());
+  return leave.getResult();
+}
+
+Value AfterAll::enter(Value &own) {
+  // An arrival releases what the block has stored.
+  Value before = arrive(arrived);
+  Value seen = waitFor(count, add(b, before, one), kArrivals);
+  // Who has waited for long enough leaves, but for all that have come.
+  seen = choose(
+             haveAll(seen), 1, [&]() -> SmallVector<Value> { return {seen}; },
+             [&]() -> SmallVector<Value> { return {leaveUnlessAll()}; })
+             .front();
+  Value all = haveAll(seen);
+  Value number =
+      arith::SelectOp::create(b, all, bits(before, kArrivals), shares);
+  Value oneByOne = arith::AndIOp::create(b, all, isSet(seen, kLeft));
+  SmallVector<Value> told = choose(
+      oneByOne, 2,
+      [&]() -> SmallVector<Value> {
+        Value share = arrive(taken);
+        return {arith::OrIOp::create(b, share, lower.i32(kTaken)), zero};
+      },
+      [&]() -> SmallVector<Value> {
+        // Acquires what the others have stored, and says that the block looks
+        // no more: what the counter had is there behind its shares.
+        LaneArriveOp arrival = arrive(left);
+        arrival.setEarly(true);
+        return {number, arrival};
+      });
+  own = told[1];
+  return told[0];
+}
+
 LogicalResult AfterAll::emit() {
-  // All have stored. An arrival releases that, and acquires what those before
-  // it have stored; who waits acquires the rest with a share.
+  // All have stored.
   lower.meetToRead();
-  Value first = byOne([&] {
-    Value have = waitForAll(arrive(arrived));
-    return choose(
-        compare(arith::CmpIPredicate::sge, have, count),
-        [&] { return arrive(taken); }, [&] { return shares; });
-  });
+  Value ended;
+  Value told = byOne([&](Value &own) { return enter(own); }, &ended);
+  Value first = bits(told, kTaken - 1), oneByOne = isSet(told, kTaken);
   LogicalResult lowered = success();
   loop(
       first,
@@ -213,20 +305,28 @@ LogicalResult AfterAll::emit() {
         lower.setLanes(body.getArgument(0), {lower.toIndex(now[0])});
         lowered = lower.lowerBody(body);
         b.setLoc(op.getLoc());
-        return {byOne([&] { return arrive(taken); })};
+        return choose(
+            oneByOne, 1,
+            [&]() -> SmallVector<Value> {
+              return {byOne([&](Value &) -> Value { return arrive(taken); })};
+            },
+            [&]() -> SmallVector<Value> { return {add(b, now[0], count)}; });
       });
   if (failed(lowered))
     return failure();
-  // Who leaves last sets the counters back: nobody looks at them any more.
   auto leave = scf::IfOp::create(b, isOne, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(leave.thenBlock());
-  Value isLast =
-      compare(arith::CmpIPredicate::eq, add(b, arrive(left), one), count);
-  auto reset = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
-  b.setInsertionPointToStart(reset.thenBlock());
+  Value before =
+      choose(
+          oneByOne, 1, [&]() -> SmallVector<Value> { return {arrive(left)}; },
+          [&]() -> SmallVector<Value> { return {ended}; })
+          .front();
+  Value isLast = compare(arith::CmpIPredicate::eq, add(b, before, one), count);
+  auto last = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(last.thenBlock());
   for (Value counter : {arrived, taken, left})
-    memref::StoreOp::create(b, zero, counters, counter);
+    reset(counter);
   return success();
 }
 

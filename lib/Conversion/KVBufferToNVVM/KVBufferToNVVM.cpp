@@ -297,9 +297,9 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
 };
 
 /// `kvbuffer.lane_arrive` to an atomic addition, between two fences if it
-/// orders anything: LLVM 22's
-/// code for atomic operations drops their order (of `atomicrmw acq_rel` it
-/// makes a plain `atom.global.add`).
+/// orders anything, behind one if it is early: LLVM 22's code for atomic
+/// operations drops their order (of `atomicrmw acq_rel` it makes a plain
+/// `atom.global.add`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -313,12 +313,14 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
         rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
         adaptor.getCounters(), adaptor.getIndices());
     if (!op.getRelaxed())
-      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::release,
+      LLVM::FenceOp::create(rewriter, loc,
+                            op.getEarly() ? LLVM::AtomicOrdering::acq_rel
+                                          : LLVM::AtomicOrdering::release,
                             "device");
     Value before = LLVM::AtomicRMWOp::create(
         rewriter, loc, LLVM::AtomicBinOp::add, at, one,
         LLVM::AtomicOrdering::monotonic, "device");
-    if (!op.getRelaxed())
+    if (!op.getRelaxed() && !op.getEarly())
       LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
                             "device");
     rewriter.replaceOp(op, before);
@@ -477,7 +479,7 @@ void kvbuf::populateKVBufferToNVVMConversionPatterns(
     const LLVMTypeConverter &converter, RewritePatternSet &patterns) {
   patterns.add<LowerLaneMma, LowerLaneAny, LowerLaneVote, LowerLaneCount,
                LowerBarrierAny, LowerLaneArrive>(converter);
-  addCounterPatterns(patterns, converter, "block");
+  addCounterPatterns(patterns, converter, "block", "device");
   // Ahead of upstream's patterns for the same ops.
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
   patterns.add<LowerAbs, LowerPrefetch, LowerFiniteProduct>(converter,

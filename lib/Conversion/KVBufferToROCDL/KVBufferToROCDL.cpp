@@ -656,8 +656,8 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
 };
 
 /// `kvbuffer.lane_arrive` to an atomic addition, between two fences if it
-/// orders anything. A wait behind the first one is for LLVM 22's backend, which
-/// loses its own (`TargetInfo::writeBackWait`).
+/// orders anything, behind both if it is early. A wait behind the first one is
+/// for LLVM 22's backend, which loses its own (`TargetInfo::writeBackWait`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -675,13 +675,18 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
       if (target && target->writeBackWait)
         ROCDL::SWaitcntOp::create(rewriter, loc, *target->writeBackWait);
     }
+    auto acquire = [&] {
+      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
+                            kDevice);
+    };
+    if (op.getEarly())
+      acquire();
     Value before = LLVM::AtomicRMWOp::create(
         rewriter, loc, LLVM::AtomicBinOp::add, at,
         constant(rewriter, loc, rewriter.getI32Type(), 1),
         LLVM::AtomicOrdering::monotonic, kDevice);
-    if (!op.getRelaxed())
-      LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::acquire,
-                            kDevice);
+    if (!op.getRelaxed() && !op.getEarly())
+      acquire();
     rewriter.replaceOp(op, before);
     return success();
   }
@@ -822,7 +827,7 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
                LowerRangeCopy, LowerLaneCopy, LowerBoxCopy, LowerTurnedRead,
                LowerPairSum, LowerWaveBarrier, LowerLaneAny, LowerLaneVote,
                LowerLaneCount, LowerLaneArrive>(converter);
-  addCounterPatterns(patterns, converter, "workgroup");
+  addCounterPatterns(patterns, converter, "workgroup", kDevice);
   // Ahead of upstream's patterns for the same ops.
   patterns.add<LowerDynamicLds, LowerFiniteProduct>(converter,
                                                     PatternBenefit(10));

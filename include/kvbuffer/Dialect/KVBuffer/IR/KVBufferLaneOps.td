@@ -168,7 +168,9 @@ def KVBuffer_LaneArriveOp : KVBuffer_OpOf<KVBuffer_Lanes, "lane_arrive", [
   let description = [{
     Atomically; the result is the number before. At the scope of the device it
     releases what the thread knows to be written, and acquires what earlier
-    arrivals have released; `relaxed`, it orders nothing: the number alone is
+    arrivals have released; `early`, it does so before it adds, and acquires what
+    those have released whose numbers the thread has read: nothing behind it waits
+    for its own one. `relaxed`, it orders nothing: the number alone is
     what is wanted. The vendor-neutral form of the thread stage:
     `memref.atomic_rmw` can name neither a scope nor an order.
 
@@ -181,11 +183,12 @@ def KVBuffer_LaneArriveOp : KVBuffer_OpOf<KVBuffer_Lanes, "lane_arrive", [
   let arguments = (ins
       Arg<MemRefOf<[I32]>, "the counters">:$counters,
       Arg<Variadic<Index>, "which of them">:$indices,
-      Arg<UnitAttr, "the addition orders nothing">:$relaxed);
+      Arg<UnitAttr, "the addition orders nothing">:$relaxed,
+      Arg<UnitAttr, "what it orders comes before the addition">:$early);
   let results = (outs Res<I32, "the number before">:$before);
   let assemblyFormat = [{
-    $counters `[` $indices `]` (`relaxed` $relaxed^)? attr-dict `:`
-    type($counters)
+    $counters `[` $indices `]` (`relaxed` $relaxed^)? (`early` $early^)?
+    attr-dict `:` type($counters)
   }];
 }
 

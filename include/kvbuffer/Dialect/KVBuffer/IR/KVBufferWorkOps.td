@@ -165,10 +165,11 @@ def KVBuffer_AfterAllOp : KVBuffer_OpOf<KVBuffer_Work, "after_all", [KVBuffer_Ne
     arrives is visible in the region.
 
     A block that is `patient` waits for the others for a limited time, and then goes on
-    without a share: no block has to wait for one that may not run yet. Who is still there takes one share
-    after the other until none is left; the last one to arrive always is. So how many
-    blocks have shares differs from launch to launch, and what is computed must not
-    follow from who has which.
+    without a share: no block has to wait for one that may not run yet. Where all
+    have waited, each has the share of its arrival's number, and those that are
+    as many blocks further. Else who is still there takes one share after the other until
+    none is left; the last one to arrive always is. So who has which share differs
+    from launch to launch, and what is computed must not follow from that.
 
     The counters are the three at `indices` of a tensor [.., 3] of i32 with
     `kvbuffer.access` = "counter": zero before the first launch, and after each. All
