@@ -57,7 +57,8 @@ const MatrixInstruction &instructionOf(mlir::Operation *op,
                                        const TargetInfo &target,
                                        ProductKind kind);
 
-/// Whose warps and rows an op has, for a message: "a team that has", or a kernel.
+/// Whose warps and rows an op has, for a message: "a team that has", or a
+/// kernel.
 llvm::StringRef placeOf(mlir::Operation *op);
 
 /// An instruction's shape (m, n, k) for a message.
