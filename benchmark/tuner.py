@@ -261,7 +261,8 @@ def main(arguments=None):
     what.add_argument("--run", metavar="DIR", type=pathlib.Path)
     what.add_argument("--join", metavar="DIR", type=pathlib.Path, nargs="+")
     parser.add_argument("problems", nargs="*", metavar="PROBLEM",
-                        help="names that begin so [all]: " + ", ".join(NAMES))
+                        help="names that begin so [all]: "
+                        + ", ".join(NAMES).replace("%", "%%"))
     parser.add_argument("--kvbuf-tune", default="kvbuf-tune", metavar="PATH")
     parser.add_argument("--kvbuf-compile", default="kvbuf-compile", metavar="PATH")
     parser.add_argument("--device", default="cuda", help="what times [cuda]")
