@@ -9,13 +9,14 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import numpy as np
 
 binaries, source, stem = sys.argv[1:]
 sys.path.append(f"{source}/tools")
 sys.path.append(f"{source}/test/Kernels/Inputs")
-from code_objects.image import CodeObject, Instruction, split_operands  # noqa: E402
+from code_objects.image import CodeObject, Fault, Instruction, split_operands  # noqa: E402
 from code_objects.launch import Launch, open_artifact  # noqa: E402
 from code_objects.wave import Wave  # noqa: E402
 from numbers16 import from_bf16, to_bf16  # noqa: E402
@@ -127,6 +128,36 @@ for text, want in (
     name, _, operands = text.partition(" ")
     launch._make(Instruction(0, name, split_operands(operands), text))(wave)
     assert (wave.v[3] == want).all(), (text, hex(wave.v[3][0]))
+
+# To 8-bit floats: ties, also at the border of what a format has, and what is beyond it.
+for n, number in enumerate((464, -465, 17, np.nan)):
+    wave.v[n] = np.full(64, number, np.float32).view(np.uint32)
+for chip, want in ("gfx950", (0xff7e, 0x7f58)), ("gfx942", (0x8080, 0x8060)):
+    launch.code.chip = chip
+    for first, codes in zip((0, 2), want):
+        text = f"v_cvt_pk_fp8_f32 v4, v{first}, v{first + 1}"
+        name, _, operands = text.partition(" ")
+        launch._make(Instruction(0, name, split_operands(operands), text))(wave)
+        assert (wave.v[4] & 0xffff == codes).all(), (chip, text, hex(wave.v[4][0]))
+
+# A load that a wave comes to a second time may fill its register again, which is ready when
+# the second one has been awaited.
+wave = Wave(types.SimpleNamespace(late=True), 0)
+load, use = (Instruction(0, text.split()[0], split_operands(text.partition(" ")[2]), text)
+             for text in ("global_load_dword v0, v[2:3], off", "v_mov_b32_e32 v1, v0"))
+for made in load, use:
+    launch._make(made)
+for left, ready in (2, False), (1, False), (0, True):
+    while len(wave.queues["vmcnt"]) < left:
+        wave.check_ready(load)
+        wave.issue("vmcnt", [("v", 0)], None, load)
+    wave.wait("vmcnt", left)
+    try:
+        wave.check_ready(use)
+    except Fault as fault:
+        assert not ready and "is not awaited" in str(fault), (left, fault)
+    else:
+        assert ready, left
 
 # What is not executed is named where a wave comes to it, not before.
 layernorm = artifact("layernorm")

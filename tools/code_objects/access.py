@@ -210,7 +210,7 @@ def lds_access(instruction):
 
 
 def lds_pair(instruction):
-    """Two reads 64 words apart, or so many times that."""
+    """Two reads, each so many elements from the address, or so many times 64."""
     found = re.fullmatch(r"ds_read2(st64)?_b(32|64)", instruction.name)
     if not found:
         return None

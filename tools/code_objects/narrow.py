@@ -243,7 +243,8 @@ def products(name, operands, chip):
 
 
 def rounded(x, kind, chip):
-    """f32 to the nearest 8-bit float, ties to even; what exceeds the format is no number."""
+    """f32 to the nearest 8-bit float, ties to even; what exceeds the format is no number, with
+    its sign if the format has such. As the emulator's `toFloat8`."""
     numbers = NUMBERS[chip, kind].astype(np.float64)
     finite = int(np.isfinite(numbers[:128]).sum())
     with np.errstate(invalid="ignore"):
@@ -253,11 +254,13 @@ def rounded(x, kind, chip):
         tie = (numbers[code] + numbers[above]) / 2 == size
         code = np.where(tie & (code % 2 == 1), above, code)
         step = numbers[finite - 1] - numbers[finite - 2]
-        none = ~(size < numbers[finite - 1] + step / 2)
+        border = numbers[finite - 1] + step / 2
+        # A tie at the border goes to the largest number where that is even.
+        none = ~((size < border) | ((size == border) & (finite % 2 == 1)))
     sign = np.where(np.signbit(x), 0x80, 0)
     if chip == "gfx942":
         return np.where(none, 0x80, np.where(code == 0, 0, code | sign)).astype(U32)
-    return np.where(none, 0x7f, code | sign).astype(U32)
+    return np.where(none, np.where(np.isnan(x), 0x7f, 0x7f | sign), code | sign).astype(U32)
 
 
 def narrowed(name, operands, chip):

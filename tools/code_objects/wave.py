@@ -104,7 +104,7 @@ class Wave:
     def issue(self, counter, registers, act, instruction):
         pending = Pending(registers, act, instruction)
         for name in registers:
-            self.unready[name] = instruction
+            self.unready[name] = pending
         self.queues[counter].append(pending)
         if not self.block.late:
             act()
@@ -121,13 +121,13 @@ class Wave:
             if pending.act:
                 pending.act()
             for name in pending.registers:
-                if self.unready.get(name) is pending.at:
+                if self.unready.get(name) is pending:
                     del self.unready[name]
 
     def check_ready(self, instruction):
         for name in instruction.touched:
             if name in self.unready:
-                load = self.unready[name]
+                load = self.unready[name].at
                 # Vector loads come back in their order: the later one's stays.
                 if name in instruction.fills and name in load.fills:
                     continue
