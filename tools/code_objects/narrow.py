@@ -295,6 +295,16 @@ def others(name, operands):
     if narrow and not more:
         to, x, y = into(plain[0]), floats(plain[1]), floats(plain[2])
         return lambda w: w.set_vector(to, narrow(x(w)) | narrow(y(w)) << U32(16))
+    if name == "v_dot2c_f32_bf16" and not more:
+        to, x, y = into(plain[0]), source(plain[1]), source(plain[2])
+
+        def dot(w):
+            # To the sum that the register has, in the emulator's order.
+            total = a.flush(w.v[to].view(F32))
+            for left, right in zip(*(a.halves(get(w)[None], "bf16").T for get in (x, y))):
+                total = a.fma(left, right, total)
+            w.set_vector(to, a.flush(total).view(U32))
+        return dot
     if name == "v_maximum3_f32" and not more:
         to, gets = into(plain[0]), [floats(o) for o in plain[1:]]
         return lambda w: w.set_vector(
