@@ -14,6 +14,7 @@
 #include "LaneMap.h"
 #include "MapRegion.h"
 #include "Pages.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/SmallSet.h"
 
@@ -515,8 +516,9 @@ LogicalResult MapOfLanes::emit() {
   if (meet && map.findCompared()) {
     if (Operation *wait = beforeProduct(lower, op))
       return emitByComparisons(map, wait);
-    // Halves of a block that take turns multiply at once.
-    if (lower.ownSchedule().hasHalves())
+    // Halves of a block that take turns multiply at once. What stays does so as
+    // it is at the first column.
+    if (lower.ownSchedule().hasHalves() && hidesByWords(op))
       return emitByQuestion(map);
   }
   // A branch for near tiles has what blocks are far from already: in one more

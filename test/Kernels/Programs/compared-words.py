@@ -33,17 +33,29 @@ QUESTION = (r"(scf\.if %\w+ -> \((?:f32, )+f32\) \{\n\s*)(%\w+) = kvbuffer\.lane
 COMPARISONS = {"eq": np.equal, "ne": np.not_equal}
 
 
-def source(causal, predicate="eq", bits=32, size=SIZE):
+def source(causal, predicate="eq", bits=32, size=SIZE, halved=False):
     qo = f"memref<?x?x1x{size}xbf16, strided<[?, ?, ?, 1]>>"
     kv = f"!kvbuffer.cache<dense, bf16, heads = 1, head_size = {size}>"
     mask = " {mask = #kvbuffer.mask<causal = true>}" if causal else ""
     of = f"memref<?x?xi{bits}>"
+    arguments = f"%batch: index, %head: index, %row: index, %position: index, %key: index, %t_: {of}"
+    score = f"""
+    score {{
+    ^bb0(%score: f32, {arguments}):
+      %half = arith.constant 0.5 : f32
+      %none = arith.constant 0 : i{bits}
+      %number = memref.load %t_[%batch, %key] : {of}
+      %is = arith.cmpi eq, %number, %none : i{bits}
+      %less = arith.mulf %score, %half : f32
+      %result = arith.select %is, %less, %score : f32
+      kvbuffer.yield %result : f32
+    }}""" if halved else ""
     return f"""func.func @f(%q: {qo}, %k: {kv}, %v: {kv}, %o: {qo},
     %t: {of} {{kvbuffer.name = "t", kvbuffer.shape = ["batch", "seq_k"]}}) {{
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o){mask} : {qo}, {kv}, {kv}, {qo}
-    captures(%t : {of})
+    captures(%t : {of}){score}
     visible {{
-    ^bb0(%batch: index, %head: index, %row: index, %position: index, %key: index, %t_: {of}):
+    ^bb0({arguments}):
       %own = memref.load %t_[%batch, %position] : {of}
       %other = memref.load %t_[%batch, %key] : {of}
       %seen = arith.cmpi {predicate}, %own, %other : i{bits}
@@ -80,7 +92,8 @@ def stage(text, target):
 
 
 class ComparedWords(unittest.TestCase):
-    def compare(self, run, numbers, causal=False, predicate="eq", bits=32, size=SIZE):
+    def compare(self, run, numbers, causal=False, predicate="eq", bits=32, size=SIZE,
+                halved=False):
         q, k, v = (to_bf16(RNG.standard_normal((1, n, 1, size)))
                    for n in (QUERIES, KEYS, KEYS))
         out = np.full(q.shape, 0x7FC0, np.uint16)
@@ -91,6 +104,8 @@ class ComparedWords(unittest.TestCase):
             seen = seen & (j <= i)
         q, k, v = map(from_bf16, (q, k, v))
         s = np.einsum("bihd,bjhd->bhij", q, k) / size ** 0.5
+        if halved:
+            s = np.where(numbers == 0, s / 2, s)
         exact, base = (x.transpose(0, 2, 1, 3) for x in attend(
             s, seen[None, None], v.transpose(0, 2, 1, 3))[:2])
         check(self, from_bf16(out), exact, base)
@@ -136,6 +151,14 @@ class ComparedWords(unittest.TestCase):
             for name in ("any", "cut", "tiles") if "size" in given else ("cut",):
                 with self.subTest(target, name=name, **given):
                     self.compare(run, NUMBERS[name], True, **given)
+
+    def test_scores_of_words(self):
+        """Scores that stay follow from what is compared, too, of keys of several numbers."""
+        given = {"predicate": "ne", "halved": True}
+        for target in "sm_90a", "gfx942", "gfx950":
+            with self.subTest(target):
+                run = compiled(source(True, **given), target)
+                self.compare(run, NUMBERS["any"], True, **given)
 
     def test_fault_in_turns(self):
         text = stage(source(False), "gfx950")

@@ -54,6 +54,27 @@ kvbuf::comparedWordsOf(Value column,
   return loads;
 }
 
+/// Whether a value of a map's region follows from a coordinate.
+static bool followsFrom(Value value, BlockArgument coordinate) {
+  llvm::SmallPtrSet<Operation *, 8> followers;
+  for (Operation &inner : coordinate.getOwner()->without_terminator()) {
+    auto follows = [&](Value operand) {
+      return operand == coordinate ||
+             followers.contains(operand.getDefiningOp());
+    };
+    bool isOne = inner
+                     .walk([&](Operation *nested) {
+                       return llvm::any_of(nested->getOperands(), follows)
+                                  ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+                     })
+                     .wasInterrupted();
+    if (isOne)
+      followers.insert(&inner);
+  }
+  return value == coordinate || followers.contains(value.getDefiningOp());
+}
+
 bool kvbuf::hidesByWords(MapOp map) {
   Block &body = map.getBody().front();
   unsigned inputs = map.getInputs().size();
@@ -70,6 +91,7 @@ bool kvbuf::hidesByWords(MapOp map) {
                              : nullptr;
   return condition && !ofElements.contains(condition) &&
          matchPattern(select.getFalseValue(), m_Constant()) &&
+         !followsFrom(select.getTrueValue(), body.getArgument(inputs + 1)) &&
          !comparedWordsOf(body.getArgument(inputs + 1), [&](Operation *inner) {
             return !ofOthers.contains(inner);
           }).empty();

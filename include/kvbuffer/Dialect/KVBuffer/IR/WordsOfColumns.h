@@ -29,6 +29,7 @@ comparedWordsOf(mlir::Value column,
 /// Whether a map keeps an element or makes it a constant by such words and by
 /// its row alone: where columns have the same words and rows agree, a tile's
 /// elements all stay or none does, which a warp finds out with one question.
+/// What an element is that stays follows from no column.
 bool hidesByWords(MapOp map);
 
 } // namespace kvbuf
