@@ -154,7 +154,7 @@ gpu.module @m {
     %z = kvbuffer.lane_arrive %arrived[%c1] early : memref<4xi32>
     memref.store %z, %out[%c1] : memref<4xi32>
     %one = arith.constant 1 : i32
-    %w = memref.atomic_rmw addi %one, %arrived[%c1] {relaxed} : (i32, memref<4xi32>) -> i32
+    %w = memref.atomic_rmw addi %one, %arrived[%c1] {kvbuffer.relaxed} : (i32, memref<4xi32>) -> i32
     memref.store %w, %out[%c1] : memref<4xi32>
     gpu.return
   }

@@ -85,21 +85,26 @@ void kvbuf::lowerOp(LaneContext &lower, ArriveLastOp op) {
 static constexpr int64_t kLooks = 64;
 
 namespace {
-/// Blocks that wait for each other, but not for long, by counters at which one
-/// thread of a team looks.
-class Waits {
-protected:
-  template <typename Op>
-  Waits(LaneContext &lower, Op op)
-      : lower(lower), b(lower.builder()),
-        counters(lower.flat(lower.tensorOf(op.getCounters()).data)),
-        arrived(lower.offsetOf(op.getCounters(), op.getIndices())),
-        count(lower.toI32(lower.single(op.getCount()))), zero(lower.i32(0)),
-        one(lower.i32(1)),
-        isOne(compare(arith::CmpIPredicate::eq, lower.ownThread(), zero)),
-        patient(lower.single(op.getPatient())),
-        word(lower.index(lower.takeBesideBarriers(4) / 4)),
-        words(lower.shared(b.getI32Type())) {}
+/// Lowers an arrival after which all that are there divide what is left: blocks
+/// that wait for each other, but not for long, by counters at which one thread
+/// of a team looks.
+///
+/// The first counter has how many have arrived, and a bit that says whether
+/// somebody has left without a share. Nobody leaves once all have arrived
+/// (leaving compares and exchanges), so that all who are there see the same.
+/// Where nobody has left, a block's shares follow from its number, and it needs
+/// no other counter: to look at one takes as long as a share. Else blocks take
+/// shares from the second counter, one after the other. The third one counts
+/// who looks at the others no more; the last one sets all three back.
+class AfterAll {
+public:
+  AfterAll(LaneContext &lower, AfterAllOp op);
+  LogicalResult emit();
+
+private:
+  static constexpr int64_t kLeft = int64_t(1) << 30, kArrivals = kLeft - 1;
+  /// In what a block is told: that shares are taken one by one.
+  static constexpr int64_t kTaken = int64_t(1) << 30;
 
   Value compare(arith::CmpIPredicate how, Value x, Value y) {
     return arith::CmpIOp::create(b, how, x, y);
@@ -129,37 +134,9 @@ protected:
   /// A loop that carries some i32s.
   scf::WhileOp loop(ValueRange inits, function_ref<Value(ValueRange)> condition,
                     function_ref<SmallVector<Value>(ValueRange)> body);
-  /// Looks, where the counter had `seen`, until all of `many` have arrived, but
-  /// not for long: what it has. `mask`: its bits that say how many have.
-  Value waitFor(Value many, Value seen, int64_t mask);
-
-  LaneContext &lower;
-  ImplicitLocOpBuilder &b;
-  Value counters, arrived, count, zero, one, isOne, patient, word, words;
-};
-
-/// Lowers an arrival after which all that are there divide what is left.
-///
-/// The first counter has how many have arrived, and a bit that says whether
-/// somebody has left without a share. Nobody leaves once all have arrived
-/// (leaving compares and exchanges), so that all who are there see the same.
-/// Where nobody has left, a block's shares follow from its number, and it needs
-/// no other counter: to look at one takes as long as a share. Else blocks take
-/// shares from the second counter, one after the other. The third one counts
-/// who looks at the others no more; the last one sets all three back.
-class AfterAll : Waits {
-public:
-  AfterAll(LaneContext &lower, AfterAllOp op)
-      : Waits(lower, op), op(op), taken(add(b, arrived, lower.index(1))),
-        left(add(b, arrived, lower.index(2))),
-        shares(lower.toI32(lower.single(op.getShares()))) {}
-  LogicalResult emit();
-
-private:
-  static constexpr int64_t kLeft = int64_t(1) << 30, kArrivals = kLeft - 1;
-  /// In what a block is told: that shares are taken one by one.
-  static constexpr int64_t kTaken = int64_t(1) << 30;
-
+  /// Looks, where the counter had `seen`, until all have arrived, but not for
+  /// long: what it has.
+  Value waitForAll(Value seen);
   Value bits(Value x, int64_t mask) {
     return arith::AndIOp::create(b, x, lower.i32(mask));
   }
@@ -176,14 +153,30 @@ private:
   /// so.
   Value enter(Value &own);
 
+  LaneContext &lower;
+  ImplicitLocOpBuilder &b;
   AfterAllOp op;
-  Value taken, left, shares;
+  Value counters, arrived, taken, left, count, shares, zero, one;
+  Value isOne, word, words;
 };
 } // namespace
 
-SmallVector<Value> Waits::choose(Value condition, unsigned many,
-                                 function_ref<SmallVector<Value>()> yes,
-                                 function_ref<SmallVector<Value>()> no) {
+AfterAll::AfterAll(LaneContext &lower, AfterAllOp op)
+    : lower(lower), b(lower.builder()), op(op),
+      counters(lower.flat(lower.tensorOf(op.getCounters()).data)),
+      arrived(lower.offsetOf(op.getCounters(), op.getIndices())),
+      taken(add(b, arrived, lower.index(1))),
+      left(add(b, arrived, lower.index(2))),
+      count(lower.toI32(lower.single(op.getCount()))),
+      shares(lower.toI32(lower.single(op.getShares()))), zero(lower.i32(0)),
+      one(lower.i32(1)),
+      isOne(compare(arith::CmpIPredicate::eq, lower.ownThread(), zero)),
+      word(lower.index(lower.takeBesideBarriers(4) / 4)),
+      words(lower.shared(b.getI32Type())) {}
+
+SmallVector<Value> AfterAll::choose(Value condition, unsigned many,
+                                    function_ref<SmallVector<Value>()> yes,
+                                    function_ref<SmallVector<Value>()> no) {
   SmallVector<Type> types(many, b.getI32Type());
   auto branch = scf::IfOp::create(b, types, condition, /*addThenBlock=*/true,
                                   /*addElseBlock=*/true);
@@ -195,7 +188,7 @@ SmallVector<Value> Waits::choose(Value condition, unsigned many,
   return SmallVector<Value>(branch.getResults());
 }
 
-Value Waits::byOne(function_ref<Value(Value &own)> compute, Value *own) {
+Value AfterAll::byOne(function_ref<Value(Value &own)> compute, Value *own) {
   SmallVector<Value> kept = choose(
       isOne, 1,
       [&]() -> SmallVector<Value> {
@@ -213,9 +206,9 @@ Value Waits::byOne(function_ref<Value(Value &own)> compute, Value *own) {
   return lower.uniform(told);
 }
 
-scf::WhileOp Waits::loop(ValueRange inits,
-                         function_ref<Value(ValueRange)> condition,
-                         function_ref<SmallVector<Value>(ValueRange)> body) {
+scf::WhileOp AfterAll::loop(ValueRange inits,
+                            function_ref<Value(ValueRange)> condition,
+                            function_ref<SmallVector<Value>(ValueRange)> body) {
   SmallVector<Type> types(inits.size(), b.getI32Type());
   SmallVector<Location> locations(inits.size(), b.getLoc());
   auto loop = scf::WhileOp::create(b, types, inits);
@@ -228,16 +221,17 @@ scf::WhileOp Waits::loop(ValueRange inits,
   return loop;
 }
 
-Value Waits::waitFor(Value many, Value seen, int64_t mask) {
+Value AfterAll::waitForAll(Value seen) {
   Value most = lower.i32(kLooks);
   // Who has no time has looked often enough.
-  Value looked = arith::SelectOp::create(b, patient, zero, most);
+  Value looked =
+      arith::SelectOp::create(b, lower.single(op.getPatient()), zero, most);
   auto wait = loop(
       {seen, looked},
       [&](ValueRange now) -> Value {
-        Value have = arith::AndIOp::create(b, now[0], lower.i32(mask));
         return arith::AndIOp::create(
-            b, compare(arith::CmpIPredicate::slt, have, many),
+            b,
+            compare(arith::CmpIPredicate::slt, bits(now[0], kArrivals), count),
             compare(arith::CmpIPredicate::slt, now[1], most));
       },
       [&](ValueRange now) -> SmallVector<Value> {
@@ -261,7 +255,7 @@ Value AfterAll::leaveUnlessAll() {
 Value AfterAll::enter(Value &own) {
   // An arrival releases what the block has stored.
   Value before = arrive(arrived);
-  Value seen = waitFor(count, add(b, before, one), kArrivals);
+  Value seen = waitForAll(add(b, before, one));
   // Who has waited for long enough leaves, but for all that have come.
   seen = choose(
              haveAll(seen), 1, [&]() -> SmallVector<Value> { return {seen}; },

@@ -11,6 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/RelaxedAtomics.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -383,6 +384,7 @@ static constexpr Known kKnown[] = {
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {kFiniteProductAttr, Place::Any},
+    {kRelaxedAttr, Place::Any},
     {KVBufferDialect::kStageAttr, Place::Any},
     {KVBufferDialect::kPipelineAttr, Place::Loop},
     {KVBufferDialect::kGroupAttr, Place::Any}};

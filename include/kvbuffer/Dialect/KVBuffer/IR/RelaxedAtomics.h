@@ -22,7 +22,7 @@ namespace kvbuf {
 /// of the device: fences beside it do. Upstream's own lowering has the order
 /// and the scope of the system, which on NVIDIA's chips are two fences of
 /// LLVM's backend around each.
-inline constexpr llvm::StringLiteral kRelaxedAttr = "relaxed";
+inline constexpr llvm::StringLiteral kRelaxedAttr = "kvbuffer.relaxed";
 
 } // namespace kvbuf
 
