@@ -65,5 +65,60 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       }
       gpu.return
     }
+    // Behind the teams, or where not all come by, nobody gives words a place: each warp
+    // finds the share.
+    // CHECK-LABEL: gpu.func @behind
+    gpu.func @behind(%x: !x {kvbuffer.name = "x", kvbuffer.shape = ["rows", 64]},
+                     %lengths: memref<?xi32> {kvbuffer.name = "lengths", kvbuffer.shape = ["batch"]},
+                     %arrived: memref<?xi32> {kvbuffer.name = "arrived", kvbuffer.access = "counter", kvbuffer.shape = ["batch"]})
+        kernel attributes {known_block_size = array<i32: 256, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [4, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %c64 = arith.constant 64 : index
+      %rows = memref.dim %x, %c0 : !x
+      %block = gpu.block_id x
+      %batch = kvbuffer.launch_size "batch"
+      %some = arith.cmpi eq, %block, %c0 : index
+      // CHECK-NOT:  arith.cmpi eq, %{{.*}}, %c7_i32
+      // CHECK:      gpu.shuffle xor
+      // CHECK-NOT:  {{arith.cmpi eq, %.*, %c7_i32|mbarrier.init}}
+      // CHECK:      kvbuffer.lane_arrive
+      // CHECK:      nvvm.mbarrier.init
+      scf.if %some {
+        %size, %first, %start, %end = kvbuffer.share_work %block of %c4 over %batch least %c1 {
+        ^bb0(%i: index):
+          %n = memref.load %lengths[%i] : memref<?xi32>
+          %units = arith.index_cast %n : i32 to index
+          kvbuffer.yield %units : index
+        }
+        %last = kvbuffer.arrive_last %arrived[%first] of %c4 : memref<?xi32>
+      }
+      %buffer = kvbuffer.alloc : !kvbuffer.buffer<#slots>
+      %ring = kvbuffer.ring %buffer from @load to [@read] : !kvbuffer.buffer<#slots>
+      kvbuffer.teams {
+        kvbuffer.team @read warps(4) {
+          %s = kvbuffer.ring_wait %ring[%c0] : !kvbuffer.ring<#slots>
+          kvbuffer.ring_release %ring[%c0] : !kvbuffer.ring<#slots>
+        }
+        kvbuffer.team @load warps(4) {
+          %tile = kvbuffer.dram_tile %x[%c0, %c0] valid(%rows, %c64)
+            : !x -> !kvbuffer.tile<64x64xbf16>
+          kvbuffer.ring_load %tile into %ring[%c0] : !kvbuffer.tile<64x64xbf16>, !kvbuffer.ring<#slots>
+        }
+      }
+      // CHECK-NOT:  arith.cmpi eq, %{{.*}}, %c7_i32
+      // CHECK:      gpu.shuffle xor
+      // CHECK-NOT:  {{arith.cmpi eq, %.*, %c7_i32|mbarrier.init}}
+      // CHECK:      kvbuffer.lane_arrive
+      %size, %first, %start, %end = kvbuffer.share_work %block of %c4 over %batch least %c1 {
+      ^bb0(%i: index):
+        %n = memref.load %lengths[%i] : memref<?xi32>
+        %units = arith.index_cast %n : i32 to index
+        kvbuffer.yield %units : index
+      }
+      %last = kvbuffer.arrive_last %arrived[%first] of %c4 : memref<?xi32>
+      gpu.return
+    }
   }
 }

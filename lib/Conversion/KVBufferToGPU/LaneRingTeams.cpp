@@ -96,6 +96,7 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
     place.setValueAttr(b.getIndexAttr(
         lower.takeBesideBarriers(sizeof(int32_t) * words) / sizeof(int32_t)));
   lower.rings.placesOfWords.clear();
+  Operation *meanwhile = std::exchange(lower.rings.whileReady, nullptr);
   // Barriers are made ready once.
   if (op->getParentOp() != lower.kernel)
     return op.emitOpError() << "is in " << op->getParentOp()->getName()
@@ -119,8 +120,8 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
     return success();
   {
     OpBuilder::InsertionGuard guard(b);
-    if (Operation *other = lower.rings.whileReady)
-      b.setInsertionPoint(other);
+    if (meanwhile)
+      b.setInsertionPoint(meanwhile);
     Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                         lower.thread, lower.i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);

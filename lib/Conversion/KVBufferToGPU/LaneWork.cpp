@@ -636,12 +636,24 @@ static FailureOr<Values> shareOfBlock(LaneContext &lower, ShareWorkOp op) {
   return told;
 }
 
+/// Whether teams begin behind an op: who starts them gives the words of
+/// `shareOfBlock` their place, and may make barriers ready beside it.
+static bool isAheadOfTeams(Operation *op) {
+  if (!isa<gpu::GPUFuncOp>(op->getParentOp()))
+    return false;
+  for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+    if (isa<TeamsOp>(next))
+      return true;
+  return false;
+}
+
 LogicalResult kvbuf::lowerOp(LaneContext &lower, ShareWorkOp op) {
   if (lower.hasRings() && op->getParentOfType<TeamOp>())
     return op.emitOpError() << "has no per-lane form in a team beside "
                                "kvbuffer.ring: the lanes of a warp look at the "
                                "items together; expected it before the teams";
-  bool byOne = lower.hasRings() && lower.blockThreads() > lower.chip().waveSize;
+  bool byOne = lower.hasRings() && isAheadOfTeams(op) &&
+               lower.blockThreads() > lower.chip().waveSize;
   FailureOr<Values> share =
       byOne ? shareOfBlock(lower, op) : WorkShare(lower, op).emit();
   if (failed(share))
