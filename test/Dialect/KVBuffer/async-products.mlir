@@ -15,6 +15,7 @@
 #schedule = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 2, warps = 8, mma_shape = [16, 8, 16], producers = 4>
 #left = #kvbuffer.kv_buffer<128x64xbf16, stages = 2, swizzle = [3, 0, 3]>
 #right = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, swizzle = [3, 0, 3]>
+#one = #kvbuffer.kv_buffer<128x64xbf16, stages = 1, swizzle = [3, 0, 3]>
 #words = #kvbuffer.kv_buffer<128x72xf32, stages = 2>
 !a = !kvbuffer.fragment<128x64xbf16, a>
 !b = !kvbuffer.fragment<64x64xbf16, b>
@@ -114,6 +115,57 @@ gpu.module @m {
         }
         %t = kvbuffer.mma %af, %bf, %second {transpose_b} : !a, !b, !sum
         kvbuffer.fragment_store %t, %other : !sum, !out
+      }
+      kvbuffer.team @producers warps(4) {
+      }
+    }
+    gpu.return
+  }
+
+  // A ring of one slot is not filled anew while a product that begins with it waits for
+  // the next filling: that slot is given back where it was.
+  // CHECK-LABEL: gpu.func @begun_of_two
+  // CHECK:         kvbuffer.ring_wait
+  // CHECK-NEXT:    kvbuffer.ring_wait
+  // CHECK-NEXT:    kvbuffer.ring_wait %[[ONE:.*]][%c0]
+  // CHECK-NEXT:    kvbuffer.fragment_load
+  // CHECK-NEXT:    kvbuffer.ring_release %[[ONE]][%c0]
+  // CHECK-NEXT:    kvbuffer.ring_wait %[[ONE]][%c1]
+  // CHECK-NEXT:    kvbuffer.fragment_load
+  // CHECK-NEXT:    kvbuffer.map
+  // CHECK:         }
+  // CHECK-NEXT:    kvbuffer.mma_start
+  // CHECK-NEXT:    kvbuffer.ring_release %[[ONE]][%c1]
+  gpu.func @begun_of_two(%out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+    %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+    %half_slots = kvbuffer.alloc : !kvbuffer.buffer<#one>
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] : !kvbuffer.buffer<#right>
+    %one = kvbuffer.ring %half_slots from @producers to [@consumers] : !kvbuffer.buffer<#one>
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) {
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %as = kvbuffer.ring_wait %a_ring[%c0] : !kvbuffer.ring<#left>
+        %bs = kvbuffer.ring_wait %b_ring[%c0] : !kvbuffer.ring<#right>
+        %af = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !a
+        %bf = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !b
+        %hs = kvbuffer.ring_wait %one[%c0] : !kvbuffer.ring<#one>
+        %h = kvbuffer.fragment_load %hs[0, 0] : !kvbuffer.staged<#one> -> !a
+        kvbuffer.ring_release %one[%c0] : !kvbuffer.ring<#one>
+        %gs = kvbuffer.ring_wait %one[%c1] : !kvbuffer.ring<#one>
+        %g = kvbuffer.fragment_load %gs[0, 0] : !kvbuffer.staged<#one> -> !a
+        kvbuffer.ring_release %one[%c1] : !kvbuffer.ring<#one>
+        %both = kvbuffer.map %zero, %h, %g : !sum, !a, !a -> !sum {
+        ^bb0(%x: f32, %y: bf16, %z: bf16, %i: index, %j: index):
+          %w = arith.addf %y, %z : bf16
+          %v = arith.extf %w : bf16 to f32
+          kvbuffer.yield %v : f32
+        }
+        %t = kvbuffer.mma %af, %bf, %both {transpose_b} : !a, !b, !sum
+        kvbuffer.fragment_store %t, %out : !sum, !out
       }
       kvbuffer.team @producers warps(4) {
       }

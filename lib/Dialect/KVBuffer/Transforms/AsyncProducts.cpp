@@ -169,9 +169,23 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     return MmaWaitOp::create(b, start.getLoc(), start.getResult(), younger);
   }
 
+  /// Whether the ring's next filling is awaited between a release and an op
+  /// behind it, which may need the slot.
+  static bool isAwaitedBetween(RingReleaseOp release, Operation *last) {
+    return llvm::any_of(release.getRing().getUsers(), [&](Operation *user) {
+      Operation *wait = isa<RingWaitOp>(user)
+                            ? last->getBlock()->findAncestorOpInBlock(*user)
+                            : nullptr;
+      return wait && release->isBeforeInBlock(wait) &&
+             wait->isBeforeInBlock(last);
+    });
+  }
+
   /// Moves the release of a slot behind `last`, the last op that it is there
-  /// for: the wait for a product that reads it.
-  static void releaseAfter(Value staged, Operation *last) {
+  /// for: the wait for a product that reads it. One that `mayStay` does where
+  /// the ring's next filling is awaited before.
+  static void releaseAfter(Value staged, Operation *last,
+                           bool mayStay = false) {
     auto filled = slotOfView(staged).getDefiningOp<RingWaitOp>();
     if (!filled)
       return;
@@ -179,13 +193,15 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
       if (auto release = dyn_cast<RingReleaseOp>(user))
         if (release.getFill() == filled.getFill() &&
             release->getBlock() == last->getBlock() &&
-            release->isBeforeInBlock(last))
+            release->isBeforeInBlock(last) &&
+            !(mayStay && isAwaitedBetween(release, last)))
           release->moveAfter(last);
   }
 
   /// Gives the slots of what a product begins with back behind its start, which
   /// takes what lanes have read there. Words go back as soon as they are
-  /// multiplied: lanes fence such reads before they give a slot back.
+  /// multiplied: lanes fence such reads before they give a slot back. Where the
+  /// ring's next filling is awaited before, the release stays.
   static void releaseBegun(MmaStartOp start) {
     Operation *made = start.getAcc() ? start.getAcc().getDefiningOp() : nullptr;
     if (!made || made->getBlock() != start->getBlock())
@@ -210,7 +226,8 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
                         .getParams()
                         .getElementType()
                         .getIntOrFloatBitWidth() == word;
-      releaseAfter(load.getStaged(), isWord ? made : start);
+      releaseAfter(load.getStaged(), isWord ? made : start,
+                   /*mayStay=*/true);
     }
   }
 
