@@ -79,7 +79,7 @@ BORDERS = [
       "lib/Conversion/KVBufferToNVVM", "lib/Conversion/KVBufferToROCDL",
       T + "IR/KVBufferTma", "lib/Emulator", I + "Dialect/KVBuffer/IR/TmaTile.h",
       I + "Dialect/KVBuffer/IR/KVBufferAMDOps.td"],
-     ["lib/Conversion/Common/CheckKernel.cpp", T + "Transforms/ExpandArguments.cpp",
+     ["lib/Conversion/Common/CheckLanes.cpp", T + "Transforms/ExpandArguments.cpp",
       T + "Transforms/ExpandCacheOps.cpp"]),
 ]
 
