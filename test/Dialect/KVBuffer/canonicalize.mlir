@@ -53,7 +53,7 @@ func.func @masked(%q: !a, %k: !b, %acc: !s, %m: !r, %l: !r, %i: index) -> (!a, !
 
 // What a product begins with, and what another one goes on with, may be -inf.
 // CHECK-LABEL: func.func @begun
-func.func @begun(%q: !a, %k: !b, %bias: !s, %m: !r, %l: !r) -> (!a, !a, !a) {
+func.func @begun(%q: !a, %k: !b, %bias: !s, %m: !r, %l: !r) -> (!a, !a, !a, !a) {
   %zero = kvbuffer.fragment_fill 0.0 : !s
   %begin = kvbuffer.map %bias : !s -> !s {
   ^bb0(%x: f32, %i: index, %j: index):
@@ -69,7 +69,11 @@ func.func @begun(%q: !a, %k: !b, %bias: !s, %m: !r, %l: !r) -> (!a, !a, !a) {
   %p1:4 = kvbuffer.online_softmax %t, %m, %l {scale = 2.0 : f32, masked} : !s, !r -> !a
   // CHECK: kvbuffer.online_softmax %{{.*}} {scale = 3.000000e+00 : f32}
   %p2:4 = kvbuffer.online_softmax %u, %m, %l {scale = 3.0 : f32, masked} : !s, !r -> !a
-  return %p0#0, %p1#0, %p2#0 : !a, !a, !a
+  // A factor changes nothing about that.
+  %v = kvbuffer.fragment_scale %s {factor = 2.0 : f32} : !s
+  // CHECK: kvbuffer.online_softmax %{{.*}} {masked, scale = 4.000000e+00 : f32}
+  %p3:4 = kvbuffer.online_softmax %v, %m, %l {scale = 4.0 : f32, masked} : !s, !r -> !a
+  return %p0#0, %p1#0, %p2#0, %p3#0 : !a, !a, !a, !a
 }
 
 // -----

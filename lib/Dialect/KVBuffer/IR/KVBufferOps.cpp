@@ -833,7 +833,10 @@ struct DropMaskedFlag : OpRewritePattern<OnlineSoftmaxOp> {
         !isa_and_nonnull<MmaOp, MmaWaitOp, SoftcapOp, FragmentScaleOp>(
             scores.getDefiningOp()))
       return failure();
-    if (isa<MmaOp, MmaWaitOp>(scores.getDefiningOp()) && !isOfFinite(scores))
+    while (auto scaled = scores.getDefiningOp<FragmentScaleOp>())
+      scores = scaled.getSource();
+    if (isa_and_nonnull<MmaOp, MmaWaitOp>(scores.getDefiningOp()) &&
+        !isOfFinite(scores))
       return failure();
     rewriter.modifyOpInPlace(op, [&] { op.setMasked(false); });
     return success();
