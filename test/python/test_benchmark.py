@@ -41,6 +41,19 @@ class WithoutGpu(unittest.TestCase):
             self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
 
 
+class Help(unittest.TestCase):
+    def test_says_what_there_is(self):
+        """Names of problems with "%" are text, too."""
+        for script in ("append", "cudnn_compare", "decode", "guard", "latent", "mixed",
+                       "parts", "required", "scaling", "scores", "tuner",
+                       "verify_table"):
+            result = subprocess.run(
+                [sys.executable, f"{SOURCE}/benchmark/{script}.py", "--help"],
+                text=True, capture_output=True)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), script)
+            self.assertIn("usage: ", result.stdout, script)
+
+
 class Cases(unittest.TestCase):
     def test_required_ratios(self):
         table = {c.name: (c.required, c.aim) for c in common.all_cases()}
