@@ -285,7 +285,7 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   if (staged && !limitsOf(op, Schedule::of(choice), target).stagesReads())
     staged = nullptr;
   // Products that begin with what is read are as fast with Q in LDS, or faster,
-  // though registers have room for it.
+  // though registers have room for it. Others have no room: Q gives way there.
   if (staged && !asked.names("q_in_regs"))
     choice.qInRegs = false;
   // Tiles that read a number for each score where most read one are few.
