@@ -81,6 +81,8 @@ static ScheduleRequest requestOf(AttentionOp op) {
     request.readWords = wordsReadByKeys(op).value_or(0);
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();
+  if (!op.hasOwnScores())
+    request.windowKeys = mostKeysOfRows(op).value_or(0);
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||
                      !op.getK().getType().getRows().endWithData();
   auto q = cast<MemRefType>(op.getQ().getType());

@@ -133,6 +133,15 @@ ScheduleLimits kvbuf::limitsOf(AttentionOp op, const Schedule &schedule,
       target.matrixInstructionsFor(element).empty() ? "bf16" : element);
 }
 
+std::optional<int64_t> kvbuf::mostKeysOfRows(AttentionOp op) {
+  MaskAttr mask = op.getMaskValue();
+  if (!mask.boundsLeft() || !mask.boundsRight() || op.getBlockMaskAttr())
+    return std::nullopt;
+  // Each is up to 2^62.
+  uint64_t keys = uint64_t(mask.getLeft()) + mask.rightReach() + 1;
+  return std::min<uint64_t>(keys, std::numeric_limits<int64_t>::max());
+}
+
 std::string kvbuf::headSizesText(AttentionOp op) {
   std::string text = std::to_string(op.getHeadSize());
   if (op.getValueHeadSize() != op.getHeadSize())

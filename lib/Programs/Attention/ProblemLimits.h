@@ -57,6 +57,10 @@ inline constexpr int64_t kFewQueries = 8;
 /// once more for each; else 1. `rows`: those of a tile.
 int64_t foldedHeadsOf(AttentionOp op, int64_t rows);
 
+/// The most keys that a row sees, where the mask has two ends and no list of
+/// blocks shows keys in spite of it.
+std::optional<int64_t> mostKeysOfRows(AttentionOp op);
+
 /// The head sizes for messages: "192, 128 of values,"; "128" if there is one.
 std::string headSizesText(AttentionOp op);
 

@@ -9,6 +9,7 @@
 #include "Attention.h"
 #include "ProblemLimits.h"
 #include "Schedules/Tuning.h"
+#include "VisibleWindows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Schedules/WideHeads.h"
@@ -153,6 +154,8 @@ private:
   /// When clusters gain.
   Attribute clustersGain();
   int64_t widestHead();
+  /// Whether rows may see more keys than one sum will do for.
+  bool sumsMayBeLong();
   /// When blocks of several warps with keys of their own fill the device.
   Attribute blocksFill();
   /// Up to how many query rows have blocks of several warps; 0: none.
@@ -189,6 +192,13 @@ Attribute AttentionVariants::clustersGain() {
       problem.getHeadSize(),
       /*masked=*/mask.boundsLeft() || mask.boundsRight(),
       problem.getHeads() / problem.getKVHeads(), pageSize);
+}
+
+bool AttentionVariants::sumsMayBeLong() {
+  if (!target.sumKeys)
+    return false;
+  std::optional<int64_t> keys = mostKeysOfRows(problem);
+  return !keys || *keys > target.mostSumKeys;
 }
 
 void AttentionVariants::addSums() {
@@ -317,7 +327,7 @@ void AttentionVariants::addFewSequences() {
       add("_of_few_sequences",
           "which splits keys over blocks and runs where sequences are few");
   few.schedule = "split_keys=true";
-  few.launchIf = target.mostSumKeys ? b.expr("min", {fill, fits}) : fill;
+  few.launchIf = sumsMayBeLong() ? b.expr("min", {fill, fits}) : fill;
 }
 
 /// Query rows, times the heads that share a head of the cache, from which on it
@@ -366,7 +376,7 @@ KernelVariants AttentionVariants::collect() {
     addFewSequences();
   // The kernels of a mixed batch know each other's rows; and a row's bits would
   // follow from the room that others have.
-  if (target.sumKeys && !fewSequences && chosen.getMovingTeam() &&
+  if (sumsMayBeLong() && !fewSequences && chosen.getMovingTeam() &&
       !chosen.getSplitKeys() && !problem.isRagged() &&
       !problem.getBatchInvariant() && isDefault())
     addSums();
@@ -406,5 +416,10 @@ KernelVariants kvbuf::attentionVariants(AttentionOp problem,
                                         const VariantQuery &query) {
   auto chosen =
       query.kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
-  return AttentionVariants(problem, query, chosen).collect();
+  // As the schedule was chosen for.
+  auto said = cast<AttentionOp>(OpBuilder(problem).clone(*problem));
+  sayByAttributes(said);
+  KernelVariants variants = AttentionVariants(said, query, chosen).collect();
+  said.erase();
+  return variants;
 }

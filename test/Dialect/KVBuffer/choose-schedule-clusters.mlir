@@ -8,7 +8,8 @@
 // DEFAULT-NOT: cluster =
 
 // CHECK-DAG: #[[PAIR:.*]] = #kvbuffer.schedule<{{.*}}tiles = dynamic{{.*}}cluster = 2>
-// CHECK-DAG: #[[ALONE:.*]] = #kvbuffer.schedule<{{.*}}stage_output = true>, work = several_tiles<tiles = dynamic>,
+// CHECK-DAG: #[[WINDOW:.*]] = #kvbuffer.schedule<BM = 192, {{.*}}stage_output = true>, work = several_tiles<tiles = dynamic>,
+// CHECK-DAG: #[[ALONE:.*]] = #kvbuffer.schedule<BM = 128, {{.*}}stage_output = true>, work = several_tiles<tiles = dynamic>,
 
 !qo = memref<?x?x2x128xbf16>
 !dense = !kvbuffer.cache<dense, bf16, heads = 2, head_size = 128>
@@ -48,7 +49,7 @@ func.func @boxes(%q: !qo, %k: !boxes, %v: !boxes, %o: !qo) {
 
 // REMARK: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}a window on the left cuts tiles, which threads then copy
 // CHECK: func.func @window
-// CHECK: schedule = #[[ALONE]]
+// CHECK: schedule = #[[WINDOW]]}
 func.func @window(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true, left = 100>} : !qo, !dense, !dense, !qo
   return

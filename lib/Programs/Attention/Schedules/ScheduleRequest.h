@@ -48,6 +48,9 @@ struct ScheduleRequest {
   bool lse = false;
   /// Whether a window hides keys on the left of those that a row sees.
   bool window = false;
+  /// The most keys that a row sees, where a window with two ends alone says so;
+  /// 0: all.
+  int64_t windowKeys = 0;
   /// Heads of K and V, and heads of queries that share one of them.
   int64_t kvHeads = 1, sharing = 1;
   /// Query rows of a sequence; -1 where the types leave them open.
