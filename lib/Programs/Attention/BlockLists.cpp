@@ -76,12 +76,6 @@ BlockLists::BlockLists(ImplicitLocOpBuilder &b, AttentionOp op,
   count = arith::MulIOp::create(b, all, parts);
 }
 
-Value BlockLists::isWhole(ImplicitLocOpBuilder &b, Value i) const {
-  if (!whole.count)
-    return nullptr;
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, i, partly);
-}
-
 Value BlockLists::keyOf(ImplicitLocOpBuilder &b, Value i) const {
   Value parts = listConstant(b, blockKeys / tileKeys);
   Value number = arith::DivUIOp::create(b, i, parts),

@@ -26,17 +26,12 @@ public:
 
   /// How many tiles there are.
   mlir::Value getCount() const { return count; }
-  /// The first so many of them are masked where the end of the sequence may cut
-  /// one (`getIsCut`), and so many where it does not.
-  mlir::Value getMasked() const { return count; }
+  /// The first so many of them are partly visible.
   mlir::Value getPartly() const { return partly; }
   /// Whether the end of the sequence cuts a block, an i1.
   mlir::Value getIsCut() const { return isCut; }
   /// The first key of tile `i`.
   mlir::Value keyOf(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
-
-  /// Whether tile `i` is wholly visible; null where no list names such.
-  mlir::Value isWhole(mlir::ImplicitLocOpBuilder &b, mlir::Value i) const;
 
 private:
   /// A list of blocks, and its place for the block of queries.

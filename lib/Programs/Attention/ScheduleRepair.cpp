@@ -250,7 +250,7 @@ static void repairSplitKeys(AttentionOp op, const AskedSchedule &asked,
 }
 
 bool kvbuf::comparesTogether(AttentionOp op) {
-  if (op.getVisible().empty() || op.getBlockMaskAttr())
+  if (op.getVisible().empty())
     return false;
   constexpr unsigned row = 2, position = 3, key = 4;
   if (!op.getScore().empty() && !op.getScore().getArgument(key + 1).use_empty())

@@ -337,11 +337,9 @@ TileProgram::KeyTiles TileProgram::tilesOfRange() {
   };
   // From right to left the end of the sequence cuts the first tile only; a
   // window may cut the last one too.
-  return {count,          edges,
-          keyOf,
-          /*isWhole=*/{},
+  return {count, edges, keyOf,
           /*isCut=*/{},
-          /*partly=*/{},  /*wholeAfterFirst=*/!fullLo};
+          /*wholeAfterFirst=*/!fullLo};
 }
 
 TileProgram::KeyTiles TileProgram::tilesOfLists() {
@@ -349,12 +347,8 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
                    schedule.getBN());
   // No window hides the first keys of a tile that is visited.
   keyLo = constant(0);
-  return {lists.getCount(),
-          EdgeTiles(lists.getMasked()),
-          [=, this](Value i) { return lists.keyOf(b, i); },
-          [=, this](Value i) { return lists.isWhole(b, i); },
-          lists.getIsCut(),
-          lists.getPartly(),
+  return {lists.getCount(), EdgeTiles(lists.getPartly()),
+          [=, this](Value i) { return lists.keyOf(b, i); }, lists.getIsCut(),
           /*wholeAfterFirst=*/false};
 }
 

@@ -98,12 +98,9 @@ private:
     mlir::Value count;
     EdgeTiles edges;
     std::function<mlir::Value(mlir::Value)> keyOf;
-    /// Whether lists say that it is wholly visible; null: there are none.
-    std::function<mlir::Value(mlir::Value)> isWhole;
     /// Whether the end of the sequence may cut one, where the program has a
-    /// loop for either case; null: it has one loop. `partly`: those that are
-    /// masked where it does not.
-    mlir::Value isCut, partly;
+    /// loop for either case; null: it has one loop.
+    mlir::Value isCut;
     /// Whether none but the first may be cut by the end of the sequence or the
     /// left side of a window.
     bool wholeAfterFirst;

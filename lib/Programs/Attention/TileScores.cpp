@@ -171,25 +171,6 @@ void kvbuf::hoistOfHead(ImplicitLocOpBuilder &b, AttentionOp op,
   }
 }
 
-/// Whether a mask shows a key to the row that stands at `position`; it hides
-/// some.
-static Value visibleByMask(ImplicitLocOpBuilder &b, MaskAttr mask,
-                           Value position, Value key) {
-  using Predicate = arith::CmpIPredicate;
-  Value visible;
-  auto require = [&](Predicate predicate, int64_t reach) {
-    Value last = arith::AddIOp::create(
-        b, position, arith::ConstantIndexOp::create(b, reach).getResult());
-    Value holds = arith::CmpIOp::create(b, predicate, key, last);
-    visible = visible ? arith::AndIOp::create(b, visible, holds) : holds;
-  };
-  if (mask.boundsRight())
-    require(Predicate::sle, mask.rightReach());
-  if (mask.boundsLeft())
-    require(Predicate::sge, -mask.getLeft());
-  return visible;
-}
-
 /// Whether the problem's functions read tensors at places that may follow from
 /// the row or the key of an element. Where rows count as clamped distances
 /// alone, any will do, and rows of a lane have some distances in common.
@@ -211,18 +192,14 @@ static bool readsByPlace(AttentionOp op, const ScoreTile &tile) {
 /// The problem's own functions of the scores of a tile, times `scale` before;
 /// `hoisted` has what is computed already.
 /// `isEdge`: the tile may have keys beyond the last one, and, where lists say
-/// which tiles are visible, hidden ones.
+/// which tiles are visible, hidden ones; others of these are cut, too.
 static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
                           const IRMapping &args, Value scores,
                           const ScoreTile &tile, const IRMapping &hoisted,
                           double scale, bool isEdge) {
   bool listed = static_cast<bool>(op.getBlockMaskAttr());
-  MaskAttr mask = op.getMaskValue();
-  // Lists know better than a mask, which is a part of the function then.
-  bool masks = listed && (mask.boundsLeft() || mask.boundsRight());
   bool hides =
-      listed ? isEdge && (!op.getVisible().empty() || masks || tile.mayBeCut)
-             : !op.getVisible().empty() && (isEdge || !tile.bounded);
+      !op.getVisible().empty() && (isEdge || !(listed || tile.bounded));
   bool maps = !op.getScore().empty() && !tile.begun;
   if (!maps && !hides && scale == 1.0)
     return scores;
@@ -256,7 +233,6 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   }
   // A tile may go beyond the last row and key; the program's tensors, if it
   // reads any, do not.
-  Value anyKey = ownKey;
   bool readsAny = readsByPlace(op, tile);
   Value zero = constant(0), one = constant(1);
   auto within = [&](Value index, Value count) {
@@ -266,7 +242,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   };
   if (readsAny)
     ownRow = within(ownRow, tile.queries);
-  if (readsAny && isEdge && tile.mayBeCut)
+  if (readsAny && (isEdge || listed) && tile.mayBeCut)
     ownKey = within(ownKey, tile.keys);
   Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
   Value position = arith::AddIOp::create(b, ownRow, shift);
@@ -305,27 +281,63 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   else
     score = inlined(op.getScore(), {score});
   if (hides) {
-    Value visible;
-    if (masks)
-      visible = visibleByMask(b, mask, position, ownKey);
-    if (!op.getVisible().empty()) {
-      Value own = inlined(op.getVisible(), {});
-      visible = visible ? arith::AndIOp::create(b, visible, own) : own;
-    }
-    if (visible && tile.wholly)
-      visible = arith::OrIOp::create(b, visible, tile.wholly);
-    // Once a column, where a mask behind the function would compare each score.
-    if (listed && tile.mayBeCut) {
-      Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, anyKey,
-                                           tile.keys);
-      visible = visible ? arith::AndIOp::create(b, visible, exists) : exists;
-    }
+    Value visible = inlined(op.getVisible(), {});
     Value hidden = arith::ConstantOp::create(
         b, b.getF32FloatAttr(-std::numeric_limits<float>::infinity()));
     score = arith::SelectOp::create(b, visible, score, hidden);
   }
   YieldOp::create(b, score);
   return map.getResult();
+}
+
+/// Whether the mask hides some keys of a tile from some rows, an i1; null: it
+/// has no rule.
+static Value crossesMask(ImplicitLocOpBuilder &b, MaskAttr mask,
+                         FragmentType type, const ScoreTile &tile) {
+  using Predicate = arith::CmpIPredicate;
+  auto plus = [&](Value value, int64_t more) -> Value {
+    return arith::AddIOp::create(b, value,
+                                 arith::ConstantIndexOp::create(b, more));
+  };
+  Value shift = arith::SubIOp::create(b, tile.keys, tile.queries);
+  Value position = arith::AddIOp::create(b, tile.query, shift);
+  Value crosses;
+  auto note = [&](Predicate predicate, Value key, Value bound) {
+    Value beyond = arith::CmpIOp::create(b, predicate, key, bound);
+    crosses = crosses ? arith::OrIOp::create(b, crosses, beyond) : beyond;
+  };
+  if (mask.boundsRight())
+    note(Predicate::sgt, plus(tile.key, type.getCols() - 1),
+         plus(position, mask.rightReach()));
+  if (mask.boundsLeft())
+    note(Predicate::slt, tile.key,
+         plus(position, type.getRows() - 1 - mask.getLeft()));
+  return crosses;
+}
+
+/// The scores of a tile that lists show, `partly`: not all rows see all of it.
+/// The mask is asked where its edge is, of such tiles alone, and the end of the
+/// sequence where it is.
+static Value maskListed(ImplicitLocOpBuilder &b, AttentionOp op, Value scores,
+                        const ScoreTile &tile, bool partly) {
+  auto type = cast<FragmentType>(scores.getType());
+  MaskAttr mask =
+      partly ? op.getMaskValue() : MaskAttr::get(b.getContext(), false, -1, -1);
+  Value asked = crossesMask(b, mask, type, tile);
+  if (tile.mayBeCut) {
+    Value end = arith::AddIOp::create(
+        b, tile.key,
+        arith::ConstantIndexOp::create(b, type.getCols()).getResult());
+    Value isCut =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, end, tile.keys);
+    asked = asked ? arith::OrIOp::create(b, asked, isCut) : isCut;
+  }
+  if (!asked)
+    return scores;
+  return onlyIf(b, asked, scores, [&]() -> Value {
+    return MaskOp::create(b, scores, tile.query, tile.queries, tile.key,
+                          tile.keys, mask, tile.group);
+  });
 }
 
 double kvbuf::softmaxScaleOf(AttentionOp op) {
@@ -345,7 +357,7 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                          Value i) {
   double scale = op.getScaleValue(), cap = op.getSoftcapValue();
   bool listed = static_cast<bool>(op.getBlockMaskAttr());
-  bool own = op.hasOwnScores() || listed;
+  bool own = op.hasOwnScores();
   if (cap > 0)
     scores = SoftcapOp::create(b, scores, b.getF32FloatAttr(scale),
                                b.getF32FloatAttr(cap));
@@ -382,27 +394,32 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
   EdgeTiles::Kinds kinds = edges.kindsOf(b, i);
   auto masked = scf::IfOp::create(b, TypeRange{scores.getType()}, kinds.isEdge,
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
-  if (own)
+  if (own || listed)
     masked->setAttr(KVBufferDialect::kEdgeTilesAttr, b.getUnitAttr());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(masked.thenBlock());
   Value hidden = onlyIf(b, kinds.ofFunction, scores,
                         [&] { return shaped(/*isEdge=*/true); });
-  if (!listed)
+  if (listed)
+    hidden = maskListed(b, op, hidden, tile, /*partly=*/true);
+  else
     hidden = onlyIf(b, kinds.ofMask, hidden, [&]() -> Value {
       return MaskOp::create(b, hidden, tile.query, tile.queries, tile.key,
                             tile.keys, op.getMaskValue(), tile.group);
     });
   scf::YieldOp::create(b, hidden);
   b.setInsertionPointToStart(masked.elseBlock());
+  auto ended = [&](Value whole) {
+    return listed ? maskListed(b, op, whole, tile, /*partly=*/false) : whole;
+  };
   if (!far) {
-    scf::YieldOp::create(b, shaped(/*isEdge=*/false));
+    scf::YieldOp::create(b, ended(shaped(/*isEdge=*/false)));
     return masked.getResult(0);
   }
   auto branch = scf::IfOp::create(b, TypeRange{type}, far,
                                   /*addThenBlock=*/true,
                                   /*addElseBlock=*/true);
-  scf::YieldOp::create(b, branch.getResult(0));
+  scf::YieldOp::create(b, ended(branch.getResult(0)));
   b.setInsertionPointToStart(branch.thenBlock());
   scf::YieldOp::create(b, mapOwnScores(b, op, args, scores, tile, ofTile, rest,
                                        /*isEdge=*/false));

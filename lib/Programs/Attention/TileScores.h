@@ -23,10 +23,8 @@ struct ScoreTile {
   mlir::Value queries, keys;
   /// Rows of one query: row r is query r / `group`, head r % `group`.
   int64_t group = 1;
-  /// Whether lists say that all rows see all keys of the tile, an i1; null
-  /// where there are no such lists.
-  mlir::Value wholly = {};
-  /// Whether the end of the sequence may cut the tile, if it is at an edge.
+  /// Whether the end of the sequence may cut the tile, if it is at an edge or
+  /// lists name it.
   bool mayBeCut = true;
   /// Whether a function of visibility hides keys of edge tiles alone.
   bool bounded = false;

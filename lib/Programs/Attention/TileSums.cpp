@@ -303,11 +303,7 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
                              scales.ofTokens(k, tile.scoreType, tokens));
   if (!at.begun)
     read();
-  if (tile.tiles.isWhole && mayBeCut)
-    at.wholly = tile.tiles.isWhole(i);
-  return shapeScores(b, op, args, s, at,
-                     mayBeCut ? tile.tiles.edges : EdgeTiles(tile.tiles.partly),
-                     i);
+  return shapeScores(b, op, args, s, at, tile.tiles.edges, i);
 }
 
 void TileProgram::addTile(const QueryTile &tile, scf::ForOp loop,

@@ -22,29 +22,33 @@
 // CHECK: %[[WHOLLY:.*]] = arith.maxsi
 // CHECK: %[[ALL:.*]] = arith.addi %[[PARTLY]], %[[WHOLLY]]
 // CHECK: %[[COUNT:.*]] = arith.muli %[[ALL]], %c2
-// Where the end of the sequence cuts a block, all are masked, and the function of one that
-// is wholly visible shows all keys that there are.
+// Where the end of the sequence cuts a block, it is looked for in each tile, whichever list
+// names it. The function is asked of partly visible ones alone.
 // CHECK: scf.if
 // CHECK: scf.for %[[I:.*]] = %c0 to %[[COUNT]] step %c1
 // CHECK:   memref.load %arg6[
 // CHECK:   memref.load %arg8[
-// CHECK:   %[[EDGE:.*]] = arith.cmpi slt, %[[I]], %[[COUNT]]
+// CHECK:   %[[EDGE:.*]] = arith.cmpi slt, %[[I]], %[[MASKED:.*]] :
 // CHECK:   scf.if %[[EDGE]]
-// CHECK:     kvbuffer.map
+// CHECK:     %[[OWN:.*]] = kvbuffer.map
 // CHECK:       %[[SAME:.*]] = arith.cmpi eq
-// CHECK:       %[[SHOWN:.*]] = arith.ori %[[SAME]],
-// CHECK:       %[[EXISTS:.*]] = arith.cmpi slt, %{{.*}}, %keys
-// CHECK:       arith.andi %[[SHOWN]], %[[EXISTS]]
-// CHECK-NOT: kvbuffer.mask
+// CHECK-NEXT:  arith.select %[[SAME]],
+// CHECK:     %[[CUT:.*]] = arith.cmpi sgt, %{{.*}}, %keys
+// CHECK:     scf.if %[[CUT]]
+// CHECK-NEXT:  kvbuffer.mask %[[OWN]] {{.*}}{mask = #kvbuffer.mask<>}
+// CHECK:   } else {
+// CHECK:     scf.if
+// CHECK-NEXT:  kvbuffer.mask %s {{.*}}{mask = #kvbuffer.mask<>}
 // CHECK:   kvbuffer.online_softmax
 // Elsewhere the partly visible ones alone.
 // CHECK: } else {
 // CHECK: scf.for %[[J:.*]] = %c0 to %[[COUNT]] step %c1
-// CHECK:   %[[OTHER:.*]] = arith.cmpi slt, %[[J]],
+// CHECK:   %[[OTHER:.*]] = arith.cmpi slt, %[[J]], %[[MASKED]]
 // CHECK:   scf.if %[[OTHER]]
 // CHECK:     kvbuffer.map
 // CHECK-NOT:   arith.ori
 // CHECK-NOT:   arith.andi
+// CHECK-NOT:   kvbuffer.mask
 // CHECK:   } else {
 // CHECK-NEXT: scf.yield %s
 // CHECK:   kvbuffer.online_softmax {{.*}}scale = 1.250000e-01
@@ -52,7 +56,7 @@
 // Producers and consumers walk over the same lists; the consumers' loop over blocks that
 // are wholly visible needs no list.
 // ROLES: team @consumers
-// ROLES-COUNT-4: any_negative
+// ROLES-COUNT-2: any_negative
 // ROLES-NOT: memref.load
 // ROLES-NOT: kvbuffer.map
 // ROLES: team @producers
@@ -71,5 +75,31 @@ func.func @blocks(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %doc: memref<?x?xi32>, %a:
       %t = arith.cmpi eq, %own, %its : i32
       kvbuffer.yield %t : i1
     }
+  return
+}
+
+// Beside lists a mask is asked at its own edges, of partly visible blocks, behind the function.
+// CHECK-LABEL: gpu.func @masked(
+// CHECK: scf.if
+// CHECK:   %[[FAR:.*]] = arith.cmpi sgt, %{{.*}}
+// CHECK:   %[[NEAR:.*]] = arith.cmpi slt, %{{.*}}
+// CHECK:   %[[CROSSES:.*]] = arith.ori %[[FAR]], %[[NEAR]]
+// CHECK:   %[[ENDS:.*]] = arith.cmpi sgt, %{{.*}}, %keys
+// CHECK:   %[[ASKED:.*]] = arith.ori %[[CROSSES]], %[[ENDS]]
+// CHECK:   scf.if %[[ASKED]]
+// CHECK-NEXT: kvbuffer.mask {{.*}}{mask = #kvbuffer.mask<causal = true, left = 300>}
+// CHECK: } else {
+// CHECK:   kvbuffer.mask %s {{.*}}{mask = #kvbuffer.mask<>}
+// CHECK: kvbuffer.online_softmax
+// CHECK:   %[[FAR:.*]] = arith.cmpi sgt, %{{.*}}
+// CHECK:   %[[NEAR:.*]] = arith.cmpi slt, %{{.*}}
+// CHECK:   %[[CROSSES:.*]] = arith.ori %[[FAR]], %[[NEAR]]
+// CHECK:   scf.if %[[CROSSES]]
+// CHECK-NEXT: kvbuffer.mask {{.*}}{mask = #kvbuffer.mask<causal = true, left = 300>}
+func.func @masked(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %a: !numbers, %b: !blocks, %c: !numbers,
+                  %d: !blocks) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o)
+    {mask = #kvbuffer.mask<causal = true, left = 300>, block_mask = #kvbuffer.block_mask<rows = 128, keys = 128, lists = [0, 1, 2, 3]>} : !qo, !kv, !kv, !qo
+    captures(%a, %b, %c, %d : !numbers, !blocks, !numbers, !blocks)
   return
 }
