@@ -52,7 +52,7 @@ for package in ["torch", "jax", "transformers", "kernels", "vllm", "sglang",
 
 # LLVM's linker and readelf come in packages of their own (lld, llvm).
 # patchelf makes a wheel's libraries find each other; node draws pages' pictures.
-for tool in ["compute-sanitizer", "ld.lld", "llvm-readelf", "llvm-tblgen", "patchelf", "node", "clang-format-22"]:
+for tool in ["compute-sanitizer", "ld.lld", "llc", "llvm-mc", "llvm-readelf", "llvm-tblgen", "patchelf", "node", "clang-format-22"]:
     if shutil.which(tool, path=config.environment["PATH"]):
         config.available_features.add(tool)
 
