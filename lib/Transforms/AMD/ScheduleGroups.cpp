@@ -118,6 +118,9 @@ private:
     bool issued = false;
     /// The number of the MFMA from which on the result is there.
     unsigned readyAt = 0;
+    /// The slot in which it was issued, and the group there.
+    unsigned flush = 0;
+    size_t group = 0;
   };
 
   bool isReady(const Node &node, unsigned slot) const;
@@ -129,15 +132,21 @@ private:
   void issueNeeds(const Node &node, unsigned slot);
   /// Asks for the reads of elements that `node` needs.
   void askReads(Node &node);
-  /// Appends `count` instructions to the pattern, carrying fractions along.
-  void ask(GroupMask mask, double count);
+  /// The first group of the current slot that `node` may be in: none in front
+  /// of what it needs.
+  size_t firstGroup(const Node &node) const;
+  /// Asks for `count` instructions in the current slot, in its group number
+  /// `from` or behind; returns the group.
+  size_t ask(GroupMask mask, double count, size_t from);
   void flushSlot();
 
   const IssueModel &model;
   SmallVector<Node> nodes;
   SmallVector<Group> groups;
-  /// What the current slot asks for, in the order of first mention.
+  /// What the current slot asks for, a class once where no more is needed.
   SmallVector<std::pair<GroupMask, double>, 2> slotWants;
+  /// Slots so far.
+  unsigned flushes = 1;
   double plainCarry = 0, transCarry = 0;
 };
 
@@ -168,15 +177,24 @@ bool GroupPlanner::isReady(const Node &node, unsigned slot) const {
   });
 }
 
-void GroupPlanner::ask(GroupMask mask, double count) {
+size_t GroupPlanner::firstGroup(const Node &node) const {
+  size_t first = 0;
+  for (unsigned need : node.needs)
+    if (nodes[need].flush == flushes)
+      first = std::max(first, nodes[need].group);
+  return first;
+}
+
+size_t GroupPlanner::ask(GroupMask mask, double count, size_t from) {
   if (count == 0)
-    return;
-  for (auto &[known, wanted] : slotWants)
-    if (known == mask) {
-      wanted += count;
-      return;
+    return from;
+  for (size_t i = from; i < slotWants.size(); ++i)
+    if (slotWants[i].first == mask) {
+      slotWants[i].second += count;
+      return i;
     }
   slotWants.push_back({mask, count});
+  return slotWants.size() - 1;
 }
 
 void GroupPlanner::flushSlot() {
@@ -195,13 +213,15 @@ void GroupPlanner::flushSlot() {
       groups.push_back({mask, count});
   }
   slotWants.clear();
+  ++flushes;
 }
 
 void GroupPlanner::issue(Node &node, unsigned slot) {
   node.issued = true;
   node.readyAt = slot;
-  ask(kTrans, node.cost.transcendental);
-  ask(kVector, node.cost.plain);
+  node.group = ask(kTrans, node.cost.transcendental, firstGroup(node));
+  node.group = ask(kVector, node.cost.plain, node.group);
+  node.flush = flushes;
 }
 
 void GroupPlanner::issueNeeds(const Node &node, unsigned slot) {
@@ -220,7 +240,7 @@ void GroupPlanner::askReads(Node &node) {
     return;
   node.asked = true;
   if (node.readsElement)
-    ask(kLdsRead, 1);
+    ask(kLdsRead, 1, /*from=*/0);
   for (unsigned need : node.needs)
     askReads(nodes[need]);
 }
@@ -231,7 +251,7 @@ double GroupPlanner::takePart(Node &node, double room) {
   if (node.cost.transcendental || node.cost.plain <= 1 || whole < 1)
     return 0;
   node.cost.plain -= whole;
-  ask(kVector, whole);
+  ask(kVector, whole, firstGroup(node));
   return whole * model.vector;
 }
 

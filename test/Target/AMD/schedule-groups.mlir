@@ -66,6 +66,49 @@ gpu.module @even attributes {kvbuffer.target = "gfx950"} {
 
 // -----
 
+// What follows from another class of its slot is asked for behind it. Beside the first MFMA
+// are a product and sums that follow from it, and one exponential; beside the second, the
+// exponential of what was summed before, then two sums, and the exponential of one of these,
+// which would stand in front of it with all exponentials of the slot together.
+//
+// CHECK-LABEL: gpu.module @follows
+// CHECK: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 4, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 1024, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 8, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 1024, 1, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 2, 2, 0
+// CHECK-NEXT: rocdl.sched.group.barrier 1024, 1, 0
+gpu.module @follows attributes {kvbuffer.target = "gfx950"} {
+  llvm.func @kernel(%n: i32, %a: vector<8xbf16>, %c: vector<16xf32>, %p: f32, %q: f32, %r: f32, %s: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    llvm.br ^body(%c0, %p, %c : i32, f32, vector<16xf32>)
+  ^body(%i: i32, %x: f32, %acc: vector<16xf32>):
+    rocdl.s.barrier
+    %m0 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %acc, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %m1 = rocdl.mfma.f32.32x32x16.bf16 %a, %a, %m0, %c0, %c0, %c0 : (vector<8xbf16>, vector<8xbf16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %o = llvm.fmul %x, %p : f32
+    %o1 = llvm.fadd %o, %q : f32
+    %f0 = llvm.fadd %o1, %q : f32
+    %e0 = rocdl.exp2 %f0 f32 -> f32
+    %f1 = llvm.fadd %o1, %r : f32
+    %e1 = rocdl.exp2 %f1 f32 -> f32
+    %f2 = llvm.fadd %o1, %s : f32
+    %e2 = rocdl.exp2 %f2 f32 -> f32
+    %s0 = llvm.fadd %e0, %e1 : f32
+    %s1 = llvm.fadd %s0, %e2 : f32
+    rocdl.s.barrier
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %s1, %m1 : i32, f32, vector<16xf32>), ^exit
+  ^exit:
+    llvm.return
+  }
+}
+
+// -----
+
 // What uses an MFMA's result is not asked for beside it nor beside the next one:
 // the unit is done with it only then. An MFMA that needs vector work has it in
 // front of it, where nothing hides it. The second piece, behind a branch, has its
