@@ -17,6 +17,7 @@
 #include "ReloadArguments.h"
 #include "SplitConversions.h"
 #include "SumsInLoops.h"
+#include "SumsOfLanes.h"
 #include "VectorFactors.h"
 #include "kvbuffer/Conversion/Passes.h"
 #include "mlir/Conversion/NVVMToLLVM/NVVMToLLVM.h"
@@ -438,9 +439,12 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   bool compares = false;
   if (target.vendor == Vendor::AMD) {
     asItIs = llvm::CloneModule(module);
-    for (llvm::Function &function : module)
-      compares |=
-          !function.isDeclaration() && compareBySign(function, *machine);
+    for (llvm::Function &function : module) {
+      if (function.isDeclaration())
+        continue;
+      compares |= addProductsByScalars(function, *machine);
+      compares |= compareBySign(function, *machine);
+    }
   }
   Spills spills;
   llvm::FailureOr<std::string> code =
