@@ -217,9 +217,16 @@ void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
     results.assign(exact->result_begin(), exact->result_end());
   } else {
     Value slack = lanes.f32(kSlack / scale);
-    if (op.getExact())
-      slack = arith::SelectOp::create(b, lanes.single(op.getExact()),
-                                      lanes.f32(0), slack);
+    if (op.getExact()) {
+      // Where it is known whether it is, in the same block: the answer would
+      // come as a mask of lanes, and a vector instruction would choose.
+      Value exact = lanes.single(op.getExact()), none = lanes.f32(0);
+      OpBuilder::InsertionGuard guard(b);
+      if (Operation *known = exact.getDefiningOp<arith::CmpIOp>();
+          known && known->getBlock() == b.getInsertionBlock())
+        b.setInsertionPointAfter(known);
+      slack = arith::SelectOp::create(b, exact, none, slack);
+    }
     results = raiseAbove(lanes, op, scale, max, slack);
   }
   lanes.setLanes(op.getRaised(), {results.pop_back_val()});
@@ -313,7 +320,13 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxHeadOp op) {
   bool unbounded = op.getUnbounded() && !scores.shares;
   SmallVector<RowExponents> ofVectors;
   for (Value max : lanes.lanesOf(op.getMax())) {
-    if (op.getMasked() && !unbounded) {
+    bool guards = op.getMasked() && !unbounded;
+    // A row that has seen no key has scores of -inf alone, whose exponents are
+    // -inf with any finite offset.
+    if (guards && !scores.shares && scale < 1) {
+      max = arith::MaxNumFOp::create(
+          b, max, lanes.f32(-std::numeric_limits<float>::max()));
+    } else if (guards) {
       Value none =
           arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, max, lowest);
       max = arith::SelectOp::create(b, none, lanes.f32(0), max);
