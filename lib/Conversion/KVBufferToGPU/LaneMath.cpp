@@ -296,7 +296,56 @@ void kvbuf::lowerOp(LaneContext &lanes, FragmentScaleOp op) {
 /// columns of a tile need not fit into 32. More than any tile is wide.
 static constexpr int64_t kFarReach = int64_t(1) << 29;
 
+/// Hides what lies past the last key behind a branch that a warp seldom takes.
+/// Elements go into it one by one: of a vector that one side leaves as it is
+/// LLVM makes a block that takes it apart there.
+static void hideEnd(LaneContext &lanes, MaskOp op) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  FragmentType type = op.getScores().getType();
+  const FragmentLayout &atom = lanes.layoutOf(type);
+  int64_t cols = atom.atomCols(type);
+  Value edge = lanes.toI32(arith::SubIOp::create(b, lanes.single(op.getKeys()),
+                                                 lanes.single(op.getKey())));
+  Value isCut =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::slt, edge,
+                            lanes.i32(static_cast<int32_t>(type.getCols())));
+  const Values &scores = lanes.lanesOf(op.getScores());
+  auto vectorType = cast<VectorType>(scores.front().getType());
+  int64_t registers = vectorType.getNumElements();
+  Values elements;
+  for (Value vector : scores)
+    for (int64_t reg = 0; reg < registers; ++reg)
+      elements.push_back(lanes.element(vector, reg));
+  SmallVector<Type> types(elements.size(), type.getElementType());
+  // A question to all lanes, which agree, is one whose branch is seldom taken.
+  auto branch = scf::IfOp::create(b, types, LaneAnyOp::create(b, isCut),
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, elements);
+    b.setInsertionPointToStart(branch.thenBlock());
+    Value end = arith::SubIOp::create(b, edge, lanes.laneCol(type));
+    Value hidden = lanes.f32(-std::numeric_limits<double>::infinity());
+    for (auto [i, score] : llvm::enumerate(elements)) {
+      int64_t at =
+          i / registers % cols * atom.cols + atom.colOffset(i % registers);
+      Value keep = arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, end,
+                                         lanes.i32(at));
+      score = arith::SelectOp::create(b, keep, score, hidden);
+    }
+    scf::YieldOp::create(b, elements);
+  }
+  Values vectors;
+  for (size_t i = 0; i < scores.size(); ++i)
+    vectors.push_back(vector::FromElementsOp::create(
+        b, vectorType, branch.getResults().slice(i * registers, registers)));
+  lanes.setLanes(op.getResult(), vectors);
+}
+
 void kvbuf::lowerOp(LaneContext &lanes, MaskOp op) {
+  if (op.getSeldom())
+    return hideEnd(lanes, op);
   ImplicitLocOpBuilder &b = lanes.builder();
   FragmentType type = op.getScores().getType();
   const FragmentLayout &atom = lanes.layoutOf(type);

@@ -17,23 +17,37 @@ static Value listConstant(ImplicitLocOpBuilder &b, int64_t value) {
   return arith::ConstantIndexOp::create(b, value);
 }
 
-/// `value`, at least 0 and at most `most`.
-static Value clampIndex(ImplicitLocOpBuilder &b, Value value, Value most) {
-  Value least = arith::MinSIOp::create(b, value, most);
-  return arith::MaxSIOp::create(b, least, listConstant(b, 0));
+/// Entries of a list, and blocks of a sequence, that are counted at most: twice
+/// as many are an i32 yet. So many keys no memory holds.
+static constexpr int64_t kMostBlocks = 1 << 30;
+
+/// An index that is no larger than an i32, as one: of 64 bits not every chip's
+/// scalar units tell which is less.
+static Value narrow(ImplicitLocOpBuilder &b, Value index) {
+  return arith::IndexCastOp::create(b, b.getI32Type(), index);
 }
 
-/// A number of a list, as an index.
-static Value loadEntry(ImplicitLocOpBuilder &b, Value list,
-                       ArrayRef<Value> place) {
-  Value number = memref::LoadOp::create(b, list, place);
+static Value widen(ImplicitLocOpBuilder &b, Value number) {
   return arith::IndexCastOp::create(b, b.getIndexType(), number);
+}
+
+/// An index as an i32, at most `kMostBlocks`.
+static Value narrowAtMost(ImplicitLocOpBuilder &b, Value index) {
+  return narrow(b,
+                arith::MinSIOp::create(b, index, listConstant(b, kMostBlocks)));
+}
+
+/// `value`, at least 0 and at most `most`; both of i32.
+static Value clamp(ImplicitLocOpBuilder &b, Value value, Value most) {
+  Value least = arith::MinSIOp::create(b, value, most);
+  return arith::MaxSIOp::create(
+      b, least, arith::ConstantIntOp::create(b, 0, 32).getResult());
 }
 
 BlockLists::List BlockLists::makeList(ImplicitLocOpBuilder &b, Value counts,
                                       Value blocks) {
-  Value number = loadEntry(b, counts, place);
-  return {blocks, clampIndex(b, number, room)};
+  Value number = memref::LoadOp::create(b, counts, place);
+  return {blocks, clamp(b, number, room)};
 }
 
 BlockLists::BlockLists(ImplicitLocOpBuilder &b, AttentionOp op,
@@ -59,46 +73,48 @@ BlockLists::BlockLists(ImplicitLocOpBuilder &b, AttentionOp op,
   }
   // A sequence without keys has no blocks.
   Value blocks = arith::CeilDivUIOp::create(b, at.keys, wide);
-  lastBlock = arith::SubIOp::create(b, blocks, one);
+  lastBlock = narrowAtMost(b, arith::SubIOp::create(b, blocks, one));
   Value none = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, blocks, zero);
   Value most = memref::DimOp::create(b, lists[1], 3);
-  room = arith::SelectOp::create(b, none, zero, most);
+  room = narrowAtMost(b, arith::SelectOp::create(b, none, zero, most));
 
   Value parts = listConstant(b, blockKeys / tileKeys);
   partial = makeList(b, lists[0], lists[1]);
   Value rest = arith::RemUIOp::create(b, at.keys, wide);
   isCut = arith::CmpIOp::create(b, arith::CmpIPredicate::ne, rest, zero);
-  partly = count = arith::MulIOp::create(b, partial.count, parts);
+  partly = count = arith::MulIOp::create(b, widen(b, partial.count), parts);
   if (lists.size() == 2)
     return;
   whole = makeList(b, lists[2], lists[3]);
-  Value all = arith::AddIOp::create(b, partial.count, whole.count);
+  Value all =
+      arith::AddIOp::create(b, widen(b, partial.count), widen(b, whole.count));
   count = arith::MulIOp::create(b, all, parts);
 }
 
 Value BlockLists::keyOf(ImplicitLocOpBuilder &b, Value i) const {
   Value parts = listConstant(b, blockKeys / tileKeys);
-  Value number = arith::DivUIOp::create(b, i, parts),
+  Value number = narrow(b, arith::DivUIOp::create(b, i, parts)),
         part = arith::RemUIOp::create(b, i, parts);
-  auto blockOf = [&](const List &list, Value entry) {
+  auto blockOf = [&](const List &list, Value entry) -> Value {
     SmallVector<Value> at(place);
-    at.push_back(entry);
-    return loadEntry(b, list.blocks, at);
+    at.push_back(widen(b, entry));
+    return memref::LoadOp::create(b, list.blocks, at);
   };
   Value block;
   if (!whole.count) {
     block = blockOf(partial, number);
   } else {
     // Both lists have as much room: an entry of either can be read.
-    Value last = arith::SubIOp::create(b, room, listConstant(b, 1));
+    Value last = arith::SubIOp::create(
+        b, room, arith::ConstantIntOp::create(b, 1, 32).getResult());
     Value behind = arith::SubIOp::create(b, number, partial.count);
     Value isPartial = arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
                                             number, partial.count);
-    block = arith::SelectOp::create(
-        b, isPartial, blockOf(partial, clampIndex(b, number, last)),
-        blockOf(whole, clampIndex(b, behind, last)));
+    block = arith::SelectOp::create(b, isPartial,
+                                    blockOf(partial, clamp(b, number, last)),
+                                    blockOf(whole, clamp(b, behind, last)));
   }
-  Value first = arith::MulIOp::create(b, clampIndex(b, block, lastBlock),
+  Value first = arith::MulIOp::create(b, widen(b, clamp(b, block, lastBlock)),
                                       listConstant(b, blockKeys));
   return arith::AddIOp::create(
       b, first,

@@ -37,7 +37,7 @@ private:
   /// A list of blocks, and its place for the block of queries.
   struct List {
     mlir::Value blocks;
-    /// How many there are, an index; null: no such list.
+    /// How many there are, an i32; null: no such list.
     mlir::Value count;
   };
   /// The list that the captures `counts` and `blocks` are.
@@ -48,9 +48,9 @@ private:
   List partial, whole;
   /// Where the block of queries stands in each list.
   llvm::SmallVector<mlir::Value> place;
-  /// The last block of keys of the sequence.
+  /// The last block of keys of the sequence, an i32.
   mlir::Value lastBlock;
-  /// The most entries of a list that may be read.
+  /// The most entries of a list that may be read, an i32.
   mlir::Value room;
   /// Tiles, and those of partly visible blocks.
   mlir::Value count, partly, isCut;

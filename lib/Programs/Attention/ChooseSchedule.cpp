@@ -76,8 +76,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.sharesWords = comparesTogether(op);
   request.hides =
       op.hasOwnScores() && op.getScore().empty() && !request.sharesWords;
-  // Lists of blocks have one tile after the other.
-  if (!op.getBlockMaskAttr() && !request.sharesWords)
+  if (!request.sharesWords)
     request.readWords = wordsReadByKeys(op).value_or(0);
   request.lse = static_cast<bool>(op.getLse());
   request.window = mask.boundsLeft();

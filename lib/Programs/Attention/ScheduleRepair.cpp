@@ -135,8 +135,8 @@ static void repairForProblem(AttentionOp op, ScheduleParameters &choice) {
   // before.
   bool takesTurns = choice.pingPong &&
                     (op.getScore().empty() || wordsReadByKeys(op).has_value());
-  if (!choice.producers &&
-      (op.getBlockMaskAttr() || (op.hasOwnScores() && !takesTurns)))
+  bool listed = static_cast<bool>(op.getBlockMaskAttr());
+  if (!choice.producers && (listed || op.hasOwnScores()) && !takesTurns)
     rescaleAtOnce(choice);
   if (choice.lazyRescale && !hidesLazyRounding(op))
     rescaleAtOnce(choice);

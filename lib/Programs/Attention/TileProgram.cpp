@@ -347,9 +347,15 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
                    schedule.getBN());
   // No window hides the first keys of a tile that is visited.
   keyLo = constant(0);
-  return {lists.getCount(), EdgeTiles(lists.getPartly()),
-          [=, this](Value i) { return lists.keyOf(b, i); }, lists.getIsCut(),
-          /*wholeAfterFirst=*/false};
+  // What takes turns is one loop, of all tiles, which asks for the end by
+  // itself.
+  bool turns = schedule.hasHalves();
+  return {lists.getCount(),
+          EdgeTiles(lists.getPartly()),
+          [=, this](Value i) { return lists.keyOf(b, i); },
+          turns ? Value() : lists.getIsCut(),
+          /*wholeAfterFirst=*/false,
+          /*endApart=*/turns};
 }
 
 TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {

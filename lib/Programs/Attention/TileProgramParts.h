@@ -104,6 +104,9 @@ private:
     /// Whether none but the first may be cut by the end of the sequence or the
     /// left side of a window.
     bool wholeAfterFirst;
+    /// Whether the end of the sequence may cut any of them, and is asked about
+    /// apart from what masks some.
+    bool endApart = false;
   };
   /// Those of the range of keys that the rows see, from right to left.
   KeyTiles tilesOfRange();

@@ -323,7 +323,17 @@ static Value maskListed(ImplicitLocOpBuilder &b, AttentionOp op, Value scores,
   auto type = cast<FragmentType>(scores.getType());
   MaskAttr mask =
       partly ? op.getMaskValue() : MaskAttr::get(b.getContext(), false, -1, -1);
+  auto masked = [&] {
+    return MaskOp::create(b, scores, tile.query, tile.queries, tile.key,
+                          tile.keys, mask, tile.group);
+  };
   Value asked = crossesMask(b, mask, type, tile);
+  // Halves that take turns have no branches between their products.
+  if (tile.endApart) {
+    MaskOp atEnd = masked();
+    atEnd.setSeldom(!asked);
+    return atEnd;
+  }
   if (tile.mayBeCut) {
     Value end = arith::AddIOp::create(
         b, tile.key,
@@ -334,10 +344,7 @@ static Value maskListed(ImplicitLocOpBuilder &b, AttentionOp op, Value scores,
   }
   if (!asked)
     return scores;
-  return onlyIf(b, asked, scores, [&]() -> Value {
-    return MaskOp::create(b, scores, tile.query, tile.queries, tile.key,
-                          tile.keys, mask, tile.group);
-  });
+  return onlyIf(b, asked, scores, [&]() -> Value { return masked(); });
 }
 
 double kvbuf::softmaxScaleOf(AttentionOp op) {

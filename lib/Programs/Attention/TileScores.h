@@ -26,6 +26,8 @@ struct ScoreTile {
   /// Whether the end of the sequence may cut the tile, if it is at an edge or
   /// lists name it.
   bool mayBeCut = true;
+  /// Whether any tile may be cut, and the end hides keys behind the functions.
+  bool endApart = false;
   /// Whether a function of visibility hides keys of edge tiles alone.
   bool bounded = false;
   /// What the function of scores reads by its row and key, where a fragment has

@@ -280,6 +280,7 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
   at.loop = loop;
   at.bounded = boundsKeys(op, group);
   at.mayBeCut = mayBeCut;
+  at.endApart = tile.tiles.endApart;
   // Tiles of keys come before what scores read beside them, unless products
   // wait for that.
   auto read = [&] {

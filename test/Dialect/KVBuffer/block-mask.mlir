@@ -2,6 +2,7 @@
 // masks those of the first list alone.
 
 // RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_80 | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=gfx950 | FileCheck %s --check-prefix=TURNS
 // RUN: kvbuf-opt %s --kvbuf-to-tile="chip=sm_90a" | FileCheck %s --check-prefix=CHOSEN
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled="chip=sm_90a" | FileCheck %s --check-prefix=ROLES
 
@@ -20,7 +21,9 @@
 // CHECK: %[[PARTLY:.*]] = arith.maxsi
 // CHECK: memref.load %arg7[
 // CHECK: %[[WHOLLY:.*]] = arith.maxsi
-// CHECK: %[[ALL:.*]] = arith.addi %[[PARTLY]], %[[WHOLLY]]
+// CHECK: %[[PARTS:.*]] = arith.index_cast %[[PARTLY]] : i32 to index
+// CHECK: %[[WHOLES:.*]] = arith.index_cast %[[WHOLLY]] : i32 to index
+// CHECK: %[[ALL:.*]] = arith.addi %[[PARTS]], %[[WHOLES]]
 // CHECK: %[[COUNT:.*]] = arith.muli %[[ALL]], %c2
 // Where the end of the sequence cuts a block, it is looked for in each tile, whichever list
 // names it. The function is asked of partly visible ones alone.
@@ -52,6 +55,23 @@
 // CHECK:   } else {
 // CHECK-NEXT: scf.yield %s
 // CHECK:   kvbuffer.online_softmax {{.*}}scale = 1.250000e-01
+
+// Where halves take turns, there is one loop. The function of partly visible tiles knows
+// nothing of the sequence's end, which each tile is seldom cut by.
+// TURNS: %[[BLOCKS:.*]] = arith.maxsi %{{.*}}, %c0_i32 : i32
+// TURNS: %[[PARTS:.*]] = arith.index_cast %[[BLOCKS]] : i32 to index
+// TURNS: %[[PARTLY:.*]] = arith.muli %[[PARTS]], %c2
+// TURNS: scf.for %[[I:.*]] = %c0 to
+// TURNS:   %[[EDGE:.*]] = arith.cmpi slt, %[[I]], %[[PARTLY]]
+// TURNS:   scf.if %[[EDGE]]
+// TURNS:     %[[MAPPED:.*]] = kvbuffer.map
+// TURNS:       %[[SAME:.*]] = arith.cmpi eq
+// TURNS-NEXT:  arith.select %[[SAME]],
+// TURNS:     kvbuffer.mask %[[MAPPED]] {{.*}}seldom
+// TURNS:   } else {
+// TURNS:     kvbuffer.mask %s {{.*}}seldom
+// TURNS:   kvbuffer.online_softmax
+// TURNS-NOT: scf.for
 
 // Producers and consumers walk over the same lists; the consumers' loop over blocks that
 // are wholly visible needs no list.

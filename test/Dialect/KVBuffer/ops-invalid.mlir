@@ -798,6 +798,14 @@ func.func @scale_factor(%s: !kvbuffer.fragment<64x64xf32, acc>) {
 
 // -----
 
+func.func @mask_of_each_tile(%s: !kvbuffer.fragment<64x64xf32, acc>, %i: index) {
+  // expected-error @below {{is seldom needed, and has the mask #kvbuffer.mask<causal = true>, which hides keys of any tile; expected one that hides none}}
+  %c = kvbuffer.mask %s rows(%i, %i) keys(%i, %i) {mask = #kvbuffer.mask<causal = true>, seldom} : !kvbuffer.fragment<64x64xf32, acc>
+  return
+}
+
+// -----
+
 func.func @mask_role(%s: !kvbuffer.fragment<64x64xbf16, b>, %i: index) {
   // expected-error @below {{expected role acc, got b}}
   %c = kvbuffer.mask %s rows(%i, %i) keys(%i, %i) {mask = #kvbuffer.mask<>} : !kvbuffer.fragment<64x64xbf16, b>

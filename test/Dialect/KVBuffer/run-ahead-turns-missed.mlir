@@ -23,10 +23,10 @@
 // REDEFINE: %{changed} = s/^ *scf.yield/kvbuffer.meet\n&/
 // RUN: %{run} --check-prefix=MORE
 // MORE: warning: no turns in this loop: it moves more than what its two products read
-// what says where a tile lies would be read for a tile that there is not; and
-// REDEFINE: %{changed} = s/%x_at = arith.muli %next, %c64 : index/%list = memref.alloca() : memref<8xindex> %x_at = memref.load %list[%next] : memref<8xindex>/
+// what says where a tile lies would be taken for a tile that there is not; and
+// REDEFINE: %{changed} = s/%x_at = arith.muli %next, %c64 : index/%list = memref.alloca() : memref<8xi32> %one = arith.constant 1 : i32 %got = memref.atomic_rmw addi %one, %list[%next] : (i32, memref<8xi32>) -> i32 %x_at = arith.index_cast %got : i32 to index/
 // RUN: %{run} --check-prefix=LIST
-// LIST: warning: no turns in this loop: what tells a tile's place is read from memory
+// LIST: warning: no turns in this loop: what tells a tile's place is more than numbers of memory
 // what the loop loads last has to be what is read after it.
 // REDEFINE: %{changed} = s/arith.muli %last, %c64/arith.muli %keys, %c64/
 // RUN: %{run} --check-prefix=AFTER

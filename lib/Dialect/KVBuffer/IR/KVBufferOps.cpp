@@ -699,6 +699,10 @@ LogicalResult FragmentScaleOp::verify() {
 }
 
 LogicalResult MaskOp::verify() {
+  if (getSeldom() && (getMask().boundsLeft() || getMask().boundsRight()))
+    return emitOpError() << "is seldom needed, and has the mask " << getMask()
+                         << ", which hides keys of any tile; expected one that "
+                            "hides none";
   if (failed(verifyGroup(*this, getGroup())))
     return failure();
   return verifyScores(*this, getScores().getType());

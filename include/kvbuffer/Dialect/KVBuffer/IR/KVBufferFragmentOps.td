@@ -162,6 +162,8 @@ def KVBuffer_MaskOp : KVBuffer_OpOf<KVBuffer_Fragments, "mask", [KVBuffer_NamedR
     The scores of query rows `row` and on (of `queries`) with keys `key` and on
     (of `keys`). Hidden are the keys past `keys` and those that `mask` hides.
     With `group`, every `group` rows are one query (see `kvbuffer.dram_tile`).
+    `seldom` says that few tiles have keys past `keys`: a warp asks for that first,
+    and leaves the scores of the others as they are. The mask hides none then.
 
     Example:
 
@@ -177,7 +179,8 @@ def KVBuffer_MaskOp : KVBuffer_OpOf<KVBuffer_Fragments, "mask", [KVBuffer_NamedR
       Arg<Index, "the first key">:$key,
       Arg<Index, "keys of the sequence">:$keys,
       Arg<KVBuffer_MaskAttr, "which keys a query sees">:$mask,
-      Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are one query">:$group);
+      Arg<DefaultValuedAttr<I64Attr, "1">, "rows that are one query">:$group,
+      Arg<UnitAttr, "few tiles have keys past the last one">:$seldom);
   let results = (outs Res<KVBuffer_FragmentType, "scores, -inf where hidden">:$result);
   let assemblyFormat = [{
     $scores `rows` `(` $row `,` $queries `)` `keys` `(` $key `,` $keys `)`

@@ -27,6 +27,7 @@
 #include "MapReads.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -136,12 +137,14 @@ static std::optional<AttentionLoop> findParts(scf::ForOp loop, StringRef &why) {
   });
   if (others.wasInterrupted())
     return std::nullopt;
-  why = "what tells a tile's place is read from memory";
+  // A number that is read from memory is read an iteration earlier.
+  why = "what tells a tile's place is more than numbers of memory";
   for (TilePath *path : {&found.scores, &found.output}) {
     OpSlice slice;
     collectSlice(path->load.getToken(), loop, slice);
     if (llvm::any_of(slice, [](Operation *op) {
-          return !isMemoryEffectFree(op) && !isa<DramLoadOp, CacheTileOp>(op);
+          return !isMemoryEffectFree(op) &&
+                 !isa<DramLoadOp, CacheTileOp, memref::LoadOp>(op);
         }))
       return std::nullopt;
   }
@@ -177,6 +180,17 @@ static SmallVector<Operation *> takeSlice(RewriterBase &rewriter,
         [&](OpOperand &use) { return use.getOwner() != copy && foreign(use); });
   }
   return SmallVector<Operation *>(slice.begin(), slice.end());
+}
+
+/// The ops of a load's slice that read numbers of memory, as of a list of
+/// tiles, and what these need, in order.
+static SmallVector<Operation *> numbersOf(scf::ForOp loop,
+                                          ArrayRef<Operation *> slice) {
+  OpSlice numbers;
+  for (Operation *op : slice)
+    if (auto number = dyn_cast<memref::LoadOp>(op))
+      collectSlice(number.getResult(), loop, numbers);
+  return SmallVector<Operation *>(numbers.begin(), numbers.end());
 }
 
 /// Cuts the second product: a quarter of it runs beside the maximum, the rest
@@ -260,12 +274,15 @@ static bool hasRoomBesideScores(AttentionLoop &found,
 }
 
 /// The last op of a loop's body with a map that warps find out about by one
-/// question (`hidesByWords`); null: there is none.
+/// question (`hidesByWords`), or with a mask that is seldom needed; null: there
+/// is none.
 static Operation *lastQuestion(Block &body) {
   Operation *last = nullptr;
-  body.walk([&](MapOp map) {
-    if (hidesByWords(map))
-      last = body.findAncestorOpInBlock(*map);
+  body.walk([&](Operation *op) {
+    auto map = dyn_cast<MapOp>(op);
+    auto mask = dyn_cast<MaskOp>(op);
+    if ((map && hidesByWords(map)) || (mask && mask.getSeldom()))
+      last = body.findAncestorOpInBlock(*op);
   });
   return last;
 }
@@ -315,6 +332,8 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
       for (Operation *op : slice)
         if (op != path.load)
           placement.place(op, ahead + 1);
+    // Scalar units await all that they have asked for at once.
+    placement.place(numbersOf(loop, slice), ahead + 1);
     placement.place(slice, ahead);
     placement.place(path.stage, ahead - 1);
   };
@@ -378,9 +397,10 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   // that of the tile after the loop with them.
   // What is looked up one tile earlier ends with it.
   bool early = looksUp(outputSlice);
-  for (Operation *op : outputSlice)
-    setSpan(op, early && isa<CacheTileOp>(op) ? StageSpan::OneMore
-                                              : StageSpan::All);
+  for (Operation *op : outputSlice) {
+    bool oneMore = isa<memref::LoadOp>(op) || (early && isa<CacheTileOp>(op));
+    setSpan(op, oneMore ? StageSpan::OneMore : StageSpan::All);
+  }
   // The first loads of the pipeline go to the slot of the first scores.
   rewriter.setInsertionPoint(loop);
   MeetOp::create(rewriter, loc);
