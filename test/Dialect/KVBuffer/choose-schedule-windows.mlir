@@ -1,10 +1,12 @@
 // Windows with two ends have tiles of fewer keys, and three groups of 64 rows up to 128 columns;
-// not where functions hide keys besides, pages are copied by lanes, or an end is open.
+// not where functions hide keys besides, or an end is open, nor, beyond 64 columns, over pages of
+// fewer than 8 rows.
 
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s
 
 // CHECK-DAG: #[[NARROW:.*]] = #kvbuffer.schedule<BM = 192, BN = 64, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 152, ping_pong = true, stage_output = true>,
 // CHECK-DAG: #[[WIDE:.*]] = #kvbuffer.schedule<BM = 192, BN = 80, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 152, ping_pong = true, stage_output = true>,
+// CHECK-DAG: #[[WIDE64:.*]] = #kvbuffer.schedule<BM = 192, BN = 96, BK = 64, stages = 2, warps = 12, mma_shape = [64, 8, 16], teams = moving<producers = 4, producer_registers = 56, consumer_registers = 152, ping_pong = true, stage_output = true>,
 // CHECK-DAG: #[[TWO:.*]] = #kvbuffer.schedule<BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], q_in_regs = true,
 
 !qo = memref<?x?x2x128xbf16>
@@ -53,6 +55,14 @@ func.func @paged(%q: !qo, %k: !paged, %v: !paged, %o: !qo) {
 // CHECK: schedule = #[[NARROW]]}
 func.func @d64(%q: !qo64, %k: !kv64, %v: !kv64, %o: !qo64) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true, left = 127>} : !qo64, !kv64, !kv64, !qo64
+  return
+}
+
+!small64 = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 1>
+// CHECK: func.func @wide64
+// CHECK: schedule = #[[WIDE64]]}
+func.func @wide64(%q: !qo64, %k: !small64, %v: !small64, %o: !qo64) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true, left = 4000>} : !qo64, !small64, !small64, !qo64
   return
 }
 

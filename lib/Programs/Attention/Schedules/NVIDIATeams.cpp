@@ -107,23 +107,23 @@ static constexpr Entry kTable[] = {
 /// The line for a problem whose rows see a window of keys alone: three groups,
 /// with tiles of 64 keys, and at more than 64 columns of 80 where windows are
 /// wide. Tiles are few, and both ends of a window cut some. Of the time of
-/// tiles of 128 keys (112 at 64 columns) that is 0.79 to 0.83 of windows of 128
-/// keys at 64 columns, 0.93 to 0.98 of 500 to 4000 keys over every cache and
+/// tiles of 128 keys (112 at 64 columns) that is 0.77 to 0.83 of windows of 128
+/// keys at 64 columns, 0.93 to 0.99 of 500 to 4000 keys over every cache and
 /// with a cap, 0.96 to 1.00 of 4000 to 16384 (H200, 16 heads, 4096 rows x 4 and
-/// 16384, sustained; docs/scores.md). Over pages of 1, which lanes copy, it is
-/// 1.02.
+/// 16384, sustained; docs/scores.md). Over pages of 1 to 4, which lanes copy,
+/// it is 0.99 to 1.02 at more than 64 columns.
 static Entry ofWindow(const ScheduleRequest &request, Entry entry) {
-  constexpr int64_t narrow = 64, columns = 128, wide = 1500, pageOfBoxes = 16;
+  constexpr int64_t narrow = 64, columns = 128, wide = 1500, smallPage = 8;
   if (!request.windowKeys || request.blockRows || entry.queries != kAny ||
-      entry.headSize > columns || entry.valueHeadSize > columns ||
-      (request.pageSize && request.pageSize < pageOfBoxes))
+      entry.headSize > columns || entry.valueHeadSize > columns)
     return entry;
   bool isWide = request.windowKeys >= wide;
   if (entry.headSize <= narrow) {
-    if (!isWide)
-      entry.BN = 64;
+    entry.BN = isWide ? 96 : 64;
     return entry;
   }
+  if (request.pageSize && request.pageSize < smallPage)
+    return entry;
   entry.BM = 192;
   entry.BN = isWide ? 80 : 64;
   entry.warps = 12;
