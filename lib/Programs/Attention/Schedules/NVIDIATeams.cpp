@@ -80,11 +80,12 @@ static bool gainsByClusters(const TargetInfo &target,
 /// for Q. At 128 columns, in blocks of their own (`Turns::Alone`), two groups
 /// that take no turns may come to have their softmax at the same time, and stay
 /// so where rows see many keys (512 rows over 8704 keys: 541 us, 492 with
-/// turns); blocks of clusters do not. At more columns turns change nothing. At
-/// 256 two slots of more than 80 keys do not fit beside Q, nor does a buffer
-/// for O, and consumers with fewer than 240 registers lose 5 %. 192 with
-/// values of 128 has tiles of 128 keys, the largest ones that fit beside Q;
-/// turns and clusters change up to 2 % there.
+/// turns); blocks of clusters do not. At 256 turns of single blocks win up to 2
+/// % of the cycles under a mask, and lose 2 to 5 % to clusters, sustained. Two
+/// slots of more than 80 keys do not fit beside Q there, nor does a buffer for
+/// O, and consumers with fewer than 240 registers lose 5 % without turns. 192
+/// with values of 128 has tiles of 128 keys, the largest ones that fit beside
+/// Q; turns and clusters change up to 2 % there.
 static constexpr Entry kTable[] = {
     {128, 128, 64, 64, 128, 2, 4, 40, 232, true, Turns::None, true,
      TileOrder::Dynamic},
