@@ -11,7 +11,10 @@
 // DEFINE: %{bare} = sed -e '/kvbuffer.mask /d' -e 's/online_softmax %hidden/online_softmax %capped/'
 // RUN: %{bare} %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
 // Without sums that anybody sees and outputs of more bits than bf16.
-// RUN: %{bare} -e '/row_store/d' -e 's/64x64xf32/64x128xf32/' %s | %{pass} | FileCheck %s --check-prefix=UNSEEN
+// DEFINE: %{after} = sed -e 's/%%least = /%%lowest = /' -e '/^ /s/%%capped = .*/%%p0, %%least, %%l1, %%f1 = kvbuffer.online_softmax %%s, %%lowest, %%l0 {scale = 1.0 : f32} : !s, !row -> !kvbuffer.fragment<64x16xbf16, a>\n &/'
+// RUN: %{bare} -e '/row_store/d' %s | %{after} | %{pass} | FileCheck %s --check-prefix=UNSEEN
+// RUN: %{bare} -e '/row_store/d' -e 's/cap = 30.0/cap = 15.0/' %s | %{after} | %{pass} | FileCheck %s --check-prefix=BELOW
+// RUN: %{bare} -e '/row_store/d' -e 's/64x64xf32/64x128xf32/' %s | %{after} | %{pass} | FileCheck %s --check-prefixes=BELOW,WIDE
 // RUN: %{bare} -e 's/kvbuffer.row_store %%lse.*/%%t = kvbuffer.dram_tile %%x[%%c0, %%c0] valid(%%m, %%m) : !x -> !kvbuffer.tile<64x64xf32>\n kvbuffer.fragment_store %%done, %%t : !o, !kvbuffer.tile<64x64xf32>/' %s | %{pass} | FileCheck %s --check-prefix=SOFTMAX
 // RUN: %{bare} -e 's/64x64xf32/64x256xf32/' %s | %{pass} | FileCheck %s --check-prefix=APART
 // RUN: %{bare} -e 's/scale = 0.5/scale = -0.5/' %s | %{pass} | FileCheck %s --check-prefix=APART
@@ -79,10 +82,22 @@
 // SOFTMAX:     %[[TOP:.*]] = arith.bitcast %[[LARGEST]] : i32 to f32
 // SOFTMAX-COUNT-2: arith.maxui
 // SOFTMAX-NEXT: %[[LOWEST:.*]] = arith.maxui
-// SOFTMAX:     %[[LOW:.*]] = arith.andi %[[LOWEST]], %[[ABS]]
-// SOFTMAX-NEXT: %[[EITHER:.*]] = arith.maxui %[[LARGEST]], %[[LOW]]
-// SOFTMAX:     %[[HALF:.*]] = arith.shrui
+// SOFTMAX-NEXT: %[[LOW:.*]] = arith.andi %[[LOWEST]], %[[ABS]]
+// SOFTMAX-COUNT-3: arith.maxsi
+// SOFTMAX-COUNT-3: arith.maxui
+// SOFTMAX-NEXT: arith.andi
+// SOFTMAX-NEXT: %[[UNDER:.*]] = arith.maxui %[[LOW]],
+// SOFTMAX-NEXT: %[[OVER:.*]] = arith.maxui %[[LARGEST]],
+// SOFTMAX-NEXT: arith.maxui %[[OVER]], %[[UNDER]]
+// SOFTMAX-NEXT: %[[HALF:.*]] = arith.shrui
 // SOFTMAX-NEXT: %[[ALL:.*]] = gpu.subgroup_reduce {{ *}}maxsi %[[HALF]] uniform
+// Rows' largest scores are asked for before the branch.
+// SOFTMAX-NEXT: gpu.shuffle xor %[[TOP]],
+// SOFTMAX-NEXT: arith.maxnumf %[[TOP]],
+// SOFTMAX-NEXT: gpu.shuffle
+// SOFTMAX-NEXT: %[[ROW:.*]] = arith.maxnumf
+// SOFTMAX-COUNT-2: gpu.shuffle
+// SOFTMAX-NEXT: arith.maxnumf
 // SOFTMAX-NEXT: %[[OUTSIDE:.*]] = arith.cmpi sgt, %[[ALL]], %[[BITS]] : i32
 // The exponents and the new maxima of the lane's two rows.
 // SOFTMAX-NEXT: %[[CHOSEN:.*]]:4 = scf.if %[[OUTSIDE]] -> (vector<4xf32>, vector<4xf32>, f32, f32)
@@ -93,9 +108,10 @@
 // SOFTMAX-NEXT:    arith.cmpi sge, %[[ALL]], %[[SIGNED]] : i32
 // SOFTMAX-NEXT:    %[[EXACT:.*]]:3 = scf.if
 // SOFTMAX-COUNT-6:   arith.maxnumf
+// SOFTMAX-COUNT-4:   gpu.shuffle
 // SOFTMAX:           gpu.subgroup_reduce {{ *}}maxsi
 // SOFTMAX:         } else {
-// SOFTMAX-NEXT:      scf.yield %[[TOP]], %{{.*}}, %[[ALL]]
+// SOFTMAX-NEXT:      scf.yield %[[ROW]], %{{.*}}, %[[ALL]]
 // SOFTMAX-NEXT:    }
 // Two polynomials of more terms, then four scores to a reciprocal, with exponents that are
 // limited.
@@ -110,7 +126,6 @@
 // SOFTMAX-NOT:         arith.minimumf
 // SOFTMAX:           } else {
 // Five terms: of each maximum and each score.
-// SOFTMAX-COUNT-2:     gpu.shuffle
 // SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
 // SOFTMAX-NEXT:        %[[F1:.*]] = math.fma %{{.*}}, %[[SQUARE]], %{{.*}} : f32
 // SOFTMAX-NEXT:        %[[F2:.*]] = math.fma %[[F1]], %[[SQUARE]], %{{.*}} : f32
@@ -132,14 +147,12 @@
 // SOFTMAX-NEXT:        arith.mulf %[[MAX]], %[[F2]]
 // SOFTMAX:       } else {
 // Two, of maxima that may be right only if they are not negative.
-// SOFTMAX:             gpu.shuffle xor %[[TOP]],
-// SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[MAX:.*]], %[[MAX]] {{.*}}: f32
+// SOFTMAX:             %[[SQUARE:.*]] = arith.mulf %[[ROW]], %[[ROW]] {{.*}}: f32
 // SOFTMAX-NEXT:        %[[F1:.*]] = math.fma %[[LAST:.*]], %[[SQUARE]], %[[FIRST:.*]] : f32
-// SOFTMAX-NEXT:        arith.mulf %[[MAX]], %[[F1]]
+// SOFTMAX-NEXT:        arith.mulf %[[ROW]], %[[F1]]
 // SOFTMAX-NEXT:        arith.mulf
 // SOFTMAX-NEXT:        %[[RAISED:.*]] = arith.maxnumf
 // SOFTMAX-NEXT:        %[[OFFSET:.*]] = arith.mulf %[[RAISED]],
-// SOFTMAX:             gpu.shuffle
 // SOFTMAX:             math.fma %[[LAST]], %[[SQUARE:[0-9]+]], %[[FIRST]] : f32
 // SOFTMAX:             math.fma %[[LAST]], %[[SQUARE:[0-9]+]], %[[FIRST]] : f32
 // SOFTMAX-NEXT:        math.fma %{{.*}}, %{{.*}}, %[[OFFSET]] : f32
@@ -149,10 +162,39 @@
 // SOFTMAX:      %[[E:.*]] = vector.extract %[[CHOSEN]]#0[0]
 // SOFTMAX-NEXT: math.exp2 %[[E]] : f32
 
-// A score may be wrong by 3e-4 where no sum is seen, and bf16 is all that is: up to
-// x = 0.2605, |s| = 33/128 * 30 / 0.5 = 15.46875, or 1098350592 as an integer.
-// UNSEEN:      gpu.subgroup_reduce
-// UNSEEN-NEXT: arith.cmpi sgt, %{{.*}}, %c549175296
+// Where no sum is seen, and bf16 is all that is, a score may be wrong by 5e-4: two terms
+// reach to x = 0.2891, |s| = 37/128 * 30 / 0.5 = 17.34375, or 1099612160 as an integer. And
+// weights far below a row's maximum may be wrong by 4e-9 of its own. So three terms and
+// five will do for all scores below theirs. Where a row's maximum is beyond two terms, no
+// smallest score is looked for, and three are taken, or five: 8.4377 is what two terms make
+// of the score.
+// UNSEEN-DAG:  %[[CAPPED:.*]] = arith.constant 8.437{{[0-9]*}} : f32
+// UNSEEN:      arith.cmpf ogt, %{{.*}}, %[[CAPPED]] : f32
+// UNSEEN:      arith.cmpf ogt, %{{.*}}, %[[CAPPED]] : f32
+// UNSEEN-NEXT: %[[OR:.*]] = arith.ori
+// UNSEEN-NEXT: %[[ANY:.*]] = kvbuffer.lane_any %[[OR]]
+// UNSEEN-NEXT: %[[FOUND:.*]]:4 = scf.if %[[ANY]] -> (i32, i32, f32, f32) {
+// UNSEEN-COUNT-6: arith.maxsi
+// UNSEEN-NEXT:   arith.bitcast
+// UNSEEN-NEXT:   arith.maxui
+// UNSEEN-NEXT:   arith.maxui %{{.*}}, %c1099612162
+// UNSEEN:        gpu.subgroup_reduce
+// UNSEEN:        scf.yield %{{.*}}, %c1099612162
+// UNSEEN-NEXT: } else {
+// UNSEEN:        arith.maxui
+// UNSEEN:        arith.andi
+// UNSEEN:        gpu.subgroup_reduce
+// UNSEEN:        scf.yield
+// UNSEEN-NEXT: }
+// UNSEEN-NEXT: arith.cmpi sgt, %[[FOUND]]#0, %c549806080
+
+// Below a cap of 15 these weigh too much, and beside 128 columns that wins nothing.
+// WIDE-DAG:   arith.constant 549806080 : i32
+// BELOW-NOT:  kvbuffer.lane_any
+// BELOW:      arith.maxui
+// BELOW:      arith.andi
+// BELOW-NOT:  kvbuffer.lane_any
+// BELOW:      gpu.subgroup_reduce
 
 // Not where the product of P and V takes longer than that is worth, where a cap turns
 // scores round, or where the largest weight is too far from 1.

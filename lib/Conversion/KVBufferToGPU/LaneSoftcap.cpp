@@ -109,10 +109,21 @@ static TanhNearZero farthestOf(unsigned terms, double error) {
 /// What a capped score may be off by where a kernel has sums of weights beside
 /// its output, or an output of more bits than bf16; and elsewhere, where
 /// weights are rounded by 1e-3, and so are outputs.
-static constexpr double kError = 4e-5, kErrorBF16 = 3e-4;
+static constexpr double kError = 4e-5, kErrorBF16 = 5e-4;
 /// Terms of the polynomials that a softmax caps by: each is an instruction a
 /// score, and more of them reach farther.
 static constexpr unsigned kTerms[] = {2, 3, 4, 5};
+/// Where nothing shows a kernel's sums, weights far below a row's maximum may
+/// be off by so much of the largest one: those of 100000 keys by less than
+/// rounding one of them is.
+static constexpr double kFarError = 4e-9;
+/// Terms up to which a polynomial that serves lower scores, too, takes less
+/// than the search for the smallest score and those up to it (docs/tuning.md).
+static constexpr unsigned kTermsBelow = 3;
+/// Columns of the accumulator up to which that was measured to win: 2 to 3 % at
+/// 64, where scores are near the cap, and a loss of half a per cent at 128
+/// where they are not (H200).
+static constexpr int64_t kColumnsBelow = 64;
 /// Caps that a softmax takes, at most: of larger ones the weight of the largest
 /// score is so far from 1 that rounding it shows.
 static constexpr double kLargestCap = 256;
@@ -138,6 +149,22 @@ softcapNearZero(const TanhNearZero &tanh, double scale, double cap) {
   return result;
 }
 
+/// Whether a polynomial of tanh serves scores below its bound, too: what
+/// becomes of their weights, beside one of 1 for a score of zero or more.
+static bool holdsBelow(const TanhNearZero &tanh, double cap) {
+  // The last term outgrows the others within that many bounds.
+  if (tanh.coefficients.back() < 0)
+    return false;
+  constexpr int steps = 256, bounds = 16;
+  for (int i = 1; i <= steps * bounds; ++i) {
+    double x = -tanh.bound * (1 + double(i) / steps);
+    if (std::abs(std::exp(cap * tanh.at(x)) - std::exp(cap * std::tanh(x))) >
+        kFarError)
+      return false;
+  }
+  return true;
+}
+
 /// Whether a kernel has results of its softmax's sums beside the output, or an
 /// output of more bits than bf16.
 static bool showsSums(gpu::GPUFuncOp kernel) {
@@ -155,15 +182,33 @@ static bool showsSums(gpu::GPUFuncOp kernel) {
 
 /// The polynomials by which a softmax caps, each of more terms than the one
 /// before, and for scores farther from zero.
-static SmallVector<SoftcapNearZero> softcapTiers(gpu::GPUFuncOp kernel,
+static SmallVector<SoftcapNearZero> softcapTiers(const LaneContext &lower,
+                                                 gpu::GPUFuncOp kernel,
                                                  double scale, double cap) {
-  double error = (showsSums(kernel) ? kError : kErrorBF16) / cap;
+  bool shows = showsSums(kernel),
+       mayHold = !shows && lower.accumulatorColumns() <= kColumnsBelow;
+  double error = (shows ? kError : kErrorBF16) / cap;
   SmallVector<SoftcapNearZero> tiers;
   for (unsigned terms : kTerms) {
-    auto near = softcapNearZero(farthestOf(terms, error), scale, cap);
-    if (near && (tiers.empty() || near->bound > tiers.back().bound))
-      tiers.push_back(*near);
+    TanhNearZero tanh = farthestOf(terms, error);
+    auto near = softcapNearZero(tanh, scale, cap);
+    if (!near || !(tiers.empty() || near->bound > tiers.back().bound))
+      continue;
+    near->holdsBelow = mayHold && holdsBelow(tanh, cap);
+    tiers.push_back(*near);
   }
+  // Behind one that serves lower scores, too, nobody looks for these.
+  auto below = llvm::find_if(
+      tiers, [](const SoftcapNearZero &near) { return near.holdsBelow; });
+  if (below == tiers.end() || below->coefficients.size() > kTermsBelow) {
+    for (SoftcapNearZero &near : tiers)
+      near.holdsBelow = false;
+    return tiers;
+  }
+  tiers.erase(std::remove_if(
+                  below, tiers.end(),
+                  [](const SoftcapNearZero &near) { return !near.holdsBelow; }),
+              tiers.end());
   return tiers;
 }
 
@@ -432,8 +477,10 @@ private:
     return arith::AndIOp::create(
         b, bits, lower.i32(std::numeric_limits<int32_t>::max()));
   }
-  /// The rows' extremes as integers, of which an instruction may take the
-  /// largest of three.
+  /// Looks for the rows' extremes as integers, of which an instruction may take
+  /// the largest of three; for the lowest scores where `lows`.
+  void search(bool lows);
+  /// The same, with lows where the polynomials that need them may serve.
   void findExtremes();
   Value halved(Value bits) {
     return arith::ShRUIOp::create(b, bits, lower.i32(1));
@@ -449,6 +496,8 @@ private:
   }
   /// The new maxima, of which `capOf` caps the rows' largest scores.
   void raise(llvm::function_ref<Value(Value)> capOf);
+  /// The rows' largest scores of those of lanes.
+  Values ofRows(ArrayRef<Value> lanes);
   void yield(Values exponents);
   /// What branches yield: by a polynomial near zero, and anywhere.
   void yieldNear(const SoftcapNearZero &near);
@@ -459,8 +508,9 @@ private:
   /// Of the polynomials from `tier` on the first that reaches as far as needed.
   void yieldFrom(size_t tier);
   /// The same with the largest scores of rows that are negative.
-  void yieldExact();
-  void yieldSecond();
+  void yieldExact(size_t tier);
+  /// The first polynomials, which take largest scores as they were found.
+  void yieldFirst(size_t tier);
 
   LaneContext &lower;
   ImplicitLocOpBuilder &b;
@@ -471,7 +521,12 @@ private:
   int64_t cols, parts;
   unsigned chains;
   SmallVector<Values> rows;
-  Values tops, lows, newMax, offsets;
+  /// Of the lane's scores of each row, and of the row's.
+  Values tops, rowTops;
+  /// The bits of the lane's lowest score, if one is negative, without a sign;
+  /// null where nobody looks for it.
+  Value lowest;
+  Values newMax, offsets;
   Value largest;
 };
 } // namespace
@@ -492,21 +547,72 @@ CapsInSoftmax::CapsInSoftmax(LaneContext &lower, const CapInSoftmax &left,
   rows = valuesByRow(lower, type, scores);
 }
 
-void CapsInSoftmax::findExtremes() {
+void CapsInSoftmax::search(bool lows) {
   // Signed ones have numbers that are not negative in their order, above all
   // others, so that the row's largest score comes out if it is not negative. Of
   // unsigned ones negative numbers are larger than others, and the larger the
   // lower they are: the row's smallest score, if one is negative.
+  tops.clear();
   for (const Values &row : rows) {
     tops.push_back(largestOfBits(b, chains, row));
-    Values bits;
-    for (Value score : row)
-      bits.push_back(arith::BitcastOp::create(b, b.getI32Type(), score));
-    Value low = fold(chains, bits, [&](Value x, Value y) -> Value {
+    if (!lows)
+      continue;
+    Values bits = llvm::map_to_vector(row, [&](Value x) { return bitsOf(x); });
+    Value low = withoutSign(fold(chains, bits, [&](Value x, Value y) -> Value {
       return arith::MaxUIOp::create(b, x, y);
-    });
-    lows.push_back(arith::BitcastOp::create(b, b.getF32Type(), low));
+    }));
+    lowest = lowest ? arith::MaxUIOp::create(b, lowest, low).getResult() : low;
   }
+  largest = findLargest(/*signs=*/true);
+  // Before the branch, so that lanes' answers come while it is decided.
+  rowTops = ofRows(tops);
+}
+
+void CapsInSoftmax::findExtremes() {
+  const SoftcapNearZero *below = llvm::find_if(
+      tiers, [](const SoftcapNearZero &near) { return near.holdsBelow; });
+  if (below == tiers.begin() || below == tiers.end())
+    return search(/*lows=*/below == tiers.end());
+  // Where scores were beyond the polynomials that need the smallest one, those
+  // of this tile will be, too: it counts as if they were.
+  const SoftcapNearZero &last = below[-1];
+  double capped = 0;
+  for (double coefficient : llvm::reverse(last.coefficients))
+    capped = capped * last.bound * last.bound + coefficient;
+  Value limit = lower.f32(capped * last.bound), beyond;
+  for (Value row : max) {
+    Value is = arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, row, limit);
+    beyond = beyond ? arith::OrIOp::create(b, beyond, is).getResult() : is;
+  }
+  SmallVector<Type> types(2, b.getI32Type());
+  types.append(2 * rows.size(), b.getF32Type());
+  auto choose =
+      scf::IfOp::create(b, types, LaneAnyOp::create(b, beyond).getResult(),
+                        /*addThenBlock=*/true, /*addElseBlock=*/true);
+  auto yieldSearch = [&](bool lows) {
+    search(lows);
+    Values found{largest, lowest};
+    llvm::append_range(found, tops);
+    llvm::append_range(found, rowTops);
+    scf::YieldOp::create(b, found);
+  };
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToEnd(choose.thenBlock());
+    // Half of it is beyond half the bound.
+    lowest =
+        arith::AddIOp::create(b, bitsOf(lower.f32(last.bound)), lower.i32(2));
+    yieldSearch(/*lows=*/false);
+    b.setInsertionPointToEnd(choose.elseBlock());
+    lowest = nullptr;
+    yieldSearch(/*lows=*/true);
+  }
+  ValueRange found = choose.getResults();
+  largest = found[0];
+  lowest = found[1];
+  found = found.drop_front(2);
+  tops.assign(found.begin(), found.begin() + rows.size());
+  rowTops.assign(found.begin() + rows.size(), found.end());
 }
 
 Value CapsInSoftmax::findLargest(bool signs) {
@@ -515,23 +621,29 @@ Value CapsInSoftmax::findLargest(bool signs) {
     largest =
         largest ? arith::MaxUIOp::create(b, largest, bits).getResult() : bits;
   };
-  for (auto [top, low] : llvm::zip_equal(tops, lows)) {
+  // A lane's top is its lowest score where all are negative.
+  for (Value top : tops)
     add(signs ? bitsOf(top) : withoutSign(bitsOf(top)));
-    add(withoutSign(bitsOf(low)));
-  }
+  if (lowest)
+    add(lowest);
   // Half of them, of which the largest as a signed integer is that of all.
   return gpu::SubgroupReduceOp::create(b, halved(largest),
                                        gpu::AllReduceOperation::MAXSI,
                                        /*uniform=*/true);
 }
 
+Values CapsInSoftmax::ofRows(ArrayRef<Value> lanes) {
+  return llvm::map_to_vector(lanes, [&](Value top) {
+    return lower.reduceLanes(atom, top, /*isMax=*/true);
+  });
+}
+
 void CapsInSoftmax::raise(llvm::function_ref<Value(Value)> capOf) {
   newMax.clear();
   offsets.clear();
-  for (auto [row, top] : llvm::enumerate(tops)) {
-    Value capped = capOf(lower.reduceLanes(atom, top, /*isMax=*/true));
+  for (auto [row, top] : llvm::enumerate(rowTops)) {
     newMax.push_back(arith::MaxNumFOp::create(
-        b, max[row], mulf(b, capped, lower.f32(1 / unit))));
+        b, max[row], mulf(b, capOf(top), lower.f32(1 / unit))));
     offsets.push_back(mulf(b, newMax.back(), lower.f32(-unit)));
   }
 }
@@ -591,18 +703,18 @@ void CapsInSoftmax::yieldFrom(size_t tier) {
                               [&] { yieldNear(tiers[tier]); }));
 }
 
-void CapsInSoftmax::yieldExact() {
+void CapsInSoftmax::yieldExact(size_t tier) {
   // Rows that are negative may be near zero all the same.
   Value negative = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, largest,
                                          lower.i32(1 << 30));
-  SmallVector<Type> types(tops.size(), b.getF32Type());
+  SmallVector<Type> types(rowTops.size(), b.getF32Type());
   types.push_back(b.getI32Type());
   auto exact = scf::IfOp::create(b, types, negative, /*addThenBlock=*/true,
                                  /*addElseBlock=*/true);
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(exact.elseBlock());
-    Values same(tops);
+    Values same(rowTops);
     same.push_back(largest);
     scf::YieldOp::create(b, same);
     b.setInsertionPointToEnd(exact.thenBlock());
@@ -611,31 +723,35 @@ void CapsInSoftmax::yieldExact() {
       maxima.push_back(fold(chains, row, [&](Value x, Value y) -> Value {
         return arith::MaxNumFOp::create(b, x, y);
       }));
+    maxima = ofRows(maxima);
     maxima.push_back(findLargest(/*signs=*/false));
     scf::YieldOp::create(b, maxima);
   }
-  Values inexact = tops;
+  Values inexact = rowTops;
   Value all = largest;
-  tops.assign(exact.getResults().begin(), std::prev(exact.getResults().end()));
+  rowTops.assign(exact.getResults().begin(),
+                 std::prev(exact.getResults().end()));
   largest = exact.getResults().back();
-  yieldFrom(2);
-  tops = inexact;
+  yieldFrom(tier);
+  rowTops = inexact;
   largest = all;
 }
 
-void CapsInSoftmax::yieldSecond() {
-  if (tiers.size() < 2)
-    return yieldExact();
+void CapsInSoftmax::yieldFirst(size_t tier) {
+  // The last polynomial is left to rows that are negative.
+  constexpr size_t most = 2;
+  if (tier + 1 >= tiers.size() || tier == most)
+    return yieldExact(tier);
   scf::YieldOp::create(b, choose(
-                              isBeyond(tiers[1].bound), [&] { yieldExact(); },
-                              [&] { yieldNear(tiers[1]); }));
+                              isBeyond(tiers[tier].bound),
+                              [&] { yieldFirst(tier + 1); },
+                              [&] { yieldNear(tiers[tier]); }));
 }
 
 CappedExponents CapsInSoftmax::emit() {
   findExtremes();
-  largest = findLargest(/*signs=*/true);
   ValueRange results = choose(
-      isBeyond(tiers.front().bound), [&] { yieldSecond(); },
+      isBeyond(tiers.front().bound), [&] { yieldFirst(1); },
       [&] { yieldNear(tiers.front()); });
   auto exponents = results.take_front(scores.size());
   auto maxima = results.drop_front(scores.size());
@@ -659,7 +775,8 @@ void kvbuf::lowerOp(LaneContext &lower, SoftcapOp op) {
   auto near = softcapNearZero(tanhNearZero(), scale, cap);
   if (!near || !lower.branchesBesideProducts() || isBatchInvariant(op))
     return lower.setLanes(op.getResult(), capAnywhere(lower, op, scores));
-  auto tiers = softcapTiers(op->getParentOfType<gpu::GPUFuncOp>(), scale, cap);
+  auto tiers =
+      softcapTiers(lower, op->getParentOfType<gpu::GPUFuncOp>(), scale, cap);
   if (softmaxThatCaps(lower, op) && !tiers.empty()) {
     lower.ofKernel<SoftcapsInSoftmax>().leave(op.getResult()) = {op, tiers};
     return lower.setLanes(op.getResult(), scores);

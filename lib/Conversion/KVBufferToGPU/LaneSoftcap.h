@@ -20,10 +20,14 @@ struct SoftcapNearZero {
   double bound;
   /// Lowest power first.
   llvm::SmallVector<double> coefficients;
+  /// Whether it serves scores below -bound as well, beside a row's maximum that
+  /// is not negative: their weights are next to nothing by it, too.
+  bool holdsBelow = false;
 };
 
 /// A cap that is left to the softmax which takes its result, and polynomials
-/// for it, each for scores farther from zero than the one before.
+/// for it, each for scores farther from zero than the one before. Behind the
+/// first that holds below its bound all do.
 struct CapInSoftmax {
   SoftcapOp op;
   llvm::SmallVector<SoftcapNearZero> tiers;
