@@ -399,6 +399,9 @@ public:
                llvm::SmallVector<mlir::Value> &results) = 0;
   virtual void awaitProducts(llvm::SmallVector<mlir::Value> &values,
                              int64_t younger) = 0;
+  /// Multiplies an awaited slot, operand a of products, where it lies.
+  virtual llvm::LogicalResult scaleOperand(RingWaitOp op, mlir::Value slot,
+                                           float by) = 0;
 
 protected:
   virtual std::unique_ptr<LaneState> &anyState(mlir::TypeID type) = 0;

@@ -77,6 +77,14 @@ public:
                                    Values &results) override {
     return machine.asyncProducts()->emitMmaStart(*this, op, a, b, acc, results);
   }
+  mlir::LogicalResult scaleOperand(RingWaitOp op, mlir::Value slot,
+                                   float by) override {
+    if (!machine.asyncProducts())
+      return op.emitOpError() << "multiplies a slot; " << target.chip
+                              << " has no products that read it by themselves";
+    machine.asyncProducts()->emitScale(*this, op, slot, by);
+    return mlir::success();
+  }
   TensorArg &tensorOf(mlir::Value tensor) override {
     return signature.tensor(tensor);
   }

@@ -10,6 +10,7 @@
 #include "CachePlaces.h"
 #include "LaneArithmetic.h"
 #include "PackedRows.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
@@ -163,13 +164,17 @@ void kvbuf::lowerOp(LaneContext &lanes, DramLoadOp op) {
   lanes.setLanes(op.getToken(), token);
 }
 
-void kvbuf::lowerOp(LaneContext &lanes, LdsStageOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lanes, LdsStageOp op) {
+  if (op->hasAttr(kScaledByAttr))
+    return op.emitOpError() << "has " << kScaledByAttr
+                            << ", which slots of rings alone may have here";
   SmallVector<Values> tokens;
   for (Value token : op.getTokens())
     tokens.push_back(lanes.lanesOf(token));
   lanes.awaitLoads(op, tokens);
   for (auto [token, staged] : llvm::zip_equal(op.getTokens(), op.getStaged()))
     lanes.setLanes(staged, {lanes.lanesOf(token)[0]});
+  return success();
 }
 
 LogicalResult kvbuf::lowerOp(LaneContext &lanes, FragmentLoadOp op) {

@@ -23,7 +23,7 @@ TileView sourceOf(LaneContext &lanes, mlir::TypedValue<TileType> tile,
 void lowerOp(LaneContext &lower, DramTileOp op);
 void lowerOp(LaneContext &lanes, AllocOp op);
 void lowerOp(LaneContext &lanes, DramLoadOp op);
-void lowerOp(LaneContext &lanes, LdsStageOp op);
+mlir::LogicalResult lowerOp(LaneContext &lanes, LdsStageOp op);
 mlir::LogicalResult lowerOp(LaneContext &lanes, FragmentLoadOp op);
 void lowerOp(LaneContext &lanes, StagedViewOp op);
 mlir::LogicalResult lowerOp(LaneContext &lanes, TileFragmentOp op);

@@ -17,6 +17,7 @@
 #include "LaneMovement.h"
 #include "LaneRingTeams.h"
 #include "PackedRows.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -315,12 +316,16 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingPutOp op) {
   return success();
 }
 
-void kvbuf::lowerOp(LaneContext &lower, RingWaitOp op) {
+LogicalResult kvbuf::lowerOp(LaneContext &lower, RingWaitOp op) {
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling at = filling(lower, op.getFill(), params.getStages());
   lower.awaitPhase(fullBarrier(lower, ring, at), at.parity);
-  lower.setLanes(op.getStaged(), {slotOf(lower, ring, at, params)});
+  Value slot = slotOf(lower, ring, at, params);
+  lower.setLanes(op.getStaged(), {slot});
+  auto by = op->getAttrOfType<FloatAttr>(kScaledByAttr);
+  return by ? lower.scaleOperand(op, slot, float(by.getValueAsDouble()))
+            : success();
 }
 
 /// What is always true, but known only when the maxima of the softmax before a

@@ -22,7 +22,7 @@ mlir::LogicalResult checkNoRings(LaneContext &lower, mlir::Operation *op);
 mlir::LogicalResult lowerOp(LaneContext &lower, RingOp op);
 mlir::LogicalResult lowerOp(LaneContext &lower, RingLoadOp op);
 mlir::LogicalResult lowerOp(LaneContext &lower, RingPutOp op);
-void lowerOp(LaneContext &lower, RingWaitOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, RingWaitOp op);
 void lowerOp(LaneContext &lower, RingReleaseOp op);
 void lowerOp(LaneContext &lower, MailboxOp op);
 void lowerOp(LaneContext &lower, MailboxPostOp op);

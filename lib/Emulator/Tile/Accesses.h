@@ -57,6 +57,9 @@ mlir::LogicalResult findRows(TileContext &context, mlir::Operation *op,
 /// checked; counts the load (Dram.cpp).
 mlir::FailureOr<Tile> resolve(TileContext &context, mlir::Operation *op,
                               mlir::Value tile, int64_t cols, bool whole);
+/// Multiplies a slot that `op` awaits as it says (`kScaledByAttr`; LdsOps.cpp).
+mlir::LogicalResult scaleSlot(TileContext &context, mlir::Operation *op,
+                              mlir::FailureOr<Matrix *> slot);
 /// The slot that a staged value stands for, which `op` reads (LdsOps.cpp).
 mlir::FailureOr<const Matrix *> slotBy(TileContext &context,
                                        mlir::Operation *op, mlir::Value staged);

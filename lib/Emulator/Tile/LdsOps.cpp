@@ -10,6 +10,7 @@
 #include "Lds.h"
 #include "Math.h"
 #include "OwnOps.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -95,6 +96,23 @@ LogicalResult tile::execute(TileContext &context, LdsStageOp op) {
   for (auto [staged, token] : llvm::zip_equal(op.getStaged(), tokens))
     context.setObject(staged, LoadRef{token, &lds});
   ++context.counts().barriers;
+  if (!op->hasAttr(kScaledByAttr))
+    return success();
+  return scaleSlot(context, op, lds.rewrite(op, tokens.front(), [&] {
+    return context.errorAt(op);
+  }));
+}
+
+LogicalResult tile::scaleSlot(TileContext &context, Operation *op,
+                              FailureOr<Matrix *> slot) {
+  if (failed(slot))
+    return failure();
+  float factor =
+      op->getAttrOfType<FloatAttr>(kScaledByAttr).getValueAsDouble();
+  KVBufferAttr params =
+      cast<StagedType>(op->getResult(0).getType()).getParams();
+  **slot =
+      map(**slot, params.getElementType(), [&](float x) { return x * factor; });
   return success();
 }
 

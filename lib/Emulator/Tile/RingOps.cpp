@@ -15,6 +15,7 @@
 #include "Math.h"
 #include "OwnOps.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include <variant>
 
 using namespace mlir;
@@ -183,7 +184,11 @@ LogicalResult tile::execute(TileContext &context, RingWaitOp op) {
                         [&] { return context.errorAt(op); })))
     return failure();
   context.setObject(op.getStaged(), *slot);
-  return success();
+  if (!op->hasAttr(kScaledByAttr))
+    return success();
+  return scaleSlot(context, op,
+                   rings.rewrite(slot->channel, slot->fill, slot->taker,
+                                 [&] { return context.errorAt(op); }));
 }
 
 LogicalResult tile::execute(TileContext &context, RingReleaseOp op) {

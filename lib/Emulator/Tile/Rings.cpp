@@ -110,6 +110,17 @@ FailureOr<const Matrix *> Rings::read(unsigned number, int64_t fill,
   return &filling.data;
 }
 
+FailureOr<Matrix *> Rings::rewrite(unsigned number, int64_t fill,
+                                   unsigned taker, ErrorFn error) {
+  if (failed(read(number, fill, taker, error)))
+    return failure();
+  Filling &filling = channels[number].fillings[fill];
+  if (filling.by.size() > 1)
+    return error() << "changes " << name(number, fill)
+                   << ", which another team reads, too";
+  return &filling.data;
+}
+
 LogicalResult Rings::release(Operation *op, unsigned number, int64_t fill,
                              unsigned taker, ErrorFn error) {
   Channel &channel = channels[number];

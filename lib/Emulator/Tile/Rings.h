@@ -46,6 +46,9 @@ public:
   /// The data of a filling that was awaited and is not released.
   mlir::FailureOr<const Matrix *> read(unsigned channel, int64_t fill,
                                        unsigned taker, ErrorFn error);
+  /// The same, to change it in place: by the only team that takes it.
+  mlir::FailureOr<Matrix *> rewrite(unsigned channel, int64_t fill,
+                                    unsigned taker, ErrorFn error);
   /// The number in a mailbox, after `wait`.
   int64_t number(unsigned channel, int64_t fill) const {
     return channels[channel].fillings[fill].number;

@@ -10,6 +10,7 @@
 #include "RegionValues.h"
 #include "TiledReads.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -52,8 +53,8 @@ static bool isModerate(double number) {
   return std::isnormal(float(number)) && std::isnormal(float(1 / number));
 }
 
-std::optional<AddedScores> AddedScores::of(AttentionOp op,
-                                           memref::LoadOp staged) {
+std::optional<AddedScores>
+AddedScores::of(AttentionOp op, memref::LoadOp staged, bool scalesQueries) {
   // Very low numbers over the scale are the lowest one: no weight minds that,
   // but a log-sum-exp of nothing else does, and a sink beside them.
   if (!staged || op.getLse() || op.getSink())
@@ -105,6 +106,12 @@ std::optional<AddedScores> AddedScores::of(AttentionOp op,
   if (!reads || !moderate ||
       !isModerate(sum.addends.front().weight / sum.factor))
     return std::nullopt;
+  // s q k + b, for (q k + b / s) s: nothing multiplies b.
+  double weight = sum.addends.front().weight;
+  if (scalesQueries && element.isBF16() && scalesExactly(sum.factor / weight)) {
+    sum.queryScale = sum.factor / weight;
+    sum.factor = weight;
+  }
   return sum;
 }
 
@@ -156,9 +163,11 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
     else
       sum = arith::SubFOp::create(b, sum, value);
   }
-  sum = times(sum, weight / factor);
-  // What says "hidden" by the lowest number does so still.
-  sum.getDefiningOp()->setAttr(kFiniteProductAttr, b.getUnitAttr());
+  if (weight != factor) {
+    sum = times(sum, weight / factor);
+    // What says "hidden" by the lowest number does so still.
+    sum.getDefiningOp()->setAttr(kFiniteProductAttr, b.getUnitAttr());
+  }
   YieldOp::create(b, sum);
   return map.getResult();
 }

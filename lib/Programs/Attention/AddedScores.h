@@ -29,12 +29,17 @@ public:
   /// where it is another: what is added depends on the score, or on tensors
   /// that lanes read by the row or the key, products are scaled before, the
   /// factor is not positive, or there is a sink or a log-sum-exp.
-  static std::optional<AddedScores> of(AttentionOp op,
-                                       mlir::memref::LoadOp staged);
+  /// `scalesQueries`: queries can be multiplied where they lie.
+  static std::optional<AddedScores>
+  of(AttentionOp op, mlir::memref::LoadOp staged, bool scalesQueries = false);
 
   /// What the product of Q and K, with what it begins with, is to be multiplied
-  /// by: the problem's scale, too. Positive.
+  /// by: the problem's scale, too, unless queries are. Positive.
   double getFactor() const { return factor; }
+
+  /// What queries are to be multiplied by, where nothing of what is added is
+  /// then: a power of two, which leaves them exact. Else 1.
+  double getQueryScale() const { return queryScale; }
 
   /// What the product begins with, for the tile `at`, of which `at.read` has
   /// what the load reads.
@@ -50,7 +55,7 @@ private:
   };
   /// Of the function's, in the order of their addition.
   llvm::SmallVector<Addend, 1> addends;
-  double factor = 1;
+  double factor = 1, queryScale = 1;
 };
 
 } // namespace kvbuf

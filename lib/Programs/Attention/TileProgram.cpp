@@ -10,6 +10,7 @@
 #include "TileProgramParts.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Schedules/WideHeads.h"
@@ -396,8 +397,11 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
     Value qtoken =
         DramLoadOp::create(b, qtile, qbuf, /*slot=*/Value(), /*pred=*/Value(),
                            /*whole=*/false);
-    tile.qs =
-        LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr()).getStaged()[0];
+    auto stage = LdsStageOp::create(b, ValueRange{qtoken}, IntegerAttr());
+    tile.qs = stage.getStaged()[0];
+    std::optional<AddedScores> added = addedScores();
+    if (added && added->getQueryScale() != 1)
+      stage->setAttr(kScaledByAttr, b.getF32FloatAttr(added->getQueryScale()));
   }
   FragmentType qType = fragment(BM, depth, element, Role::A);
   if (qFromDram)

@@ -154,7 +154,10 @@ private:
   }
   /// The function of scores, where products begin with what it adds.
   std::optional<AddedScores> addedScores() {
-    return group == 1 ? AddedScores::of(op, stagedRead()) : std::nullopt;
+    if (group != 1)
+      return std::nullopt;
+    return AddedScores::of(op, stagedRead(),
+                           /*scalesQueries=*/!schedule.getQInRegs());
   }
   /// What the softmax multiplies scores by.
   double softmaxScale() {

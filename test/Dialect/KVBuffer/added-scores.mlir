@@ -1,6 +1,7 @@
 // What a function of scores adds, and does not follow from them, the product of Q and K
-// begins with, over the factor of the score, which the softmax takes. Each other function
-// maps the product.
+// begins with, over the factor of the score, which the softmax takes; where the factor is a
+// power of two, queries are multiplied by it where they lie. Each other function maps the
+// product.
 
 // RUN: kvbuf-opt %s --kvbuf-to-tile=chip=sm_90a --mlir-print-local-scope | FileCheck %s
 
@@ -8,20 +9,20 @@
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>
 !t = memref<?x?xf32>
 
-// A difference, twice the score, a number for the head: (2 s - t + a) / (2 / 8).
+// A difference, twice the score, a number for the head: 2 / 8 q k - t + a.
 // CHECK-LABEL: func @sums(
+// CHECK:         kvbuffer.lds_stage %{{.*}} {kvbuffer.scaled_by = 2.500000e-01 : f32}
 // CHECK:         %[[A:.*]] = memref.load %arg5[%{{.*}}] : memref<4xf32>
 // CHECK:         scf.for
 // CHECK:           %[[T:.*]] = kvbuffer.fragment_load %{{.*}} -> <192x80xf32, acc>
 // CHECK:           %[[BEGIN:.*]] = kvbuffer.map %[[T]] at(
 // CHECK-NEXT:      ^bb0(%[[X:.*]]: f32, %{{.*}}: index, %{{.*}}: index):
 // CHECK-NEXT:        %[[SUM:.*]] = arith.subf %[[A]], %[[X]] : f32
-// CHECK-NEXT:        %[[OVER:.*]] = arith.mulf %[[SUM]], %[[FOUR:.*]] {kvbuffer.finite_product} : f32
-// CHECK-NEXT:        kvbuffer.yield %[[OVER]]
+// CHECK-NEXT:        kvbuffer.yield %[[SUM]]
 // CHECK:           %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
 // CHECK-NOT:       kvbuffer.map
-// CHECK:           kvbuffer.online_softmax {{.*}}{masked, scale = 2.500000e-01 : f32, unbounded}
-// CHECK:         kvbuffer.softmax_finish {{.*}}{scale = 2.500000e-01 : f32, unbounded}
+// CHECK:           kvbuffer.online_softmax {{.*}}{masked, scale = 1.000000e+00 : f32, unbounded}
+// CHECK:         kvbuffer.softmax_finish {{.*}}{scale = 1.000000e+00 : f32, unbounded}
 func.func @sums(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %a: memref<4xf32>) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
     captures(%t, %a : !t, memref<4xf32>)
@@ -38,8 +39,9 @@ func.func @sums(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %a: memref<4xf32>) {
   return
 }
 
-// A function of visibility hides scores behind the product.
+// A function of visibility hides scores behind the product. The scale is no power of two.
 // CHECK-LABEL: func @hidden(
+// CHECK-NOT:     scaled_by
 // CHECK:           %[[BEGIN:.*]] = kvbuffer.map
 // CHECK:             arith.mulf {{.*}}kvbuffer.finite_product
 // CHECK:           %[[S:.*]] = kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
@@ -48,7 +50,7 @@ func.func @sums(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %a: memref<4xf32>) {
 // CHECK:             arith.select
 // CHECK:           kvbuffer.online_softmax
 func.func @hidden(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t, %ends: memref<?xi32>) {
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {scale = 0.1 : f32} : !qo, !kv, !kv, !qo
     captures(%t, %ends : !t, memref<?xi32>)
     score {
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t, %e: memref<?xi32>):

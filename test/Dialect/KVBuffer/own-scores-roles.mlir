@@ -102,13 +102,14 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
 }
 
 // A bias of 16 bits for each row and key comes through a ring, as tiles of keys do. What is
-// added to a score is what its product begins with, over the scale, which the softmax takes;
+// added to a score is what its product begins with; the scale, a power of two, queries take;
 // the slot is given back behind the start. One of f32 comes likewise, in rows that are 8
 // words wider than the tile; lanes read accumulators of it, fence what they have read, and
 // give the slot back before their turn.
 // CHECK-LABEL: gpu.func @bias(
 // CHECK:         %[[RING:[a-z0-9_]+]] = kvbuffer.ring {{.*}}<192x{{.*}}xf16, {{.*}}stages = 2
 // CHECK:         kvbuffer.team @consumers
+// CHECK:         kvbuffer.ring_wait %qring[{{.*}}] {kvbuffer.scaled_by = 1.250000e-01 : f32}
 // CHECK:         scf.while (%{{.*}} = %true
 // CHECK:         scf.for
 // CHECK:           %[[SLOT:[a-z0-9_]+]] = kvbuffer.ring_wait %[[RING]]
@@ -116,15 +117,15 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
 // CHECK:           %[[BEGIN:[a-z0-9_]+]] = kvbuffer.map %{{.*}}, %[[BIAS]]
 // CHECK-NEXT:      ^bb0(%{{.*}}: f32, %[[B:.*]]: f16, %{{.*}}: index, %{{.*}}: index):
 // CHECK-NEXT:        %[[WIDE:.*]] = arith.extf %[[B]]
-// CHECK-NEXT:        arith.mulf %[[WIDE]], %{{.*}} {kvbuffer.finite_product}
+// CHECK-NEXT:        kvbuffer.yield %[[WIDE]]
 // CHECK:           kvbuffer.turn_wait
 // CHECK-NEXT:      kvbuffer.mma_start %{{.*}}, %{{.*}}, %[[BEGIN]] :
 // CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
 // CHECK:           kvbuffer.turn_pass
 // CHECK-NEXT:      %[[S:[a-z0-9_]+]] = kvbuffer.mma_wait {{.*}}younger = 1
 // CHECK-NOT:       kvbuffer.map
-// CHECK:           kvbuffer.online_softmax %[[S]], {{.*}}{masked, not_negative, scale = 1.250000e-01 : f32, unbounded}
-// CHECK:         kvbuffer.softmax_finish {{.*}}scale = 1.250000e-01 : f32, unbounded
+// CHECK:           kvbuffer.online_softmax %[[S]], {{.*}}{masked, not_negative, scale = 1.000000e+00 : f32, unbounded}
+// CHECK:         kvbuffer.softmax_finish {{.*}}scale = 1.000000e+00 : f32, unbounded
 // CHECK:         kvbuffer.team @producers
 // CHECK:           %[[ALL_ROWS:.*]] = memref.dim %arg3, %c1
 // CHECK-NEXT:      %[[ROWS:.*]] = arith.subi %[[ALL_ROWS]], %[[ROW:[0-9a-z]+]]
@@ -141,7 +142,8 @@ func.func @of_head(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %slopes: memref<4xf32>,
 // CHECK-NEXT:      %[[BIAS:[a-z0-9_]+]] = kvbuffer.fragment_load %[[SLOT]][0, 0] {{.*}} -> <192x80xf32, acc,
 // CHECK:           %[[BEGIN:[a-z0-9_]+]] = kvbuffer.map %[[BIAS]]
 // CHECK-NOT:         memref.load
-// CHECK:             arith.mulf %{{.*}} {kvbuffer.finite_product}
+// CHECK-NOT:         arith.mulf
+// CHECK:             kvbuffer.yield
 // CHECK:           }
 // CHECK-NEXT:      kvbuffer.ring_release %[[RING]]
 // CHECK:           kvbuffer.turn_wait

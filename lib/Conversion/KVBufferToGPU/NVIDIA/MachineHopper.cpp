@@ -283,6 +283,50 @@ void HopperMachine::emitMmaWait(Lanes &lower, Values &values, int64_t younger) {
     roundBehind(wait);
 }
 
+void HopperMachine::emitScale(LaneLowering &lower, RingWaitOp op, Value slot,
+                              float by) {
+  ImplicitLocOpBuilder &b = lower.b;
+  KVBufferAttr params = op.getStaged().getType().getParams();
+  constexpr int64_t elements = 8, elementBytes = 2;
+  int64_t groupBytes = kGroupRows * rowBytes(params);
+  int64_t step = lower.rings.groupThreads * elements * elementBytes;
+  // A lane's vectors of the group's rows, wherever in them.
+  Value rows =
+      arith::MulIOp::create(b, lower.rings.group, lower.i32(groupBytes));
+  Value own = arith::MulIOp::create(
+      b,
+      arith::RemUIOp::create(b, lower.thread,
+                             lower.i32(lower.rings.groupThreads)),
+      lower.i32(elements * elementBytes));
+  Value first = arith::AddIOp::create(
+      b, slot, arith::AddIOp::create(b, rows, own).getResult());
+  first = arith::DivUIOp::create(b, first, lower.i32(elementBytes));
+  auto narrow = VectorType::get({elements}, b.getBF16Type());
+  auto wide = narrow.clone(b.getF32Type());
+  Value factor =
+      arith::ConstantOp::create(b, wide, DenseElementsAttr::get(wide, by));
+  Value memory = lower.shared(b.getBF16Type());
+  llvm::Align align(elements * elementBytes);
+  int64_t blocks = params.getSmemCols() / params.getBK();
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t byte = 0; byte < groupBytes; byte += step) {
+      int64_t behind = (block * blockBytes(params) + byte) / elementBytes;
+      Value at = lower.toIndex(
+          arith::AddIOp::create(b, first, lower.i32(behind)).getResult());
+      Value x = vector::LoadOp::create(b, narrow, memory, ValueRange{at},
+                                       /*nontemporal=*/false, align);
+      x = arith::MulFOp::create(b, arith::ExtFOp::create(b, wide, x), factor);
+      vector::StoreOp::create(b, arith::TruncFOp::create(b, narrow, x), memory,
+                              ValueRange{at}, /*nontemporal=*/false, align);
+    }
+  // The matrix unit reads by another proxy what all of the group have stored.
+  fenceWrites(lower);
+  Value id = arith::AddIOp::create(
+      b, lower.rings.group,
+      lower.i32(once(lower, scaleBarriers, lower.rings.groups)));
+  emitNamedBarrier(lower, id, lower.rings.groupThreads, /*wait=*/true);
+}
+
 //===----------------------------------------------------------------------===//
 // Stores
 //===----------------------------------------------------------------------===//
@@ -452,6 +496,6 @@ void HopperMachine::emitTeamEnd(LaneLowering &lower) {
   if (storesInFlight)
     waitForStores(lower);
   storesInFlight = false;
-  storeBarriers = 0;
+  storeBarriers = scaleBarriers = 0;
   origins.clear();
 }

@@ -229,6 +229,8 @@ public:
                                    llvm::ArrayRef<mlir::Value> acc,
                                    Values &results) override;
   void emitMmaWait(Lanes &lower, Values &values, int64_t younger) override;
+  void emitScale(LaneLowering &lower, RingWaitOp op, mlir::Value slot,
+                 float by) override;
   void emitStagger(Lanes &lower, mlir::Value group) override;
   /// Bytes that a product contracts by rows of a slot lie by its columns, put
   /// there by a team.
@@ -254,7 +256,7 @@ private:
 
   /// Descriptors of byte 0 of LDS, by their constant part.
   llvm::DenseMap<int64_t, mlir::Value> origins;
-  int64_t storeBarriers = 0;
+  int64_t storeBarriers = 0, scaleBarriers = 0;
   bool storesInFlight = false;
 };
 

@@ -12,6 +12,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/RelaxedAtomics.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -385,6 +386,7 @@ static constexpr Known kKnown[] = {
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {kFiniteProductAttr, Place::Any},
     {kRelaxedAttr, Place::Any},
+    {kScaledByAttr, Place::Any},
     {KVBufferDialect::kStageAttr, Place::Any},
     {KVBufferDialect::kPipelineAttr, Place::Loop},
     {KVBufferDialect::kGroupAttr, Place::Any}};
@@ -457,6 +459,19 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
   if (name == kLdsAttr)
     return expect(array && llvm::all_of(array, llvm::IsaPred<LdsAttr>),
                   "an array of #kvbuffer.lds<...>");
+  if (name == kScaledByAttr) {
+    auto staged = op->getNumResults() == 1
+                      ? dyn_cast<StagedType>(op->getResult(0).getType())
+                      : StagedType();
+    if (!staged || !staged.getParams().getElementType().isBF16())
+      return op->emitOpError()
+             << "has the attribute '" << name << "', which nothing reads here; "
+             << "expected it on what awaits one slot of bf16";
+    auto by = dyn_cast<FloatAttr>(value);
+    return expect(by && by.getType().isF32() &&
+                      scalesExactly(by.getValueAsDouble()),
+                  "a power of two of f32, from 2^-60 to 1");
+  }
   if (name == KVBufferDialect::kStageAttr) {
     Operation *loop = op->getParentOp();
     if (isa<StageAttr>(value) &&

@@ -8,6 +8,7 @@
 
 #include "TeamWriter.h"
 #include "LoopParts.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -325,6 +326,8 @@ LogicalResult TeamWriter::writeOp(Operation *op) {
                   "it in the same iteration";
       auto [c, fill] = it->second;
       auto wait = RingWaitOp::create(b, channels[c].value, fill);
+      if (Attribute by = stage->getAttr(kScaledByAttr))
+        wait->setAttr(kScaledByAttr, by);
       waits.push_back(wait);
       map.map(staged, wait.getStaged());
     }

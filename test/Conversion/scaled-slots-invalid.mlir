@@ -1,0 +1,22 @@
+// Lanes multiply slots of rings alone, whose products the matrix unit reads by itself.
+// RUN: kvbuf-opt %s --convert-kvbuffer-to-gpu --verify-diagnostics
+
+#schedule = #kvbuffer.schedule<BM = 32, BN = 16, BK = 32, stages = 1, warps = 2, mma_shape = [16, 8, 16]>
+#qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, stages = 1>
+!x = memref<?x?x1x32xbf16>
+
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    gpu.func @no_ring(%x: !x {kvbuffer.name = "x"})
+        kernel attributes {known_block_size = array<i32: 64, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c32 = arith.constant 32 : index
+      %buffer = kvbuffer.alloc {offset = 0 : i64} : !kvbuffer.buffer<#qbuf>
+      %tile = kvbuffer.dram_tile %x[%c0, %c0, %c0] valid(%c32) : !x -> !kvbuffer.tile<32x32xbf16>
+      %token = kvbuffer.dram_load %tile into %buffer[%c0] : !kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#qbuf>
+      // expected-error @below {{'kvbuffer.lds_stage' op has kvbuffer.scaled_by, which slots of rings alone may have here}}
+      %staged = kvbuffer.lds_stage %token {younger = 0 : i64, kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.token<#qbuf>
+      gpu.return
+    }
+  }
+}
