@@ -162,10 +162,12 @@ StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
   bool isPaged = cache.getRun() != 0;
   if ((!isPaged && !cache.getRows().endWithData()) || op.isRagged())
     return "only tiles of dense caches and of pages are boxes of their tensors";
-  if (isPaged && !target.boxesPages(cache.getPageSize()))
-    return "threads copy tiles over pages of so few rows, or of numbers of "
-           "rows "
-           "that do not divide";
+  // Of pages of fewer rows than boxes are made of, the blocks of a cluster copy
+  // the same rows at the same time, each for itself.
+  if (isPaged && !target.boxesPages(cache.getPageSize()) &&
+      cache.getPageSize() >= target.fewestPageRows)
+    return "threads copy tiles over pages of numbers of rows that do not "
+           "divide";
   if (op.getMaskValue().boundsLeft())
     return "a window on the left cuts tiles, which threads then copy";
   return "";

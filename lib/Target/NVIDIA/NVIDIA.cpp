@@ -112,9 +112,10 @@ std::optional<TargetInfo> detail::lookupNVIDIA(llvm::StringRef chip) {
     target.maxCluster = target.clusterPartRows = 8;
     // Measured on an H200.
     // The engine takes a box of 128 bytes a row every 7 to 8 cycles, whatever
-    // its rows, and each costs producers some six instructions: of one or two
-    // rows both are more than copies take (H200, docs/tuning.md).
-    target.fewestPageRows = 3;
+    // its rows, and each costs producers some six instructions: of one row both
+    // are more than copies take, of two only the blocks of a cluster ask for
+    // few enough each (H200, docs/tuning.md).
+    target.fewestPageRows = 2;
     target.predicatesRescale = true;
     // SASS: VIMNMX3, FMNMX.
     target.integerMaxima = true;

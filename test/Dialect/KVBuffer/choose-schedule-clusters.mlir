@@ -3,7 +3,7 @@
 
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" | FileCheck %s
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" --remark-format=emitRemark --remarks-filter=kvbuf-choose-schedule 2>&1 >/dev/null | FileCheck %s --check-prefix=REMARK
-// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING
+// RUN: kvbuf-opt %s --kvbuf-choose-schedule="chip=sm_90a schedule=cluster=2" 2>&1 >/dev/null | FileCheck %s --check-prefix=WARNING --implicit-check-not="no clusters"
 // RUN: kvbuf-opt %s --kvbuf-choose-schedule=chip=sm_90a | FileCheck %s --check-prefix=DEFAULT
 // DEFAULT-NOT: cluster =
 
@@ -20,9 +20,9 @@ func.func @dense(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {
   return
 }
 
-!paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 2>
-// REMARK: choose-schedule-clusters.mlir:[[#@LINE+5]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}threads copy tiles over pages of so few rows
-// WARNING: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: warning: no clusters: threads copy tiles over pages of so few rows
+!paged = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 12>
+// REMARK: choose-schedule-clusters.mlir:[[#@LINE+5]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}threads copy tiles over pages of numbers of rows that do not divide
+// WARNING: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: warning: no clusters: threads copy tiles over pages of numbers of rows that do not divide
 // CHECK: func.func @paged
 // CHECK: schedule = #[[ALONE]]
 func.func @paged(%q: !qo, %k: !paged, %v: !paged, %o: !qo) {
@@ -38,8 +38,8 @@ func.func @ragged(%q: !qo, %k: !ragged, %v: !ragged, %o: !qo) {
   return
 }
 
-// Pages of three rows are boxes.
-!boxes = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 3>
+// Pages of two rows are boxes.
+!boxes = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 2>
 // CHECK: func.func @boxes
 // CHECK: schedule = #[[PAIRS:.*]]}
 func.func @boxes(%q: !qo, %k: !boxes, %v: !boxes, %o: !qo) {
@@ -47,7 +47,17 @@ func.func @boxes(%q: !qo, %k: !boxes, %v: !boxes, %o: !qo) {
   return
 }
 
-// REMARK: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}a window on the left cuts tiles, which threads then copy
+// Pages of one row each block copies, at the same time as the other one.
+!rows = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 128, page_size = 1>
+// CHECK: func.func @rows
+// CHECK: schedule = #[[PAIRS_OF_ROWS:.*]]}
+func.func @rows(%q: !qo, %k: !rows, %v: !rows, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !rows, !rows, !qo
+  return
+}
+
+// REMARK: choose-schedule-clusters.mlir:[[#@LINE+5]]:3: remark: [Missed] cluster{{.*}}no clusters: {{.*}}a window on the left cuts tiles, which threads then copy
+// WARNING: choose-schedule-clusters.mlir:[[#@LINE+4]]:3: warning: no clusters: a window on the left cuts tiles
 // CHECK: func.func @window
 // CHECK: schedule = #[[WINDOW]]}
 func.func @window(%q: !qo, %k: !dense, %v: !dense, %o: !qo) {

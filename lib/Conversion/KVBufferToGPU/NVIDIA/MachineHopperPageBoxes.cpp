@@ -54,6 +54,10 @@ std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
           asked = made.boxes() * columns / (shared.columns * shared.rows);
   if (asked > (columns <= 2 ? 2 * rows / 3 : columns * rows / 4))
     return std::nullopt;
+  // Of one block of columns, a box for two rows is too many where a block asks
+  // for all of them (not measured otherwise).
+  if (!isShared(op) && 2 * asked >= columns * rows)
+    return std::nullopt;
   return boxes;
 }
 

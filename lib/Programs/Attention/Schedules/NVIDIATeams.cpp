@@ -59,11 +59,16 @@ static bool gainsByClusters(const TargetInfo &target,
   if (request.headSize < kClusterHeadSize ||
       (request.headSize == kClusterHeadSize && request.masked))
     return false;
+  // Pages of one and two rows were not measured with as few columns.
+  if (request.headSize == kClusterHeadSize && request.pageSize &&
+      request.pageSize <= target.fewestPageRows)
+    return false;
   if (request.queries < 0)
     return request.otherByLaunch;
   int64_t tiles = llvm::divideCeil(request.queries, BM);
-  // All of them see as many keys.
-  if (request.sharesTiles && request.headSize > kClusterHeadSize)
+  // All of them see as many keys. (Not measured where each block copies.)
+  bool copied = request.pageSize && request.pageSize < target.fewestPageRows;
+  if (request.sharesTiles && !copied && request.headSize > kClusterHeadSize)
     return tiles % 2 == 0;
   return (tiles % 2 == 0 || tiles >= Tuning(target).clusterOddTiles ||
           TargetInfo::clustersOfHeads(request.sharing)) &&
@@ -429,8 +434,10 @@ bool kvbuf::detail::chooseMovingTeam(const TargetInfo &target,
     // few long tiles gain by them, too (H200, 64 tokens of a tree of 32 heads
     // on 8 over 8192 keys, 32 sequences, sustained: 491 us, without turns 515,
     // without clusters 542).
+    // Over pages of two rows they win 1 to 3 % (docs/tuning.md).
     bool alone =
-        choice.cluster == 1 || request.sharesTiles || request.ownScores;
+        choice.cluster == 1 || request.sharesTiles || request.ownScores ||
+        (request.pageSize && request.pageSize == target.fewestPageRows);
     choice.pingPong =
         entry.turns == Turns::Always ||
         (entry.turns == Turns::Alone && alone && !request.capped && !wider);

@@ -79,6 +79,10 @@ struct Tuning {
   /// The same over pages of fewer than `manyPageRows` rows, where each block
   /// asks for half of very many boxes.
   int64_t clusterSmallPageTiles = 1, manyPageRows = 8;
+  /// The same over pages of fewer rows than boxes are made of, which each block
+  /// copies for itself: the other one's requests are for the same rows. So many
+  /// rows such boxes have at least; 0: there are none.
+  int64_t clusterCopiedTiles = 1, boxedPageRows = 0;
   /// The fewest tiles with which heads of `headSize` gain; `pageSize` 0: keys
   /// are in no pages.
   int64_t fewestClusterTiles(int64_t headSize, bool masked, int64_t sharing,
