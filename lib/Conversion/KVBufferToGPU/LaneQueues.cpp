@@ -29,7 +29,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneQueues.h"
+#include "LaneRingTeams.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TradedShelves.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -188,11 +191,9 @@ static void arriveAtPhase(LaneContext &lower, const LaneQueue &queue,
                                        lower.laneInWarp(), lower.i32(0)));
 }
 
-/// Stores a lane's values of fragments.
-static void storeEntry(LaneContext &lower, const LaneEntries &entries,
-                       Value slot, ValueRange fragments) {
+/// A lane's values of fragments as words.
+static Values wordsOf(LaneContext &lower, ValueRange fragments) {
   ImplicitLocOpBuilder &b = lower.builder();
-  // All lane values as words.
   Values words;
   for (Value fragment : fragments)
     for (Value value : lower.lanesOf(fragment)) {
@@ -208,6 +209,14 @@ static void storeEntry(LaneContext &lower, const LaneEntries &entries,
         words.push_back(
             vector::ExtractOp::create(b, cast, ArrayRef<int64_t>{i}));
     }
+  return words;
+}
+
+/// Stores a lane's values of fragments.
+static void storeEntry(LaneContext &lower, const LaneEntries &entries,
+                       Value slot, ValueRange fragments) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  Values words = wordsOf(lower, fragments);
   Value base = arith::AddIOp::create(
       b, lower.i32(entries.offset),
       arith::MulIOp::create(b, slot, lower.i32(entries.bytes())));
@@ -341,6 +350,8 @@ static bool isOfBuffer(Value value) {
 /// got.
 static bool liesOverBuffers(ShelfOp op) {
   TeamOp team;
+  if (op->hasAttr(kTradedAttr))
+    return false;
   for (Operation *user : op.getShelf().getUsers())
     if (isa<ShelfPutOp>(user)) {
       auto its = dyn_cast<TeamOp>(user->getParentOp());
@@ -372,12 +383,100 @@ static bool liesOverBuffers(ShelfOp op) {
               .wasInterrupted();
 }
 
+/// Lays out a shelf whose slots are the other block's, over the buffers, and
+/// makes room for its barriers: *full* of each slot, for the bytes that come,
+/// and the first *empty* one, at which all warps of the other block that use
+/// the shelf say that they have done with the buffers.
+static LogicalResult startTrade(LaneContext &lower, ShelfOp op,
+                                LaneEntries &shelf) {
+  if (lower.cluster() != 2)
+    return op.emitOpError()
+           << "trades with the other block of a cluster, but "
+              "the kernel's have "
+           << lower.cluster() << "; expected 'known_cluster_size' of two";
+  if (!lower.hasRings())
+    return op.emitOpError() << "has no per-lane form in a kernel without "
+                               "kvbuffer.ring, whose teams know their block";
+  llvm::SmallSetVector<TeamOp, 2> teams;
+  for (Operation *user : op.getShelf().getUsers())
+    teams.insert(user->getParentOfType<TeamOp>());
+  int64_t warps = 0, taken = lower.ldsBytes();
+  for (TeamOp team : teams)
+    warps += int64_t(team.getWarps());
+  if (failed(layOut(lower, op, shelf, op.getShelf().getType().getTypes(),
+                    teams.front())))
+    return failure();
+  int64_t bytes = lower.ldsBytes() - taken;
+  shelf.offset = 0;
+  lower.giveBackLds(taken);
+  lower.coverLds(bytes);
+  shelf.trade = lower.addPhaseBarriers(shelf.slots, /*releases=*/warps);
+  return success();
+}
+
+/// Whether a lane has the number 0.
+static Value isFirst(LaneContext &lower, Value number) {
+  return arith::CmpIOp::create(lower.builder(), arith::CmpIPredicate::eq,
+                               number, lower.i32(0));
+}
+
+/// The barrier that counts what comes into a slot.
+static Value fullOfTrade(LaneContext &lower, const LaneEntries &shelf,
+                         Value slot) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  return arith::AddIOp::create(
+      b, lower.i32(*shelf.trade),
+      arith::MulIOp::create(b, slot, lower.i32(kBarrierBytes)));
+}
+
+/// Stores a lane's values into the other block's slot, 16 bytes of each lane at
+/// once where there are as many.
+static void storeTraded(LaneContext &lower, const LaneEntries &shelf,
+                        Value slot, ValueRange fragments) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  Values words = wordsOf(lower, fragments);
+  Value full = fullOfTrade(lower, shelf, slot);
+  Value free = lower.i32(*shelf.trade + int64_t(shelf.slots) * kBarrierBytes);
+  Value other = arith::XOrIOp::create(b, ringsOf(lower).rank, lower.i32(1));
+  lower.meetInWarp();
+  lower.arriveInCluster(free, other, isFirst(lower, lower.laneInWarp()));
+  auto expect = scf::IfOp::create(b, isFirst(lower, lower.ownThread()),
+                                  /*withElseRegion=*/false);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(expect.thenBlock());
+    lower.expectBytes(full, shelf.bytes());
+  }
+  lower.awaitPhase(free, lower.i32(0));
+  Value base = arith::AddIOp::create(
+      b, lower.i32(shelf.offset),
+      arith::MulIOp::create(b, slot, lower.i32(shelf.bytes())));
+  forEachPiece(lower, shelf.words, shelf.threads,
+               [&](int64_t first, int64_t count, Value offset) {
+                 Value at = arith::AddIOp::create(b, base, offset);
+                 if (count == kWordsAtOnce) {
+                   Value piece = vector::FromElementsOp::create(
+                       b, VectorType::get({count}, b.getI32Type()),
+                       ValueRange(words).slice(first, count));
+                   lower.storeInCluster(piece, at, full, other);
+                   return;
+                 }
+                 for (int64_t i = 0; i < count; ++i)
+                   lower.storeInCluster(
+                       words[first + i],
+                       arith::AddIOp::create(b, at, lower.i32(4 * i)), full,
+                       other);
+               });
+}
+
 LogicalResult kvbuf::lowerOp(LaneContext &lower, ShelfOp op) {
   LaneEntries &shelf = queuesOf(lower).shelves[op.getShelf()];
   shelf.slots = op.getSlots();
   // Nobody uses it.
   if (op.getShelf().use_empty())
     return success();
+  if (op->hasAttr(kTradedAttr))
+    return startTrade(lower, op, shelf);
   int64_t taken = lower.ldsBytes();
   auto like = op.getShelf().getUsers().begin()->getParentOfType<TeamOp>();
   if (failed(
@@ -414,12 +513,17 @@ void kvbuf::lowerOp(LaneContext &lower, ShelfPutOp op) {
     lower.awaitLanding();
     lower.meetBlock();
   }
-  storeEntry(lower, queuesOf(lower).shelves[op.getShelf()],
-             lower.toI32(lower.single(op.getSlot())), op.getValues());
+  const LaneEntries &shelf = queuesOf(lower).shelves[op.getShelf()];
+  Value slot = lower.toI32(lower.single(op.getSlot()));
+  if (shelf.trade)
+    return storeTraded(lower, shelf, slot, op.getValues());
+  storeEntry(lower, shelf, slot, op.getValues());
 }
 
 void kvbuf::lowerOp(LaneContext &lower, ShelfGetOp op) {
-  setEntry(lower, op.getValues(),
-           loadEntry(lower, queuesOf(lower).shelves[op.getShelf()],
-                     lower.toI32(lower.single(op.getSlot()))));
+  const LaneEntries &shelf = queuesOf(lower).shelves[op.getShelf()];
+  Value slot = lower.toI32(lower.single(op.getSlot()));
+  if (shelf.trade)
+    lower.awaitPhase(fullOfTrade(lower, shelf, slot), lower.i32(0));
+  setEntry(lower, op.getValues(), loadEntry(lower, shelf, slot));
 }

@@ -22,6 +22,9 @@ struct LaneEntries {
   int64_t threads = 0, words = 0;
   /// Byte in LDS of slot 0.
   int64_t offset = 0;
+  /// Of a shelf whose slots are another block's: the byte in LDS of its first
+  /// barrier, *full* of slot 0.
+  std::optional<int64_t> trade;
   /// Bytes of a slot.
   int64_t bytes() const { return 4 * words * threads; }
 };

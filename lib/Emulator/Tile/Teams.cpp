@@ -12,6 +12,7 @@
 
 #include "Lds.h"
 #include "OwnOps.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TradedShelves.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
@@ -190,6 +191,12 @@ static FailureOr<Kept *> slotOf(TileContext &context, Operation *op,
 }
 
 LogicalResult tile::execute(TileContext &context, ShelfPutOp op) {
+  if (auto shelf = op.getShelf().getDefiningOp<ShelfOp>();
+      shelf && shelf->hasAttr(kTradedAttr))
+    return context.errorAt(op)
+           << "trades with another block, and blocks run one after the other "
+              "here; kvbuf-run --device=emulator runs those of a cluster "
+              "together";
   FailureOr<Kept *> kept =
       slotOf(context, op, op.getShelf(), op.getSlot(), true);
   if (failed(kept))

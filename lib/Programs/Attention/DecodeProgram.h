@@ -140,6 +140,18 @@ private:
   /// splits there are then.
   std::pair<mlir::Value, mlir::Value> shareOfSplits(const Tiles &tiles,
                                                     mlir::Value splitCount);
+  /// A block's piece of a sequence: `number` of `count`, whose first is at
+  /// place `base` of the memory for partial results.
+  struct Piece {
+    mlir::Value number, count, base;
+    /// Whether it is the block's last one; null where there is one only.
+    mlir::Value last = {};
+  };
+  /// What a block knows of its share: its units `from` to `upto`, of `size`;
+  /// the sequences that have some, and the first one's first unit.
+  struct Shares {
+    mlir::Value pause, size, first, start, end, from, upto;
+  };
   /// What teams compute (DecodeRoles.cpp).
   void buildRoles();
   struct Roles;
@@ -225,8 +237,18 @@ private:
   void computeHalf(const Roles &roles, const RolePiece &own, unsigned half);
   /// What a team does with its half of O when a piece ends: stores it, or joins
   /// it to the others'. `accs`: its columns, in order.
-  void storeHalf(const RolePiece &own, unsigned half, mlir::ValueRange accs,
-                 mlir::Value max, mlir::Value sum);
+  void storeHalf(const Roles &roles, const RolePiece &own, unsigned half,
+                 mlir::ValueRange accs, mlir::Value max, mlir::Value sum);
+  /// The slice of a half's columns of that number.
+  mlir::Value sliceOf(mlir::ValueRange accs, int64_t slice);
+  /// Joins a half to that of the cluster's other block, without memory: each
+  /// block has a part of its columns.
+  void tradeHalf(const Roles &roles, mlir::ValueRange accs, mlir::Value max,
+                 mlir::Value sum);
+  /// Whether the cluster's two blocks have a sequence to themselves, which has
+  /// units `start` to `stop` of all and piece `piece` here.
+  mlir::Value isPair(const Shares &shares, const Piece &piece,
+                     mlir::Value start, mlir::Value stop);
   void moveTiles(const Roles &roles, const RolePiece &own);
   /// The same of packed rows whose bytes come ahead of slots.
   void widenTiles(
@@ -242,20 +264,8 @@ private:
   /// tile of them over all of its keys: slow, but no row is left out.
   void computeRest();
   void computeRestOf(mlir::Value sequence);
-  /// A block's piece of a sequence: `number` of `count`, whose first is at
-  /// place `base` of the memory for partial results.
-  struct Piece {
-    mlir::Value number, count, base;
-    /// Whether it is the block's last one; null where there is one only.
-    mlir::Value last = {};
-  };
   /// Each block has a share of all sequences.
   void buildShares();
-  /// What a block knows of its share: its units `from` to `upto`, of `size`;
-  /// the sequences that have some, and the first one's first unit.
-  struct Shares {
-    mlir::Value pause, size, first, start, end, from, upto;
-  };
   Shares divideShares();
   /// The tiles of a sequence that are the block's, of whose `units` the first
   /// is unit `start` of all, and unit `stop` the next one's.

@@ -30,6 +30,7 @@
 #include "TileProgram.h"
 #include "TileScores.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TradedShelves.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -482,11 +483,47 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     scf::YieldOp::create(b, results);
   }
   Value max = take(own.count, late), sum = take(own.count, late + 1);
-  storeHalf(own, half, loop.getResults(), max, sum);
+  storeHalf(roles, own, half, loop.getResults(), max, sum);
 }
 
-void DecodeProgram::storeHalf(const RolePiece &own, unsigned half,
-                              ValueRange accs, Value max, Value sum) {
+Value DecodeProgram::sliceOf(ValueRange accs, int64_t slice) {
+  int64_t cols = cast<FragmentType>(accs.front().getType()).getCols(),
+          col = slice * sliceCols;
+  Value acc = accs[col / cols];
+  if (cols > sliceCols)
+    acc = FragmentSliceOp::create(b, sliceType, acc, /*row=*/0,
+                                  /*col=*/col % cols);
+  return acc;
+}
+
+void DecodeProgram::tradeHalf(const Roles &roles, ValueRange accs, Value max,
+                              Value sum) {
+  // The first block has the first slices: what it needs of the others' it gets,
+  // and gives what it does not need.
+  int64_t kept = ownSlices / 2;
+  Value slot = constant(firstSlice / ownSlices);
+  auto keep = [&](int64_t first) {
+    SmallVector<Value> given;
+    for (int64_t i = 0; i < kept; ++i)
+      given.push_back(sliceOf(accs, kept - first + i));
+    given.append({max, sum});
+    ShelfPutOp::create(b, given, roles.traded, slot);
+    auto trade = ShelfGetOp::create(b, roles.traded, slot);
+    ValueRange others = trade.getValues();
+    for (int64_t i = 0; i < kept; ++i)
+      finish(merge({sliceOf(accs, first + i), max, sum},
+                   {others[i], others[kept], others[kept + 1]}),
+             constant(firstSlice + first + i));
+  };
+  Value rank = arith::RemUIOp::create(b, block, constant(2));
+  choose(
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, constant(0)),
+      [&] { keep(0); }, [&] { keep(kept); });
+}
+
+void DecodeProgram::storeHalf(const Roles &roles, const RolePiece &own,
+                              unsigned half, ValueRange accs, Value max,
+                              Value sum) {
   int64_t cols = cast<FragmentType>(accs.front().getType()).getCols();
   Value one = constant(1);
   Value alone =
@@ -495,14 +532,13 @@ void DecodeProgram::storeHalf(const RolePiece &own, unsigned half,
   ownSlices = int64_t(accs.size()) * cols / sliceCols;
   firstSlice = half * ownSlices;
   auto forOwn = [&](function_ref<void(DecodeState, Value)> then) {
-    for (int64_t slice = 0; slice < ownSlices; ++slice) {
-      int64_t col = slice * sliceCols;
-      Value acc = accs[col / cols];
-      if (cols > sliceCols)
-        acc = FragmentSliceOp::create(b, sliceType, acc, /*row=*/0,
-                                      /*col=*/col % cols);
-      then({acc, max, sum}, constant(firstSlice + slice));
-    }
+    for (int64_t slice = 0; slice < ownSlices; ++slice)
+      then({sliceOf(accs, slice), max, sum}, constant(firstSlice + slice));
+  };
+  auto byMemory = [&] {
+    forOwn(
+        [&](DecodeState state, Value slice) { store(state, 0, place, slice); });
+    join(own.piece);
   };
   choose(
       alone,
@@ -510,11 +546,31 @@ void DecodeProgram::storeHalf(const RolePiece &own, unsigned half,
         forOwn([&](DecodeState state, Value slice) { finish(state, slice); });
       },
       [&] {
-        forOwn([&](DecodeState state, Value slice) {
-          store(state, 0, place, slice);
-        });
-        join(own.piece);
+        if (!own.isPair)
+          return byMemory();
+        choose(own.isPair, [&] { tradeHalf(roles, accs, max, sum); }, byMemory);
       });
+}
+
+Value DecodeProgram::isPair(const Shares &shares, const Piece &piece,
+                            Value start, Value stop) {
+  Value two = constant(2);
+  auto equal = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, x, y);
+  };
+  auto both = [&](Value x, Value y) -> Value {
+    return arith::AndIOp::create(b, x, y);
+  };
+  // The first of them has the sequence's first unit, which is its share's, and
+  // the second one's share ends with the sequence. Both compute the same.
+  Value first = arith::SubIOp::create(b, block, piece.number);
+  Value from = arith::MulIOp::create(b, first, shares.size);
+  Value upto = arith::AddIOp::create(
+      b, from, arith::MulIOp::create(b, shares.size, two).getResult());
+  Value isFirst =
+      equal(arith::RemUIOp::create(b, first, two).getResult(), constant(0));
+  return both(both(equal(piece.count, two), isFirst),
+              both(equal(from, start), equal(upto, stop)));
 }
 
 Value DecodeProgram::queryTile(int64_t first, int64_t cols) {
@@ -705,6 +761,8 @@ void DecodeProgram::forEachPiece(const Roles &roles,
         Value next = arith::AddIOp::create(b, loop.getInductionVar(), one);
         own.piece.last = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                                next, shares.end);
+        if (roles.traded)
+          own.isPair = isPair(shares, own.piece, start, stop);
         build(own);
         return {arith::AddIOp::create(b, own.tilesBefore, own.count),
                 arith::AddIOp::create(b, own.piecesBefore, one)};
@@ -731,6 +789,15 @@ void DecodeProgram::buildRoles() {
   else
     split = splitOfRoles();
   makeChannels(roles);
+  if (pairsBlocks()) {
+    // Both halves trade a half of their slices, and maxima and sums.
+    SmallVector<Type> types(colSlices / 4, sliceType);
+    types.append({rowType, rowType});
+    auto shelf =
+        ShelfOp::create(b, ShelfType::get(b.getContext(), types), /*slots=*/2);
+    shelf->setAttr(kTradedAttr, b.getUnitAttr());
+    roles.traded = shelf;
+  }
   int32_t threads = schedule.getStructure().blockWarps() * target.waveSize;
   kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));
   const MovingTeam &mover = *schedule.getMovingTeam();

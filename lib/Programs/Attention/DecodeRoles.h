@@ -62,6 +62,9 @@ struct DecodeProgram::Roles {
   /// maxima and sums come to.
   mlir::TypedValue<RingType> turned;
   mlir::Value weighted, ends;
+  /// Where the halves of two blocks that have a sequence together trade; null
+  /// elsewhere.
+  mlir::TypedValue<ShelfType> traded;
   /// How the block's work is divided, where it has shares of all sequences.
   Shares shares;
 
@@ -79,6 +82,9 @@ struct DecodeProgram::RolePiece {
   Piece piece;
   /// Of a split: whether there is one.
   mlir::Value isMine;
+  /// Whether its sequence has two pieces, and the cluster's two blocks have one
+  /// each and no other; null where blocks have no partners.
+  mlir::Value isPair;
   /// Tiles and pieces that the block has had before, by which fillings and
   /// entries are counted.
   mlir::Value tilesBefore, piecesBefore;

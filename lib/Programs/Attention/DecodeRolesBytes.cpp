@@ -97,7 +97,8 @@ void DecodeProgram::computeHalfOfBytes(const Roles &roles, const RolePiece &own,
     scf::YieldOp::create(b, results);
   }
   auto ends = QueueTakeOp::create(b, roles.ends, own.piecesBefore);
-  storeHalf(own, half, loop.getResults(), ends.getResult(0), ends.getResult(1));
+  storeHalf(roles, own, half, loop.getResults(), ends.getResult(0),
+            ends.getResult(1));
 }
 
 void DecodeProgram::turnTiles(const Roles &roles, const RolePiece &own) {

@@ -162,6 +162,17 @@ Attribute DecodeSizes::busyBlocks() const {
   return expr("product", {str(kMultiprocessorsSize), number(residentBlocks())});
 }
 
+bool DecodeSizes::pairsBlocks() const {
+  const SplitKeys *split = schedule.getSplitKeys();
+  CacheType cache = op.getK().getType();
+  // Rows of bytes, and what widens them, leave no slots that could be traded
+  // through.
+  return split && split->equalShares && split->cluster == 2 && oneTile &&
+         lineHeads == 1 && schedule.getMovingTeam() && op.isLatent() &&
+         !cache.getRow() &&
+         cache.getElementType().getIntOrFloatBitWidth() == 16;
+}
+
 Attribute DecodeSizes::workersOf() const {
   Attribute one = number(1), batch = expr("max", {one, str(kBatchSize)});
   Attribute most = expr(

@@ -30,6 +30,9 @@ public:
   mlir::Attribute tilesOnHost() const;
   /// Blocks of a head that have equal shares.
   mlir::Attribute workersOf() const;
+  /// Whether neighbouring blocks are a cluster, whose two have a sequence
+  /// together where each has half of it.
+  bool pairsBlocks() const;
   /// Tiles of the query rows of a sequence times heads of the cache, or times
   /// another count.
   mlir::Attribute linesOf() const { return timesSlices(number(lineHeads)); }

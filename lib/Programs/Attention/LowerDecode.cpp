@@ -171,13 +171,22 @@ WorkItemOp DecodeProgram::createItem() {
       schedule.getStructure().cluster() > 1 && oneTile ? headParts : 1;
   // Blocks of neighbouring heads read neighbouring rows at the same time.
   SmallVector<Attribute> coordinates;
-  if (schedule.getSplitKeys()->equalShares)
+  if (pairsBlocks()) {
+    // Partners stand along x. Of an odd number of blocks the last one has one
+    // without work.
+    kernel.setKnownClusterSizeAttr(b.getDenseI32ArrayAttr({2, 1, 1}));
+    coordinates = {
+        coordinate(expr(
+            "product", {number(2), expr("ceildiv", {workersOf(), number(2)})})),
+        coordinate(linesOfBlocks())};
+  } else if (schedule.getSplitKeys()->equalShares) {
     coordinates = {coordinate(linesOfBlocks(), sharing),
                    coordinate(workersOf())};
-  else
+  } else {
     coordinates = {coordinate(number(lineHeads), sharing),
                    coordinate(timesSlices(splitsAndShare().first)),
                    coordinate(str(kBatchSize))};
+  }
   return WorkItemOp::create(b, b.getArrayAttr(coordinates), Attribute());
 }
 
@@ -200,8 +209,9 @@ std::pair<Attribute, Attribute> DecodeProgram::splitsAndShare() {
 
 void DecodeProgram::build() {
   item = createItem();
-  kvHead = line = item.getResult(0);
-  block = item.getResult(1);
+  bool pairs = pairsBlocks();
+  kvHead = line = item.getResult(pairs ? 1 : 0);
+  block = item.getResult(pairs ? 0 : 1);
   if (heads == 1)
     return buildHead();
   teams([&] { team("heads", heads, [&](Value copy) { buildHead(copy); }); });

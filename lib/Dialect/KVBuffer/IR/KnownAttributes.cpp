@@ -13,6 +13,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/RelaxedAtomics.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TradedShelves.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
@@ -387,6 +388,7 @@ static constexpr Known kKnown[] = {
     {kFiniteProductAttr, Place::Any},
     {kRelaxedAttr, Place::Any},
     {kScaledByAttr, Place::Any},
+    {kTradedAttr, Place::Any},
     {KVBufferDialect::kStageAttr, Place::Any},
     {KVBufferDialect::kPipelineAttr, Place::Loop},
     {KVBufferDialect::kGroupAttr, Place::Any}};

@@ -426,7 +426,7 @@ private:
     const auto *several = std::get_if<SeveralTiles>(&work);
     if (!several) {
       if (const auto *split = std::get_if<SplitKeys>(&work);
-          split && split->cluster > 1)
+          split && split->cluster > 1 && !kernel.getKnownClusterSize())
         chooseClustersAlongX(items, split->cluster);
       return BlockOfItem(items, order).assign();
     }

@@ -8,6 +8,7 @@
 
 #include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/TradedShelves.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 
@@ -127,6 +128,13 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
     gpu::GPUFuncOp kernel = getOperation();
     if (!kernel.getKnownClusterSize())
       return;
+    // Blocks that trade are a cluster for that, and have keys of their own.
+    auto trades = [](ShelfOp shelf) {
+      return shelf->hasAttr(kTradedAttr) ? WalkResult::interrupt()
+                                         : WalkResult::advance();
+    };
+    if (kernel.walk(trades).wasInterrupted())
+      return;
     // Also of what stands before the teams.
     Differences differences(kernel.getBody());
     kernel.walk([&](RingOp ring) { share(ring, differences); });
@@ -186,8 +194,13 @@ struct ShareLoadsPass : kvbuf::impl::ShareLoadsBase<ShareLoadsPass> {
       std::string text = "the blocks of a cluster load " + name +
                          " each for itself: what they load differs";
       // The blocks compute different rows; what has columns of a product for
-      // all of them could be shared.
-      if (!holdsColumns(ring))
+      // all of them could be shared, unless rows pass through its slots, too.
+      auto isOfRows = [](RingLoadOp load) -> bool {
+        return load.getTile().getDefiningOp<DramTileOp>();
+      };
+      bool passesRows =
+          llvm::any_of(loads, isOfRows) && !llvm::all_of(loads, isOfRows);
+      if (passesRows || !holdsColumns(ring))
         remark::missed(ring.getLoc(),
                        remark::RemarkOpts::name("cluster").category(DEBUG_TYPE))
             << text;
