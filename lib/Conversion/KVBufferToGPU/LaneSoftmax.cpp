@@ -218,14 +218,19 @@ void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
   } else {
     Value slack = lanes.f32(kSlack / scale);
     if (op.getExact()) {
-      // Where it is known whether it is, in the same block: the answer would
-      // come as a mask of lanes, and a vector instruction would choose.
-      Value exact = lanes.single(op.getExact()), none = lanes.f32(0);
-      OpBuilder::InsertionGuard guard(b);
+      // Where it is known whether it is, in the same block, and by bits: the
+      // answer would come as a mask of lanes, and a vector instruction would
+      // choose between floats.
+      Value exact = lanes.single(op.getExact());
+      auto at = b.saveInsertionPoint();
       if (Operation *known = exact.getDefiningOp<arith::CmpIOp>();
           known && known->getBlock() == b.getInsertionBlock())
         b.setInsertionPointAfter(known);
-      slack = arith::SelectOp::create(b, exact, none, slack);
+      auto bits = llvm::bit_cast<int32_t>(static_cast<float>(kSlack / scale));
+      Value chosen =
+          arith::SelectOp::create(b, exact, lanes.i32(0), lanes.i32(bits));
+      b.restoreInsertionPoint(at);
+      slack = arith::BitcastOp::create(b, b.getF32Type(), chosen);
     }
     results = raiseAbove(lanes, op, scale, max, slack);
   }
