@@ -3,7 +3,8 @@
 Usage: check-isa.py REPORT LIMIT...       ('-' reads the standard input)
 
 A LIMIT is `key==value`, `key<=value`, or `key>=value`; a key is one of the
-report's, through objects with dots. `hot.` stands for the hot loop:
+report's, through objects with dots. `hot.` stands for the hot loop, `loop1.` for that of
+number 1:
 
     vgpr_spills==0  scratch_bytes==0  waves_per_simd>=2
     hot.drains==false  hot.valu_per_mfma<=5.0  hot.instructions.lds_reads==48
@@ -36,6 +37,11 @@ def look_up(kernel, key):
         if not hot:
             fail(f"kernel '{kernel['name']}' has no loop with MFMAs")
         value = hot[0]
+        parts = parts[1:]
+    elif number := re.fullmatch(r"loop(\d+)", parts[0]):
+        if int(number[1]) >= len(kernel["loops"]):
+            fail(f"kernel '{kernel['name']}' has no {parts[0]}")
+        value = kernel["loops"][int(number[1])]
         parts = parts[1:]
     for part in parts:
         if not isinstance(value, dict) or part not in value:
