@@ -6,6 +6,7 @@
 
     tools/die-cache.py --target=gfx950 --heads=16 --rows=16384 [--causal]
     tools/die-cache.py --heads=128 --rows=131072 --schedule=xcds=1
+    tools/die-cache.py --decode --heads=128 --kv-heads=1 --tiles=8 --head-size=576
 
 The order is that of kvbuf-assign-work: its ids are evaluated for every block. The
 rest is a model, and nothing of it was measured:
@@ -15,6 +16,12 @@ rest is a model, and nothing of it was measured:
   - all blocks of a die take equally long for as many keys (--keys at a time);
   - its L2 holds K and V alone, --cache-mb of them, and drops what was used longest
     ago; blocks that want the same in the same step read it once.
+
+With --decode it is a kernel that splits keys: --rows are the keys of each of --batch
+sequences, of which each block has a share, as many blocks as --blocks for each unit,
+or --workers for each head. --tiles blocks have query heads, or rows, of one head of the
+cache. --beside bytes for each token and head of the cache lie in lines that a token's
+heads share, as scales do.
 
 Printed are the shares of all dies (least, mean, most), and the bytes that come from
 behind the L2s. With --json, one object.
@@ -43,6 +50,7 @@ OPS = {
     "remui": lambda a, b: a % WORD % (b % WORD),
     "ceildivui": lambda a, b: -(-(a % WORD) // (b % WORD)),
     "minui": lambda a, b: min(a % WORD, b % WORD),
+    "index_castui": lambda a: a % WORD,
     "ori": lambda a, b: a or b,
 }
 COMPARE = {"uge": lambda a, b: a % WORD >= b % WORD,
@@ -81,7 +89,8 @@ class Order:
     def step(line):
         if found := re.match(r"memref\.store %\S+, %\S+\[(.*?)\]", line):
             return "store", *(v.strip() for v in found[1].split(","))
-        if found := re.match(r"(%\S+) = arith\.constant (\d+) : index", line):
+        if found := re.match(r"(%\S+) = arith\.constant (\d+) : (?:index|i32)",
+                             line):
             return "constant", found[1], int(found[2])
         if found := re.match(r"(%\S+) = gpu\.block_id  ?([xyz])", line):
             return "id", found[1], "xyz".index(found[2])
@@ -91,8 +100,8 @@ class Order:
             return "select", *found.groups()
         if found := re.match(r"(%\S+) = arith\.cmpi (\w+), (\S+), (\S+) :", line):
             return "compute", found[1], COMPARE[found[2]], found[3], found[4]
-        if found := re.match(r"(%\S+) = arith\.(\w+) (\S+), (\S+) :", line):
-            return "compute", found[1], OPS[found[2]], found[3], found[4]
+        if found := re.match(r"(%\S+) = arith\.(\w+) (\S+?)(?:, (\S+))? :", line):
+            return "compute", found[1], OPS[found[2]], *filter(None, found.groups()[2:])
         if re.match(r"%\S+ =", line):
             raise ValueError(f"unknown op: {line}")
         return None
@@ -114,16 +123,21 @@ class Order:
                 which, yes, no = rest
                 values[name] = values[yes if values[which] else no]
             else:
-                compute, a, b = rest
-                values[name] = compute(values[a], values[b])
+                compute, *operands = rest
+                values[name] = compute(*(values[operand] for operand in operands))
         raise ValueError("no store")
 
 
 def chip_schedule(options):
     """(the schedule of the problem as text, its rows a block)."""
-    text = problem.problem(heads=options.heads, kv_heads=options.kv_heads,
-                           head_size=options.head_size, causal=options.causal)
     stage = f"--kvbuf-choose-schedule=chip={options.target}"
+    if options.decode:  # a head like any other: the order is that of all
+        text = problem.problem(seq_q=1, heads=1, kv_heads=1, head_size=128)
+        options.schedule = ",".join(
+            filter(None, ("split_keys=true", options.schedule)))
+    else:
+        text = problem.problem(heads=options.heads, kv_heads=options.kv_heads,
+                               head_size=options.head_size, causal=options.causal)
     if options.schedule:
         stage += f" schedule={options.schedule}"
     out = subprocess.run([options.kvbuf_opt, "-", stage], input=text, text=True,
@@ -134,48 +148,93 @@ def chip_schedule(options):
     return found[0], int(found[1])
 
 
-def shares(order, options, rows_of_block, dies):
-    """For each die (keys that blocks read, keys that came from behind its L2), in
-    pieces of --keys."""
-    tiles = -(-options.rows // rows_of_block)
-    heads, batch = options.heads, options.batch
-    sizes = {"rows": options.rows, "batch": batch}
-    group = heads // (options.kv_heads or heads)
-    pieces = -(-options.rows // options.keys)
-    room = int(options.cache_mb * (1 << 20)
-               // (2 * 2 * options.keys * options.head_size))
-    if order.flat:
-        blocks = [order.item(n, sizes) for n in range(tiles * heads * batch)]
-    else:  # x, y and z as kvbuf-assign-work places coordinates: x the fastest
-        blocks = [order.item((x, y, z), sizes) for z in range(batch)
-                  for y in range(heads) for x in range(tiles)]
+def run_blocks(blocks, options):
+    """For each die (bytes that blocks read, bytes that came from behind its L2).
+    A block is a list of what it reads one after the other, each a list of (name,
+    bytes)."""
     result = []
-    for die in range(dies):
-        queue = collections.deque(blocks[die::dies])
-        running, cache = [], collections.OrderedDict()
+    for die in range(options.dies):
+        queue = collections.deque(blocks[die::options.dies])
+        running, cache, held = [], collections.OrderedDict(), 0
+        room = options.cache_mb * (1 << 20)
         asked = missed = 0
         while queue or running:
             while queue and len(running) < options.units * options.blocks:
-                tile, head, b = queue.popleft()
-                last = pieces
-                if options.causal:
-                    end = min(options.rows, (tile + 1) * rows_of_block)
-                    last = -(-end // options.keys)
-                running.append([0, last, (head // group, b)])
+                running.append(iter(queue.popleft()))
+            after = []
             for block in running:
-                key = block[2], block[0]
-                asked += 1
-                if key in cache:
-                    cache.move_to_end(key)
-                else:
-                    missed += 1
-                    cache[key] = True
-                    if len(cache) > max(1, room):
-                        cache.popitem(last=False)
-                block[0] += 1
-            running = [block for block in running if block[0] < block[1]]
+                if (reads := next(block, None)) is None:
+                    continue
+                after.append(block)
+                for name, size in reads:
+                    asked += size
+                    if name in cache:
+                        cache.move_to_end(name)
+                        continue
+                    missed += size
+                    cache[name] = size
+                    held += size
+                    # At least what was read last.
+                    while held > room and len(cache) > 1:
+                        held -= cache.popitem(last=False)[1]
+            running = after
         result.append((asked, missed))
     return result
+
+
+def attention(options, schedule, rows):
+    """The blocks of many rows, in the order of their launch: what each reads."""
+    grows = ", growing" if options.causal else ""
+    order = Order(options.target, schedule,
+                  f'<"rows" by {rows}{grows}, sharing = all>, <{options.heads}>, '
+                  '<"batch">', options.kvbuf_opt)
+    tiles = -(-options.rows // rows)
+    heads, batch = options.heads, options.batch
+    sizes = {"rows": options.rows, "batch": batch}
+    group = heads // (options.kv_heads or heads)
+    unit = 2 * 2 * options.keys * options.head_size
+    if order.flat:
+        items = [order.item(n, sizes) for n in range(tiles * heads * batch)]
+    else:  # x, y and z as kvbuf-assign-work places coordinates: x the fastest
+        items = [order.item((x, y, z), sizes) for z in range(batch)
+                 for y in range(heads) for x in range(tiles)]
+
+    def block(tile, head, b):
+        end = options.rows
+        if options.causal:
+            end = min(end, (tile + 1) * rows)
+        for piece in range(-(-end // options.keys)):
+            yield [((head // group, b, piece), unit)]
+    return [block(*item) for item in items]
+
+
+def split_keys(options, schedule):
+    """The same of a kernel that splits keys, into pieces of the same size."""
+    kv_heads = options.kv_heads or options.heads
+    lines = kv_heads * options.tiles
+    workers = options.workers or max(
+        options.batch, options.units * options.blocks * options.dies // lines)
+    order = Order(options.target, schedule, f'<{lines}>, <"workers">, <1>',
+                  options.kvbuf_opt)
+    sizes = {"workers": workers}
+    if order.flat:
+        items = [order.item(n, sizes) for n in range(lines * workers)]
+    else:
+        items = [order.item((x, y, 0), sizes) for y in range(workers)
+                 for x in range(lines)]
+    of_sequence = -(-options.rows // options.keys)
+    share = -(-of_sequence * options.batch // workers)
+    unit = (1 if options.latent else 2) * options.keys
+    row = options.head_size * options.element_bytes
+
+    def block(line, worker, _):
+        for n in range(worker * share,
+                       min((worker + 1) * share, of_sequence * options.batch)):
+            reads = [(("row", line // options.tiles, n), unit * row)]
+            if options.beside:
+                reads.append((("beside", n), unit * options.beside * kv_heads))
+            yield reads
+    return [block(*item) for item in items]
 
 
 def parse(arguments):
@@ -189,6 +248,17 @@ def parse(arguments):
                         help="of queries and keys [16384]")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--causal", action="store_true")
+    parser.add_argument("--decode", action="store_true",
+                        help="few rows, whose keys blocks share out")
+    parser.add_argument("--tiles", type=int, default=1,
+                        help="blocks that read the same keys [1]")
+    parser.add_argument("--workers", type=int,
+                        help="blocks of one such tile of a head of the cache, over "
+                        "all sequences [as many as units run]")
+    parser.add_argument("--latent", action="store_true",
+                        help="values are a part of the keys")
+    parser.add_argument("--element-bytes", type=int, default=2)
+    parser.add_argument("--beside", type=int, default=0)
     parser.add_argument("--schedule", default="", help="as of kvbuf-compile")
     parser.add_argument("--dies", type=int, default=8)
     parser.add_argument("--units", type=int,
@@ -214,17 +284,20 @@ def parse(arguments):
 def main(arguments=None):
     options = parse(arguments)
     schedule, rows = chip_schedule(options)
-    grows = ", growing" if options.causal else ""
-    order = Order(options.target, schedule,
-                  f'<"rows" by {rows}{grows}, sharing = all>, <{options.heads}>, '
-                  '<"batch">', options.kvbuf_opt)
-    found = shares(order, options, rows, options.dies)
+    kv_heads = options.kv_heads or options.heads
+    if options.decode:
+        blocks = split_keys(options, schedule)
+        least = ((1 if options.latent else 2) * kv_heads
+                 * (options.head_size * options.element_bytes + options.beside))
+    else:
+        blocks = attention(options, schedule, rows)
+        least = 2 * 2 * kv_heads * options.head_size
+    found = run_blocks(blocks, options)
     hits = [1 - missed / asked for asked, missed in found if asked]
-    unit = 2 * 2 * options.keys * options.head_size
     result = {"hits": [round(x, 4) for x in hits],
-              "behind": sum(m for _, m in found) * unit,
-              "least": unit * (-(-options.rows // options.keys)) * options.batch
-              * (options.kv_heads or options.heads),
+              "behind": sum(m for _, m in found),
+              "least": least * options.batch * options.keys
+              * -(-options.rows // options.keys),
               "longest": max(a for a, _ in found) / max(1, sum(
                   a for a, _ in found) / options.dies)}
     if options.json:

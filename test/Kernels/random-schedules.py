@@ -65,7 +65,7 @@ GROUPS = [
     ["k_path", "v_path"], ["BM", "warps", "mma_shape", "BK"],
     ["cluster", "tiles"], ["xcds"], ["warp_cols", "warps", "BM"],
     ["sums_in_lds", "split_masks"], ["look_ahead", "stages"],
-    ["split_keys"], ["split_keys", "equal_shares", "warps"],
+    ["split_keys"], ["split_keys", "xcds"], ["split_keys", "equal_shares", "warps"],
     ["split_keys", "BN", "BM"], ["split_keys", "split_size"],
     ["split_keys", "look_ahead", "stages"], ["split_keys", "k_path", "v_path"],
     ["split_keys", "warps", "BM", "swap_a_b"],

@@ -40,6 +40,13 @@ public:
   mlir::Attribute linesOfBlocks() const {
     return timesSlices(number(lineHeads / heads));
   }
+  /// Whether tiles of a sequence's query rows are counted with heads, not with
+  /// parts of the keys: so that those of the same keys follow each other where
+  /// blocks have equal shares, or dies have runs of items.
+  bool slicesBesideHeads() const {
+    return schedule.getSplitKeys()->equalShares ||
+           schedule.getStructure().dies() > 1;
+  }
   mlir::Attribute timesSlices(mlir::Attribute count) const {
     return oneTile ? count : expr("product", {count, slices});
   }

@@ -182,6 +182,10 @@ WorkItemOp DecodeProgram::createItem() {
   } else if (schedule.getSplitKeys()->equalShares) {
     coordinates = {coordinate(linesOfBlocks(), sharing),
                    coordinate(workersOf())};
+  } else if (slicesBesideHeads()) {
+    coordinates = {coordinate(linesOf(), sharing),
+                   coordinate(splitsAndShare().first),
+                   coordinate(str(kBatchSize))};
   } else {
     coordinates = {coordinate(number(lineHeads), sharing),
                    coordinate(timesSlices(splitsAndShare().first)),
@@ -223,8 +227,9 @@ void DecodeProgram::buildHead(Value copy) {
     Value count = tokens >= 0 ? constant(cast<IntegerAttr>(slices).getInt())
                               : LaunchValueOp::create(b, slices).getResult();
     // Tiles of the same keys side by side. Beside many sequences, which stand
-    // along z, the heads alone are along x (kvbuf-assign-work).
-    bool byHead = schedule.getSplitKeys()->equalShares;
+    // along z, the heads alone are along x (kvbuf-assign-work), but where dies
+    // have runs of items, which all stand along x.
+    bool byHead = slicesBesideHeads();
     Value both = byHead ? line : block;
     slice = arith::RemUIOp::create(b, both, count);
     Value other = arith::DivUIOp::create(b, both, count);

@@ -21,10 +21,14 @@ SCHEDULE = ("#kvbuffer.schedule<BM = 64, BN = 32, BK = 32, warps = 4, "
             "mma_shape = [16, 16, 16], xcds = {dies}>")
 
 
+SPLIT = ("#kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, "
+         "mma_shape = [16, 16, 16], work = split_keys<xcds = {dies}>>")
+
+
 class Dies(unittest.TestCase):
-    def items(self, dies, items, counts, sizes):
+    def items(self, dies, items, counts, sizes, schedule=SCHEDULE):
         """{die: its items, in the order of their blocks}; every item once."""
-        order = die_cache.Order("gfx942", SCHEDULE.format(dies=dies), items)
+        order = die_cache.Order("gfx942", schedule.format(dies=dies), items)
         self.assertTrue(order.flat, "blocks stand along x")
         n = counts[0] * counts[1] * counts[2]
         taken = [order.item(block, sizes) for block in range(n)]
@@ -93,6 +97,23 @@ class Dies(unittest.TestCase):
                              sorted({i[2] for i in items}))
 
 
+    def test_runs(self):
+        """Split keys: a die has items that follow each other, the first coordinate
+        the fastest, as many as the others or one more."""
+        for dies, lines, splits, batch in itertools.product(
+                (2, 3, 8), (1, 2, 8, 12), (1, 5), (1, 7)):
+            with self.subTest(dies=dies, lines=lines, splits=splits, batch=batch):
+                found = self.items(
+                    dies, f'<{lines}>, <"splits">, <"batch">', (lines, splits, batch),
+                    {"splits": splits, "batch": batch}, SPLIT)
+                numbers = [[line + lines * (split + splits * b)
+                            for line, split, b in found.get(die, [])]
+                           for die in range(dies)]
+                self.assertEqual(sum(numbers, []), list(range(lines * splits * batch)))
+                most = max(map(len, numbers))
+                self.assertLessEqual(most - min(map(len, numbers)), 1)
+
+
 class Cache(unittest.TestCase):
     def run_(self, *options):
         return json.loads(subprocess.run(
@@ -121,6 +142,29 @@ class Cache(unittest.TestCase):
             self.assertLess(2 * after["behind"], before["behind"])
             self.assertGreater(min(after["hits"]), 0.9)
             self.assertLess(after["longest"], 1.01)
+
+    def test_tiles_of_the_same_keys(self):
+        """Split keys: two tiles of query heads that read the same rows are on one die,
+        and not on two; alike many rows of each of three heads, where a pair of eight
+        dies' neighbours is apart."""
+        latent = ("--decode", "--heads=128", "--kv-heads=1", "--tiles=2", "--latent",
+                  "--head-size=576", "--batch=32", "--rows=4096")
+        before, after = (self.run_(*latent, f"--schedule=xcds={n}") for n in (1, 8))
+        self.assertEqual(before["hits"], [0] * 8)
+        self.assertEqual(before["behind"], 2 * before["least"])
+        self.assertEqual(after["hits"], [0.5] * 8)
+        self.assertEqual(after["behind"], after["least"])
+        self.assertEqual(self.run_(*latent), after)
+
+    def test_what_lies_beside_rows(self):
+        """Split keys: scales of eight heads lie side by side, and eight dies each read
+        all of them where each has a head."""
+        scales = ("--decode", "--heads=8", "--beside=4", "--element-bytes=1",
+                  "--batch=64", "--rows=4096")
+        before, after = (self.run_(*scales, f"--schedule=xcds={n}") for n in (1, 8))
+        self.assertEqual(after["behind"], after["least"])
+        self.assertAlmostEqual(before["behind"] / before["least"],
+                               (128 + 4 * 8) / (128 + 4), places=6)
 
     def test_uneven(self):
         """Twelve heads: four are dealt tile by tile."""

@@ -126,3 +126,35 @@ gpu.module @m {
   }
 }
 }
+
+// -----
+
+// A kernel that splits keys: each of four dies has a run of items, in numbers of 32 bits, of
+// which the first coordinate is the fastest. The host computes what has to be computed.
+#runs = #kvbuffer.schedule<BM = 16, BN = 32, BK = 32, warps = 1, mma_shape = [16, 16, 16], work = split_keys<xcds = 4>>
+module attributes {kvbuffer.target = "gfx942"} {
+gpu.module @m {
+  // CHECK-LABEL: gpu.func @runs
+  // CHECK-SAME:    kvbuffer.grid = [#kvbuffer.size<product(12, ceildiv(seq_k, 64), batch)>, 1, 1]
+  // CHECK:         kvbuffer.launch_value ceildiv(seq_k, 64)
+  // CHECK:         %[[ALL:.*]] = arith.muli %{{.*}}, %c12_i32
+  // CHECK:         %[[ID:.*]] = arith.index_castui %block_id_x : index to i32
+  // CHECK:         %[[NUMBER:.*]] = arith.divui %[[ID]], %c4_i32
+  // CHECK:         %[[DIE:.*]] = arith.remui %[[ID]], %c4_i32
+  // CHECK:         %[[EACH:.*]] = arith.divui %[[ALL]], %c4_i32
+  // CHECK:         %[[MORE:.*]] = arith.remui %[[ALL]], %c4_i32
+  // CHECK:         %[[BEFORE:.*]] = arith.muli %[[DIE]], %[[EACH]] : i32
+  // CHECK:         %[[ONES:.*]] = arith.minui %[[DIE]], %[[MORE]] : i32
+  // CHECK:         %[[FIRST:.*]] = arith.addi %[[BEFORE]], %[[ONES]] : i32
+  // CHECK:         %[[ITEM:.*]] = arith.addi %[[FIRST]], %[[NUMBER]] : i32
+  // CHECK:         arith.divui %[[ITEM]], %c12_i32
+  // CHECK:         %[[LINE:.*]] = arith.remui %[[ITEM]], %c12_i32
+  // CHECK:         %[[OWN:.*]] = arith.index_castui %[[LINE]] : i32 to index
+  // CHECK:         memref.store %[[OWN]],
+  gpu.func @runs(%o: memref<?x?x?xindex>) kernel attributes {kvbuffer.schedule = #runs} {
+    %line, %split, %batch = kvbuffer.work_item [<12>, <ceildiv(seq_k, 64)>, <"batch">]
+    memref.store %line, %o[%line, %split, %batch] : memref<?x?x?xindex>
+    gpu.return
+  }
+}
+}

@@ -382,8 +382,8 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK 
 
 // -----
 
-// expected-error @below {{split_keys = true goes with none of overlap (without producers), overlap_products, lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and full_kv = false}}
-func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], xcds = 2, split_keys = true>}
+// expected-error @below {{split_keys = true goes with none of overlap (without producers), overlap_products, lazy_rescale, sums_in_lds, reg_chunk_depth and full_kv = false}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [16, 8, 16], reg_chunk_depth = 64, split_keys = true>}
 
 // -----
 
@@ -523,8 +523,8 @@ func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, tea
 
 // -----
 
-// expected-error @below {{unknown parameter 'xcds', expected one of cluster, split_size, equal_shares}}
-func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, work = split_keys<xcds = 8>>}
+// expected-error @below {{unknown parameter 'tiles', expected one of xcds, cluster, split_size, equal_shares}}
+func.func private @f() attributes {a = #kvbuffer.schedule<BM = 128, BN = 64, work = split_keys<tiles = static>>}
 
 // -----
 

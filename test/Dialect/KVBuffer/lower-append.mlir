@@ -1,4 +1,5 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-target=chip=sm_80 --kvbuf-lower-append --split-input-file | FileCheck %s
+// RUN: kvbuf-opt %s --kvbuf-choose-target=chip=gfx942 --kvbuf-lower-append --split-input-file | FileCheck %s --check-prefix=DIES
 
 !new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
 !paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>
@@ -20,6 +21,16 @@
 // CHECK:         kvbuffer.cache.store {{.*}} {alignment = 16 : i64} : vector<8xbf16>
 // CHECK:         kvbuffer.cache.store
 // CHECK-NOT:     arith.extf
+// Each of a chip's eight dies has a run of blocks: 3 and 11 follow each other.
+// DIES-LABEL:    gpu.func @ragged(
+// DIES:          %[[ROWS:.*]] = arith.muli %{{.*}}, %{{.*}} : index
+// DIES:          %[[BLOCKS:.*]] = arith.ceildivui %[[ROWS]], %{{.*}} : index
+// DIES:          %[[TOTAL:.*]] = arith.index_castui %[[BLOCKS]] : index to i32
+// DIES:          %[[DIE:.*]] = arith.remui %{{.*}}, %c8_i32
+// DIES:          %[[EACH:.*]] = arith.divui %[[TOTAL]], %c8_i32
+// DIES:          %[[MORE:.*]] = arith.remui %[[TOTAL]], %c8_i32
+// DIES:          arith.muli %[[DIE]], %[[EACH]] : i32
+// DIES:          arith.minui %[[DIE]], %[[MORE]] : i32
 func.func @ragged(%k: !new, %v: !new, %kc: !paged {kvbuffer.index = i64}, %vc: !paged, %o: memref<?xi32>) {
   kvbuffer.cache_append k(%k : !new) to(%kc : !paged) v(%v : !new) to(%vc : !paged) offsets(%o : memref<?xi32>)
   return

@@ -35,7 +35,8 @@ static Work workWithMovers(const ScheduleParameters &list) {
 /// What blocks do whose warps are alike: they end with their tile.
 static Work workOfAlike(const ScheduleParameters &list) {
   if (list.splitKeys)
-    return SplitKeys{list.splitSize, list.equalShares};
+    return SplitKeys{list.splitSize, list.equalShares, /*cluster=*/1,
+                     list.xcds};
   return OneTile{list.xcds};
 }
 
@@ -110,8 +111,7 @@ ScheduleParameters Schedule::list() const {
     list.wideners = its->widens.warps;
     list.widenerRegisters = its->widens.registers;
   }
-  if (const auto *one = std::get_if<OneTile>(&work))
-    list.xcds = one->dies;
+  list.xcds = dies();
   if (const SeveralTiles *several = severalTiles()) {
     list.tiles = several->order;
     list.cluster = several->cluster;

@@ -233,11 +233,11 @@ static std::optional<std::string> findConflict(const ScheduleParameters &list,
       {!list.fullKV && list.stages < 2,
        "full_kv = false needs stages of at least 2: the next block is loaded "
        "while one is read"},
-      {list.splitKeys && (!(onlyLoadsAhead || splitScoresAhead) ||
-                          list.lazyRescale || list.sumsInLds || list.xcds > 1 ||
-                          !list.fullKV || list.regChunkDepth),
+      {list.splitKeys &&
+           (!(onlyLoadsAhead || splitScoresAhead) || list.lazyRescale ||
+            list.sumsInLds || !list.fullKV || list.regChunkDepth),
        "split_keys = true goes with none of overlap (without producers), "
-       "overlap_products, lazy_rescale, sums_in_lds, xcds, reg_chunk_depth and "
+       "overlap_products, lazy_rescale, sums_in_lds, reg_chunk_depth and "
        "full_kv = false"},
   };
   for (const Conflict &conflict : conflicts)

@@ -62,7 +62,7 @@ static constexpr ScheduleKind kindsOfTeams[] = {
 static constexpr StringLiteral ofOneTile[] = {"xcds"};
 static constexpr StringLiteral ofSeveralTiles[] = {"tiles", "cluster"};
 static constexpr StringLiteral ofSplitKeys[] = {"split_size", "equal_shares",
-                                                "cluster"};
+                                                "cluster", "xcds"};
 static constexpr ScheduleKind kindsOfWork[] = {
     {"one_tile", ofOneTile, chooseNothing},
     {"several_tiles", ofSeveralTiles, chooseNothing},

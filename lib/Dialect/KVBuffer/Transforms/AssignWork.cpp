@@ -115,6 +115,8 @@ private:
   void chooseDies();
   /// Gives blocks their items where there are dies.
   LogicalResult assignOnDies();
+  /// The same of a kernel that splits keys.
+  LogicalResult assignRuns();
   /// Says which coordinates stand along which dimension.
   void place();
   /// The numbers along coordinate `i`.
@@ -137,6 +139,10 @@ private:
 };
 
 void BlockOfItem::chooseDies() {
+  if (const auto *split = std::get_if<SplitKeys>(&items.work)) {
+    dies = split->dies;
+    return;
+  }
   if (const auto *one = std::get_if<OneTile>(&items.work))
     dies = one->dies;
   if (dies == 1 || hasPlacesForDies(items))
@@ -264,12 +270,31 @@ LogicalResult BlockOfItem::assignOnDies() {
       [&](unsigned i) { return counts[i]; }, /*number=*/Value());
 }
 
+LogicalResult BlockOfItem::assignRuns() {
+  SmallVector<Value> counts;
+  for (unsigned i = 0; i < items.size(); ++i) {
+    // The host computes what it can: the program asks for most of it anyway.
+    Attribute count = items.count(i);
+    if (auto number = dyn_cast<IntegerAttr>(count))
+      counts.push_back(constantIndex(b, number.getInt()));
+    else if (auto name = dyn_cast<StringAttr>(count))
+      counts.push_back(sizeOf(name));
+    else
+      counts.push_back(LaunchValueOp::create(b, count));
+  }
+  Value id = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  return replaceItem(
+      items, itemInRuns(b, counts, id, dies),
+      [&](unsigned i) { return counts[i]; }, /*number=*/Value());
+}
+
 LogicalResult BlockOfItem::assign() {
   chooseDies();
   place();
   items.kernel->setAttr(KVBufferDialect::kGridAttr, grid());
   if (dies > 1)
-    return assignOnDies();
+    return std::holds_alternative<SplitKeys>(items.work) ? assignRuns()
+                                                         : assignOnDies();
   std::optional<unsigned> growing = items.growing();
   if (!order || !growing) {
     for (unsigned i = 0; i < items.size(); ++i)

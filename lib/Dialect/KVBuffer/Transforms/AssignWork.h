@@ -166,6 +166,21 @@ llvm::SmallVector<mlir::Value> itemOnDie(mlir::ImplicitLocOpBuilder &b,
                                          llvm::ArrayRef<mlir::Value> counts,
                                          mlir::Value id, int64_t dies);
 
+/// The number, in an order of `total` items, of the one that block `id` has
+/// where consecutive blocks go to `dies` in turn: each die has a run of items
+/// that follow each other, the first dies one more where `dies` does not divide
+/// them. All three fit 31 bits.
+mlir::Value numberInRuns(mlir::ImplicitLocOpBuilder &b, mlir::Value id,
+                         mlir::Value total, int64_t dies);
+
+/// The numbers along each coordinate of block `id`'s item, where a die has a
+/// run of items that follow each other, the first coordinate the fastest:
+/// neighbours read of the same tokens. `counts`: the numbers along each
+/// coordinate.
+llvm::SmallVector<mlir::Value> itemInRuns(mlir::ImplicitLocOpBuilder &b,
+                                          llvm::ArrayRef<mlir::Value> counts,
+                                          mlir::Value id, int64_t dies);
+
 /// The items along two coordinates of number `t`: strips of the first one's,
 /// one after the other along the second, so that blocks that run together read
 /// few of either.

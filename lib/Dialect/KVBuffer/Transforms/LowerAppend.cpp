@@ -15,6 +15,7 @@
 ///
 //===----------------------------------------------------------------------===//
 
+#include "AssignWork.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
@@ -59,9 +60,9 @@ class AppendProgram : AppendEmitter {
 public:
   AppendProgram(ImplicitLocOpBuilder &b, CacheAppendOp op,
                 const AppendOperands &operands, const AppendShares &shares,
-                int64_t heads, const IRMapping &args)
+                int64_t heads, int64_t dies, const IRMapping &args)
       : AppendEmitter(b, operands, shares), op(op), blockHeads(heads),
-        args(args) {}
+        dies(dies), args(args) {}
 
   void build() {
     findRow();
@@ -75,6 +76,9 @@ private:
     Value word = memref::LoadOp::create(b, tensor, ValueRange{at});
     return arith::IndexCastOp::create(b, b.getIndexType(), word);
   }
+  /// The number of the block whose heads this one has: consecutive blocks go to
+  /// the chip's dies in turn.
+  Value findBlock();
   /// Which new token, head and elements a lane has.
   void findRow();
   /// The sequence and the position of the token.
@@ -83,8 +87,8 @@ private:
   Value findSequence(Value offsets, Value sequences, Value row);
 
   CacheAppendOp op;
-  /// Heads of a block.
-  int64_t blockHeads;
+  /// Heads of a block, and dies of the chip.
+  int64_t blockHeads, dies;
   const IRMapping &args;
   /// The token, counted over the batch; whether there is one that the lane has
   /// elements of, of K or V; tokens of a sequence of a dense batch.
@@ -112,15 +116,28 @@ Value AppendProgram::findSequence(Value offsets, Value sequences, Value row) {
   return loop.getResult(0);
 }
 
+Value AppendProgram::findBlock() {
+  Value id = gpu::BlockIdOp::create(b, gpu::Dimension::x);
+  if (dies == 1)
+    return id;
+  // Each die has a run of the batch's tokens: what neighbours read of tables
+  // and angles, and write of scales and short rows, is in one cache.
+  Value k = operand(op.getK());
+  Value rows = memref::DimOp::create(b, k, 0);
+  if (!op.getOffsets())
+    rows = arith::MulIOp::create(b, rows, memref::DimOp::create(b, k, 1));
+  rows = arith::MulIOp::create(b, rows, constant(layout.getHeads()));
+  Value blocks = arith::CeilDivUIOp::create(b, rows, constant(blockHeads));
+  return numberInRuns(b, id, blocks, dies);
+}
+
 void AppendProgram::findRow() {
   Value tid = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   Value lane = arith::RemUIOp::create(b, tid, constant(shares.lanes));
-  Value row =
-      add(arith::MulIOp::create(b, gpu::BlockIdOp::create(b, gpu::Dimension::x),
-                                constant(blockHeads)),
-          arith::DivUIOp::create(b, tid, constant(shares.lanes)));
-  dim = arith::MulIOp::create(b, lane, constant(shares.piece()));
   Value heads = constant(layout.getHeads());
+  Value row = add(arith::MulIOp::create(b, findBlock(), constant(blockHeads)),
+                  arith::DivUIOp::create(b, tid, constant(shares.lanes)));
+  dim = arith::MulIOp::create(b, lane, constant(shares.piece()));
   head = arith::RemUIOp::create(b, row, heads);
   token = arith::DivUIOp::create(b, row, heads);
   Value k = operand(op.getK());
@@ -375,7 +392,7 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
     IRMapping args;
     args.map(func.getArguments(), kernel.getArguments());
     operands = appendOperands(op, &args);
-    AppendProgram(b, op, operands, *shares, heads, args).build();
+    AppendProgram(b, op, operands, *shares, heads, target.dies, args).build();
     endKernel(b, kernel, Phase::Thread, func);
     return success();
   }

@@ -88,3 +88,56 @@ SmallVector<Value> kvbuf::itemOnDie(ImplicitLocOpBuilder &b, WorkItems &items,
   return order.itemOf(b, {select(together, quotient, rest),
                           add(first, select(together, rest, quotient))});
 }
+
+/// As an integer of 32 bits, in which a division takes a fraction of what it
+/// takes in 64.
+static Value narrow(ImplicitLocOpBuilder &b, Value x) {
+  return b.createOrFold<arith::IndexCastUIOp>(b.getI32Type(), x);
+}
+
+static Value wide(ImplicitLocOpBuilder &b, Value x) {
+  return b.createOrFold<arith::IndexCastUIOp>(b.getIndexType(), x);
+}
+
+/// `x` divided by `y`, and what remains.
+static std::pair<Value, Value> divide(ImplicitLocOpBuilder &b, Value x,
+                                      Value y) {
+  return {b.createOrFold<arith::DivUIOp>(x, y),
+          b.createOrFold<arith::RemUIOp>(x, y)};
+}
+
+/// The same of numbers that have 32 bits.
+static Value narrowInRuns(ImplicitLocOpBuilder &b, Value id, Value total,
+                          int64_t dies) {
+  Value n = arith::ConstantOp::create(b, b.getI32IntegerAttr(dies));
+  auto [number, die] = divide(b, id, n);
+  auto [each, more] = divide(b, total, n);
+  Value first =
+      arith::AddIOp::create(b, b.createOrFold<arith::MulIOp>(die, each),
+                            arith::MinUIOp::create(b, die, more).getResult());
+  return arith::AddIOp::create(b, first, number);
+}
+
+Value kvbuf::numberInRuns(ImplicitLocOpBuilder &b, Value id, Value total,
+                          int64_t dies) {
+  return wide(b, narrowInRuns(b, narrow(b, id), narrow(b, total), dies));
+}
+
+SmallVector<Value> kvbuf::itemInRuns(ImplicitLocOpBuilder &b,
+                                     ArrayRef<Value> counts, Value id,
+                                     int64_t dies) {
+  SmallVector<Value> sizes, item;
+  for (Value count : counts)
+    sizes.push_back(narrow(b, count));
+  Value total = sizes.back();
+  for (Value size : llvm::reverse(ArrayRef(sizes).drop_back()))
+    total = b.createOrFold<arith::MulIOp>(total, size);
+  Value left = narrowInRuns(b, narrow(b, id), total, dies);
+  for (Value size : ArrayRef(sizes).drop_back()) {
+    auto [quotient, rest] = divide(b, left, size);
+    item.push_back(wide(b, rest));
+    left = quotient;
+  }
+  item.push_back(wide(b, left));
+  return item;
+}

@@ -125,6 +125,7 @@ void WaveSchedule::splitKeys() {
   const MatrixInstruction &small = known[1];
   choice.mma = small.shape();
   choice.splitKeys = true;
+  choice.xcds = target.dies;
   choice.equalShares = request.lengthsDiffer;
   choice.lookAhead = request.pageSize > 0;
   choice.BM = request.foldedRows > 16 ? 32 : 16;

@@ -29,6 +29,7 @@ ScheduleChoice kvbuf::detail::scheduleGFX1250(const TargetInfo &target,
   choice.kPath = choice.vPath = Path::Registers;
   if (request.splitKeys) {
     choice.splitKeys = true;
+    choice.xcds = target.dies;
     choice.equalShares = request.lengthsDiffer;
     choice.lookAhead = request.pageSize > 0;
     choice.BM = request.foldedRows > 16 ? 32 : 16;

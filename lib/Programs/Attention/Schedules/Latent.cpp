@@ -121,6 +121,7 @@ ScheduleChoice kvbuf::detail::scheduleLatent(const TargetInfo &target,
   ScheduleChoice roles = choice;
   if (chooseLatentRoles(target, request, roles))
     return roles;
+  choice.xcds = target.dies;
   int64_t rows = choice.swapAB ? mma.n : mma.m;
   TileOperands operands{request.headSize,    request.valueHeadSize,
                         request.queryBytes,  request.cacheBytes,

@@ -62,7 +62,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     | | `moving`: a team of its own moves tiles, the others multiply | `producers`, `producer_registers`, `consumer_registers`, `wideners`, `widener_registers`, `ping_pong`, `stage_output` |
     | `work`: what a block does | `one_tile` (default) of queries | `xcds` |
     | | `several_tiles` of queries, one after the other | `tiles`, `cluster` |
-    | | `split_keys`: blocks share the keys of a sequence, of few query rows | `split_size`, `equal_shares`, `cluster` |
+    | | `split_keys`: blocks share the keys of a sequence, of few query rows | `split_size`, `equal_shares`, `cluster`, `xcds` |
     | `ahead`: what of the next tile of keys runs beside a tile | `loads` (default) | `look_ahead` |
     | | `scores`: its scores, beside the softmax of this one | |
     | | `softmax`: its scores and its softmax, beside the product of P and V | |
@@ -101,7 +101,7 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     products read from LDS; `ping_pong` lets groups of the others take turns at the
     matrix unit; `stage_output` sends O through LDS. `xcds` deals heads to so many dies
     of a chip, which take a head's tiles one after the other, so that blocks which run
-    together read the same of a cache. `tiles` says how blocks come by several tiles:
+    together read the same of a cache; with split keys, runs of neighbouring blocks. `tiles` says how blocks come by several tiles:
     every n-th (`static`) or from a counter (`dynamic`). `cluster` blocks work on
     neighbouring tiles of queries at the same time and load each tile of K and V once,
     a part each, for all of them (with split keys neighbouring parts of the heads). With

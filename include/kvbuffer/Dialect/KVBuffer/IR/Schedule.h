@@ -94,6 +94,8 @@ struct SplitKeys {
   bool equalShares;
   /// Blocks that load tiles for each other.
   int64_t cluster = 1;
+  /// Dies that items are dealt to (`xcds`).
+  int64_t dies = 1;
   bool operator==(const SplitKeys &) const = default;
 };
 
@@ -188,6 +190,13 @@ struct Schedule : TileParameters {
     if (const SplitKeys *split = splitKeys())
       return split->cluster;
     return severalTiles() ? severalTiles()->cluster : 1;
+  }
+  /// Dies of the chip that items are dealt to; 1: they are not.
+  int64_t dies() const {
+    if (const SplitKeys *split = splitKeys())
+      return split->dies;
+    const auto *one = std::get_if<OneTile>(&work);
+    return one ? one->dies : 1;
   }
   /// Whether the rows of latent attention are dealt to teams: beside the one
   /// that moves, one of `warps` warps has scores, and two half of O's columns

@@ -188,7 +188,9 @@ def AssignWork : Pass<"kvbuf-assign-work", "::mlir::gpu::GPUFuncOp"> {
     the same (or but the first two, of which each item is in a strip). A die takes
     whole places, one after the other; places that are left when all dies have as
     many are dealt item by item. Where items grow, those of a die's last places,
-    twice as many as it works on at once, come together, the longest first.
+    twice as many as it works on at once, come together, the longest first. Of a
+    kernel that splits keys each die takes a run of items that follow each other,
+    the first coordinate the fastest, as many as the others or one more.
 
     **Clusters.** With `cluster = n` the blocks of a cluster take n neighbouring
     items along a coordinate of which as many read the same whatever else
