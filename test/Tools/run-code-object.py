@@ -115,6 +115,16 @@ for name, want in ("v_med3_i32", 3), ("v_med3_u32", 7):
     launch._make(Instruction(0, name, ["v3", "v0", "v1", "v2"], name))(wave)
     assert (wave.v[3] == want).all(), (name, wave.v[3])
 
+# Fields of bits of a scalar: from which on, and how many.
+wave.set_scalar(4, 0x9abcdef0)
+for text, want, scc in (
+        ("s_bfe_u32 s5, s4, 0x80004", 0xef, 1), ("s_bfe_i32 s5, s4, 0x80004", 0xffffffef, 1),
+        ("s_bfe_u32 s5, s4, 0x1d0002", 0x6af37bc, 1), ("s_bfe_u32 s5, s4, 0x40000", 0, 0),
+        ("s_bfe_u32 s5, s4, 4", 0, 0), ("s_bfe_u32 s5, s4, 0x7f001c", 9, 1)):
+    name, _, operands = text.partition(" ")
+    launch._make(Instruction(0, name, split_operands(operands), text))(wave)
+    assert (wave.s[5], wave.scc) == (want, scc), (text, hex(wave.s[5]), wave.scc)
+
 # Pairs of 16-bit numbers: a constant is the lower half of what it is for both.
 for n, number in enumerate((0x3c004400, 0xff0180ff, 8)):
     wave.v[n] = np.full(64, number, np.uint32)

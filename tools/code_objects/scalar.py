@@ -74,6 +74,18 @@ def logic(name, operands):
             w.scc = int(result != 0)
             put(w, result)
         return run
+    if name in ("s_bfe_u32", "s_bfe_i32"):  # a field of bits: its first one, and how many
+        put, value, field = target(operands[0]), source(operands[1]), source(operands[2])
+
+        def run(w):
+            at, count = field(w) & 31, min(field(w) >> 16 & 127, 32)
+            count = min(count, 32 - at)
+            result = value(w) >> at & (1 << count) - 1
+            if name == "s_bfe_i32" and count:
+                result = signed(result, count) & M32
+            w.scc = int(result != 0)
+            put(w, result)
+        return run
     if stem == "s_cselect":
         put, (a, b) = target(operands[0], bits), [source(o, bits, True) for o in operands[1:]]
         return lambda w: put(w, a(w) if w.scc else b(w))
