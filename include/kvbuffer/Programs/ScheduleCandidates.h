@@ -20,6 +20,11 @@ namespace kvbuf {
 llvm::ArrayRef<llvm::StringLiteral>
 scheduleCandidates(const TargetInfo &target);
 
+/// The same for problems of so few rows that their keys are split over blocks,
+/// of which `scheduleCandidates` has none.
+llvm::ArrayRef<llvm::StringLiteral>
+splitKeysCandidates(const TargetInfo &target);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_PROGRAMS_SCHEDULECANDIDATES_H

@@ -31,9 +31,11 @@ struct AttentionModel
                                const ScheduleQuery &query) const {
     return kvbuf::chooseSchedule(cast<AttentionOp>(op), query);
   }
-  SmallVector<std::string> getCandidates(Operation *,
+  SmallVector<std::string> getCandidates(Operation *op,
                                          const TargetInfo &target) const {
-    return llvm::map_to_vector(scheduleCandidates(target),
+    bool split = splitsKeysByDefault(cast<AttentionOp>(op), target);
+    return llvm::map_to_vector(split ? splitKeysCandidates(target)
+                                     : scheduleCandidates(target),
                                [](StringRef list) { return list.str(); });
   }
   LogicalResult buildTile(Operation *op, func::FuncOp function,

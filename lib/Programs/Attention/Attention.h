@@ -48,6 +48,10 @@ std::optional<FewQueryRows> fewQueryRows(AttentionOp op,
 /// heads share one of the cache.
 int64_t mostSplitQueries(AttentionOp op, const TargetInfo &target);
 
+/// Whether the keys of a problem, whose types are memrefs but of latent
+/// attention, are split over blocks where nobody asks for a schedule.
+bool splitsKeysByDefault(AttentionOp op, const TargetInfo &target);
+
 /// Whether types fix a number of rows that is few enough for keys to be split
 /// over blocks where sequences are few, and more than a kernel of many rows,
 /// which a launch of more sequences takes.

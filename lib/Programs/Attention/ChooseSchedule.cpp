@@ -243,6 +243,14 @@ static std::optional<ScheduleChoice> chooseSplitKeys(AttentionOp op,
   return choice;
 }
 
+bool kvbuf::splitsKeysByDefault(AttentionOp op, const TargetInfo &target) {
+  if (op.isOnTensors() || op.isLatent())
+    return op.isLatent();
+  FailureOr<AskedSchedule> nothing = AskedSchedule::parse("", op.getLoc());
+  return succeeded(nothing) &&
+         chooseSplitKeys(op, requestOf(op, *nothing, target), target);
+}
+
 LogicalResult kvbuf::chooseSchedule(AttentionOp op,
                                     const ScheduleQuery &query) {
   const TargetInfo &target = query.target;

@@ -37,6 +37,23 @@ static constexpr llvm::StringLiteral kPaths[] = {
     "BM=64,128,256;BN=32,64,128;warps=4,8",
     "k_path=direct,registers;v_path=direct,registers;BN=32,64,128", "xcds=1"};
 
+/// Blocks share the keys of few rows, whatever else: a warp has tiles of its
+/// own, or several share them.
+static constexpr llvm::StringLiteral kSplitKeys[] = {
+    "split_keys=true;BN=16,32,64,128;stages=2,3,4",
+    "split_keys=true;warps=1,2,4,8;BN=32,64", "split_keys=true;q_in_regs=false",
+    "split_keys=true;equal_shares=false,true",
+    "split_keys=true;split_size=256,512,1024"};
+static constexpr llvm::StringLiteral kSplitKeysOfDies[] = {
+    kSplitKeys[0], kSplitKeys[1], kSplitKeys[2],
+    kSplitKeys[3], kSplitKeys[4], "split_keys=true;xcds=1"};
+
+llvm::ArrayRef<llvm::StringLiteral>
+kvbuf::splitKeysCandidates(const TargetInfo &target) {
+  return target.dies > 1 ? llvm::ArrayRef(kSplitKeysOfDies)
+                         : llvm::ArrayRef(kSplitKeys);
+}
+
 llvm::ArrayRef<llvm::StringLiteral>
 kvbuf::scheduleCandidates(const TargetInfo &target) {
   if (target.warpsPerMatrixGroup())
