@@ -3,6 +3,7 @@
 # RUN: %python %s %src/docs/support.md "16 bits" "wide heads"
 # RUN: %python %s %src/docs/support.md "8-bit caches" "8-bit products"
 # RUN: %python %s %src/docs/support.md "latent" "8-bit latent"
+# RUN: %python %s %src/docs/support.md "packed latent"
 """    regions.py PAGE KIND...
 
 Of each kind of operands of combinations.py: problems of a region and some features at
@@ -267,7 +268,21 @@ def made(kind, shape):
     return codes, kvbuf.from_fp8(codes, "e4m3").astype(np.float64)
 
 
-NONE = {"bf16": 0x7FC0, "f16": np.nan, "f8E4M3FN": 0x7F}
+def packed(shape):
+    """The same of rows of 656 bytes: 512 elements of e4m3 with scales of 128, and 64 of
+    bf16."""
+    tokens, heads, _ = shape
+    codes, own = made("f8E4M3FN", (tokens, heads, 4, 128))
+    # By others the products are rounded to bf16 where kernels widen them.
+    scales = (2.0 ** RNG.integers(-1, 2, (tokens, heads, 4))).astype(np.float32)
+    bits, turned = made("bf16", (tokens, heads, 64))
+    rows = np.concatenate([codes.reshape(tokens, heads, 512), scales.view(np.uint8),
+                           bits.view(np.uint8)], -1)
+    own = (own * scales[..., None].astype(np.float64)).reshape(tokens, heads, 512)
+    return rows, np.concatenate([own, turned], -1)
+
+
+NONE = {"bf16": 0x7FC0, "f16": np.nan, "f8E4M3FN": 0x7F, "packed": 0xFF}
 
 
 class Cache:
@@ -278,6 +293,8 @@ class Cache:
         self.heads = options["kv_heads"]
         self.columns = options["head_size"]
         self.kind = options.get("kv_dtype", options.get("dtype", "bf16"))
+        if "row" in options:
+            self.kind = "packed"
         self.tensors, self.rows = {}, {}
         self.paged(queries) if options.get("cache") in ("paged", "continuous") \
             else self.plain()
@@ -294,10 +311,14 @@ class Cache:
                      for x in exact]
         self.tensors[name], self.rows[name] = codes, exact
 
+    def tokens(self, count):
+        shape = count, self.heads, self.columns
+        return packed(shape) if self.kind == "packed" else made(self.kind, shape)
+
     def plain(self):
         ragged = self.options.get("cache") == "ragged"
         for name in self.names():
-            parts = [made(self.kind, (n, self.heads, self.columns)) for n in self.keys]
+            parts = [self.tokens(n) for n in self.keys]
             join = np.concatenate if ragged else np.stack
             self.fill(name, join([p[0] for p in parts]), [p[1] for p in parts])
             if ragged:
@@ -310,8 +331,8 @@ class Cache:
         pages = [-(-n // page) for n in self.keys]
         for name in self.names():
             places = list(RNG.permutation(sum(pages) + 2))
-            parts = [made(self.kind, (n, self.heads, self.columns)) for n in self.keys]
-            cache = np.full((len(places), page, self.heads, self.columns),
+            parts = [self.tokens(n) for n in self.keys]
+            cache = np.full((len(places), page, *parts[0][0].shape[1:]),
                             NONE[self.kind], parts[0][0].dtype)
             table_ = np.full((len(pages), max(pages)), 1 << 20, index)
             for b, (codes, _) in enumerate(parts):
