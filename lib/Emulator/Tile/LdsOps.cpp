@@ -107,8 +107,7 @@ LogicalResult tile::scaleSlot(TileContext &context, Operation *op,
                               FailureOr<Matrix *> slot) {
   if (failed(slot))
     return failure();
-  float factor =
-      op->getAttrOfType<FloatAttr>(kScaledByAttr).getValueAsDouble();
+  float factor = op->getAttrOfType<FloatAttr>(kScaledByAttr).getValueAsDouble();
   KVBufferAttr params =
       cast<StagedType>(op->getResult(0).getType()).getParams();
   **slot =
