@@ -407,4 +407,10 @@ void kvbuf::repairSchedule(AttentionOp op, const AskedSchedule &asked,
   const ScheduleParameters &values = asked.values();
   if (asked.names("tiles") && values.tiles == TileOrder::Grid)
     choice.cluster = 1;
+  // Of latent rows that come as they are, those of equal shares take them, too.
+  if (CacheType cache = op.getK().getType();
+      op.isLatent() && !cache.getRow() &&
+      cache.getElementType().getIntOrFloatBitWidth() == 16 &&
+      asked.names("equal_shares") && !values.equalShares)
+    choice.cluster = 1;
 }

@@ -6,6 +6,7 @@
 
 // RUN: %{run} | FileCheck %s --implicit-check-not='ahead = scores'
 // CHECK-DAG: #[[BEHIND:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<equal_shares = true>>
+// CHECK-DAG: #[[PAIRS:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<equal_shares = true, cluster = 2>>
 
 // Who asks gets it, or does not.
 // REDEFINE: %{schedule} = overlap=true
@@ -31,7 +32,7 @@
 !o = memref<?x1x64x512xbf16>
 !rows = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 576, page_size = 64>
 // CHECK: func.func @one
-// CHECK: schedule = #[[BEHIND]]
+// CHECK: schedule = #[[PAIRS]]
 func.func @one(%q: !q, %rows: !rows, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !rows, !rows, !o
   return
@@ -65,7 +66,7 @@ func.func @tokens(%q: !q, %rows: !tokens, %o: !o) {
 // ahead.
 !narrow = !kvbuffer.cache<paged, bf16, heads = 1, head_size = 320, page_size = 64>
 // CHECK: func.func @narrow
-// CHECK: schedule = #[[BEHIND]]
+// CHECK: schedule = #[[PAIRS]]
 func.func @narrow(%q: memref<?x1x64x320xbf16>, %rows: !narrow, %o: memref<?x1x64x256xbf16>) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : memref<?x1x64x320xbf16>, !narrow, !narrow, memref<?x1x64x256xbf16>
   return
