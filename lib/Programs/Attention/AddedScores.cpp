@@ -16,6 +16,7 @@
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <cmath>
+#include <numbers>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -51,6 +52,13 @@ static bool isAhead(Value value, memref::LoadOp staged, bool &reads) {
 /// Whether a number is a normal one of f32, and its inverse is.
 static bool isModerate(double number) {
   return std::isnormal(float(number)) && std::isnormal(float(1 / number));
+}
+
+/// Whether a softmax may multiply scores by a number however low they are: in
+/// base 2 it takes the power of two below instead where they are very low, by
+/// which the lowest one stays in f32's range if it is 1 at most.
+static bool keepsLowest(double factor) {
+  return factor * std::numbers::log2e < 2;
 }
 
 std::optional<AddedScores>
@@ -100,7 +108,8 @@ AddedScores::of(AttentionOp op, memref::LoadOp staged, bool scalesQueries) {
     }
   }
   sum.factor *= op.getScaleValue();
-  bool moderate = sum.factor > 0 && isModerate(sum.factor);
+  bool moderate =
+      sum.factor > 0 && isModerate(sum.factor) && keepsLowest(sum.factor);
   for (const Addend &addend : sum.addends)
     moderate &= isModerate(addend.weight);
   if (!reads || !moderate ||
@@ -108,7 +117,8 @@ AddedScores::of(AttentionOp op, memref::LoadOp staged, bool scalesQueries) {
     return std::nullopt;
   // s q k + b, for (q k + b / s) s: nothing multiplies b.
   double weight = sum.addends.front().weight;
-  if (scalesQueries && element.isBF16() && scalesExactly(sum.factor / weight)) {
+  if (scalesQueries && element.isBF16() && keepsLowest(weight) &&
+      scalesExactly(sum.factor / weight)) {
     sum.queryScale = sum.factor / weight;
     sum.factor = weight;
   }

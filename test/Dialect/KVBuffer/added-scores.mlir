@@ -164,3 +164,39 @@ func.func @summed(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %lse: memref<?x4x?xf32>, %
     }
   return
 }
+
+// A softmax that multiplied by more than 1.38, 2 in base 2, would take the lowest scores out of
+// f32's range.
+// CHECK-LABEL: func @steep(
+// CHECK-NOT:     kvbuffer.finite_product
+// CHECK:         kvbuffer.online_softmax {{.*}}scale = 1.000000e+00 : f32, unbounded
+func.func @steep(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {scale = 1.4 : f32} : !qo, !kv, !kv, !qo
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %s, %x : f32
+      kvbuffer.yield %sum : f32
+    }
+  return
+}
+
+// So it would if queries took the scale of sums that are doubled, and the softmax the 2.
+// CHECK-LABEL: func @doubled(
+// CHECK-NOT:     scaled_by
+// CHECK:         arith.mulf {{.*}}kvbuffer.finite_product
+// CHECK:         kvbuffer.online_softmax {{.*}}scale = 2.500000e-01 : f32, unbounded
+func.func @doubled(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %s, %x : f32
+      %two = arith.constant 2.0 : f32
+      %double = arith.mulf %sum, %two : f32
+      kvbuffer.yield %double : f32
+    }
+  return
+}

@@ -5,18 +5,21 @@
 # RUN: %python %s %t sm_80 bf16 sinks tiles
 # RUN: %python %s %t sm_90a f16
 # RUN: %python %s %t sm_90a bf16 biases
+# RUN: %python %s %t sm_90a bf16 biases doubled
+# RUN: %python %s %t sm_90a bf16 biases steep
 # RUN: %python %s %t sm_100a bf16
 # RUN: %if ld.lld %{ %python %s %t gfx950 bf16 sinks %}
 # RUN: %if ld.lld %{ %python %s %t gfx942 f16 %}
 """Runs sequences of such scores against a softmax in float64.
 
-    unbounded-scores.py FOLDER CHIP bf16|f16 [sinks] [tiles] [biases]
+    unbounded-scores.py FOLDER CHIP bf16|f16 [sinks] [tiles] [biases] [doubled] [steep]
 
 A result passes by the rule of kvbuf-run: errors in units of those of the same
 mathematics with P and O rounded to 16 bits. With `tiles` the interpreter of tiles
 runs the same program as well. With `biases` a tensor of rows and keys has what is added,
 which products begin with where a team brings tiles of it; the emulator cuts their sums as
-an H200 does.
+an H200 does. Sums that are `doubled`, and a scale above 1 (`steep`), are multiplied by more
+than 2 in base 2: none of the lowest scores may leave the range on its way.
 """
 
 import pathlib
@@ -36,6 +39,8 @@ RNG = np.random.default_rng()
 HEADS, SIZE, KEYS = 4, 64, 200
 LOWEST = float(np.finfo(np.float32).min)
 LOWEST_BF16 = -3.3895313892515355e38
+TIMES = 2 if "doubled" in OPTIONS else 1
+SCALE = 1.5 if "steep" in OPTIONS else SIZE**-0.5
 # From here on products with log2(e) are not taken any more.
 LIMIT = 2**28 / np.log2(np.e)
 
@@ -50,7 +55,7 @@ def added():
     near = 16.0 * (np.arange(-3, 4) + LIMIT // 16)
     scattered = np.where(np.arange(KEYS) % 67 == 5, 1e10, 0.0)
     highest = np.where(np.arange(KEYS) % 90 == 5, -LOWEST, 0.0)
-    return np.array([
+    sums = np.array([
         np.zeros(KEYS),
         # Blocks walk from the last key to the first.
         fill((70, 0), (130, -1e10)),
@@ -68,7 +73,11 @@ def added():
         # as far above as a maximum may stay behind elsewhere, where products with
         # log2(e) lose as much again.
         *(fill((72, step + 8), (128, step)) for step in 1.2e8 + 8.0 * np.arange(8)),
-    ]).astype(np.float32)
+    ])
+    # Twice as much is in the range, too.
+    finite = np.isfinite(sums)
+    sums[finite] = np.clip(sums[finite], LOWEST / TIMES, -LOWEST / TIMES)
+    return sums.astype(np.float32)
 
 
 def source():
@@ -86,13 +95,15 @@ def source():
 !t = memref<?x?{by_row}xf32>
 func.func @own(%q: !q, %k: !c, %v: !c, %o: !q{lse[0]}{sink},
     %t: !t {{kvbuffer.name = "t", kvbuffer.shape = ["batch",{rows} "seq_k"]}}) {{
-  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){lse[1]}{more[0]}
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o){lse[1]}{more[0]} {{scale = {SCALE} : f32}}
     : !q, !c, !c, !q{lse[2]}{more[1]}
     captures(%t : !t) score {{
     ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %t_: !t):
       %more = memref.load %t_[%batch,{row} %key] : !t
       %sum = arith.addf %s, %more : f32
-      kvbuffer.yield %sum : f32
+      %times = arith.constant {TIMES}.0 : f32
+      %all = arith.mulf %sum, %times : f32
+      kvbuffer.yield %all : f32
     }}
   return
 }}
@@ -143,10 +154,10 @@ def check_rows(run, kernel, queries):
         sums_of = {}
         t = np.ascontiguousarray(np.broadcast_to(more[:, None], (batch, queries, KEYS)))
     run(kernel, dict(q=q, k=k, v=v, o=o, t=t, **sums_of, **sinks))
-    s = np.einsum("bihd,bjd->bhij", from_bits(q), from_bits(k)[:, :, 0]) / 8
+    s = np.einsum("bihd,bjd->bhij", from_bits(q), from_bits(k)[:, :, 0]) * SCALE
     # The region's sum is rounded once.
     s = (s + more[:, None, None].astype(np.float64)).astype(np.float32)
-    s, values = s.astype(np.float64), from_bits(v)[:, None, :, 0]
+    s, values = TIMES * s.astype(np.float64), from_bits(v)[:, None, :, 0]
     if sinks:
         column = np.broadcast_to(SINKS[None, :, None, None], (*s.shape[:3], 1))
         s = np.concatenate([s, column], 3)
