@@ -57,9 +57,11 @@ RowExponents kvbuf::unboundedExponents(LaneContext &lanes, Value max,
   float base2 = scale.convertToFloat() * std::numbers::log2e;
   float limit = std::nextafter(0x1p28f / base2, 0.0f);
   double power = std::exp2(std::floor(std::log2(base2)));
-  // A row without a key: -inf - -inf would be NaN.
+  // A row without a key: -inf - -inf would be NaN, as would be a product beyond
+  // f32's range.
   Value finite = arith::MaxNumFOp::create(
-      b, max, lanes.f32(std::numeric_limits<float>::lowest()));
+      b, max,
+      lanes.f32(std::numeric_limits<float>::lowest() / std::max(power, 1.0)));
   Value isFar =
       arith::CmpFOp::create(b, arith::CmpFPredicate::OGE,
                             math::AbsFOp::create(b, finite), lanes.f32(limit));
