@@ -41,3 +41,11 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+func.func @elsewhere() {
+  // expected-error @below {{'arith.constant' op has the attribute 'kvbuffer.traded', which nothing reads here; expected it on a kvbuffer.shelf}}
+  %c0 = arith.constant {kvbuffer.traded} 0 : index
+  return
+}

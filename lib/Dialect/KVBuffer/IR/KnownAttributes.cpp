@@ -474,6 +474,10 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
                       scalesExactly(by.getValueAsDouble()),
                   "a power of two of f32, from 2^-60 to 1");
   }
+  if (name == kTradedAttr && !isa<ShelfOp>(op))
+    return op->emitOpError()
+           << "has the attribute '" << name << "', which nothing reads here; "
+           << "expected it on a kvbuffer.shelf";
   if (name == KVBufferDialect::kStageAttr) {
     Operation *loop = op->getParentOp();
     if (isa<StageAttr>(value) &&
