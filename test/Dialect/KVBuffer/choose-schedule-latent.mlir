@@ -6,7 +6,7 @@
 
 // RUN: %{run} | FileCheck %s --implicit-check-not='ahead = scores'
 // CHECK-DAG: #[[BEHIND:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<equal_shares = true>>
-// CHECK-DAG: #[[PAIRS:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<equal_shares = true, cluster = 2>>
+// CHECK-DAG: #[[PAIRS:.*]] = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 3, warps = 4, mma_shape = [64, 8, 16], q_in_regs = true, teams = moving<producers = 4, producer_registers = 24, consumer_registers = 160>, work = split_keys<cluster = 2, equal_shares = true>>
 
 // Who asks gets it, or does not.
 // REDEFINE: %{schedule} = overlap=true
