@@ -1,17 +1,21 @@
 # Functions of scores and of visibility beside warp roles, each beside each feature of the
-# table of docs/support.md, on the emulator.
-# RUN: %python %s %src/docs/support.md "16 bits" "wide heads"
-# RUN: %python %s %src/docs/support.md "8-bit caches" "8-bit products"
-# RUN: %python %s %src/docs/support.md "latent" "8-bit latent"
-# RUN: %python %s %src/docs/support.md "packed latent"
-"""    regions.py PAGE KIND...
+# table of docs/support.md, on the emulator: here of latent rows; regions-*.test have the other
+# kinds, which so run beside each other.
+# RUN: %python %s %src/docs/support.md "latent"
+# It notices a kernel that forgets its region.
+# RUN: not %python %s %src/docs/support.md "latent" --forget | FileCheck %s
+# CHECK: latent, {{.*}} log-sum-exp: log-sum-exps
+# CHECK: latent, {{.*}}: errors of {{.*}}, where rounding makes
+"""    regions.py PAGE KIND [--forget]
 
-Of each kind of operands of combinations.py: problems of a region and some features at
-once, so that each region meets each feature that has roles with it, and lists of blocks
-are among them where rows are many. Every row is compared with float64. A kernel without
-roles is an error, as is a region that meets a feature nowhere.
+Problems of a region and some features at once, of one of the kinds of operands of
+combinations.py, until a region of scores and one of visibility has met each feature that
+has roles beside the kind; lists of blocks are among them where rows are many. Every row is
+compared with float64. A kernel without roles is an error. With --forget two of them are
+compared with what they were without their region.
 """
 
+import itertools
 import pathlib
 import re
 import sys
@@ -354,7 +358,8 @@ def rounded8(x):
 
 
 def scores_of(options, region, q, k, b):
-    """Scores [heads, rows, keys] of a sequence, and which are seen."""
+    """Scores [heads, rows, keys] of a sequence, and which are seen; a region None adds and
+    hides nothing."""
     group = options["heads"] // options["kv_heads"]
     scale = options.get("scale", options["head_size"] ** -0.5)
     s = scale * np.einsum("ihd,jhd->hij", q, np.repeat(k, group, 1))
@@ -362,7 +367,7 @@ def scores_of(options, region, q, k, b):
         s = cap * np.tanh(s / cap)
     rows, keys = s.shape[1:]
     i, j = np.arange(rows)[:, None] + keys - rows, np.arange(keys)[None]
-    added, seen = region.of(b, keys, i, j)
+    added, seen = region.of(b, keys, i, j) if region else (0, True)
     if getattr(region, "half", False):
         s = s / 2
     seen = np.broadcast_to(seen, s.shape)
@@ -374,8 +379,8 @@ def scores_of(options, region, q, k, b):
     return s + added, seen
 
 
-def run_case(kind, region_kind, features):
-    """Whether the kernel is right; what was wrong, in words."""
+def run_case(kind, region_kind, features, forget):
+    """What is wrong of a problem's kernel, in words."""
     options = KINDS[kind] | {} if "latent" in kind else KINDS[kind] | {
         "heads": 4, "kv_heads": 2}
     for name in features:
@@ -424,7 +429,7 @@ def run_case(kind, region_kind, features):
         own = got[begin:begin + n] if ragged else got[b]
         k = cache.rows["k"][b]
         v = k[..., :values] if options.get("latent") else cache.rows["v"][b]
-        s, seen = scores_of(options, region, parts[b][1], k, b)
+        s, seen = scores_of(options, None if forget else region, parts[b][1], k, b)
         if lists:
             seen = seen & lists.of(b, *s.shape[1:])
         v = np.repeat(v, heads // options["kv_heads"], 1).transpose(1, 0, 2)
@@ -453,15 +458,14 @@ def run_case(kind, region_kind, features):
 
 
 def main():
-    page, *kinds = sys.argv[1:]
-    failed = 0
-    for kind in kinds:
-        for region, features in cases(kind, page):
-            wrong = run_case(kind, region, features)
-            print(f"{kind}, {region.__name__}: {', '.join(features)}"
-                  + (f": {wrong}" if wrong else ""), flush=True)
-            failed += bool(wrong)
-    sys.exit(bool(failed))
+    page, kind, *forget = sys.argv[1:]
+    failed = False
+    for region, features in itertools.islice(cases(kind, page), 2 if forget else None):
+        wrong = run_case(kind, region, features, forget)
+        print(f"{kind}, {region.__name__}: {', '.join(features)}"
+              + (f": {wrong}" if wrong else ""), flush=True)
+        failed |= bool(wrong)
+    sys.exit(failed)
 
 
 if __name__ == "__main__":
