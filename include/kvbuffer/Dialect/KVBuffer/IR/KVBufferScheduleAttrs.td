@@ -96,24 +96,24 @@ def KVBuffer_ScheduleAttr : KVBuffer_Attr<"Schedule", "schedule"> {
     has it add all.
 
     The kinds. `producers` warps beside `warps` move tiles, with `producer_registers`
-    registers a lane and `consumer_registers` for the others; `wideners` more warps,
-    with `widener_registers`, make what the producers bring in 8 bits elements that
-    products read from LDS; `ping_pong` lets groups of the others take turns at the
-    matrix unit; `stage_output` sends O through LDS. `xcds` deals heads to so many dies
-    of a chip, which take a head's tiles one after the other, so that blocks which run
-    together read the same of a cache; with split keys, runs of neighbouring blocks. `tiles` says how blocks come by several tiles:
-    every n-th (`static`) or from a counter (`dynamic`). `cluster` blocks work on
-    neighbouring tiles of queries at the same time and load each tile of K and V once,
-    a part each, for all of them (with split keys neighbouring parts of the heads). With
-    split keys, tiles have the query rows of all heads that share a head of the cache
-    (at most BM in all); `split_size` is the keys of a split, 0 for a share that the
-    launch chooses by the batch and the room of the cache; `equal_shares` gives each
-    block as many tiles of keys as the others, of one sequence or of several that
-    follow each other, and each of its warps a head of the cache where they divide the
-    heads. `look_ahead` looks up the page of a tile an iteration before the tile is
-    loaded. `k_path` and `v_path` say whether K and V go from DRAM to LDS directly
-    (`direct`), through registers (`registers`), or in strips through a single slot
-    (`streaming`).
+    registers a lane and `consumer_registers` for the others; `wideners` more warps, with
+    `widener_registers`, make what the producers bring in 8 bits elements that products read
+    from LDS; `ping_pong` lets groups of the others take turns at the matrix unit;
+    `stage_output` sends O through LDS. `xcds` deals heads to so many dies of a chip, which
+    take a head's tiles one after the other, so that blocks which run together read the same
+    of a cache; with split keys, runs of neighbouring blocks. `tiles` says how blocks come
+    by several tiles: every n-th (`static`) or from a counter (`dynamic`). `cluster` blocks
+    work on neighbouring tiles of queries at the same time and load each tile of K and V
+    once, a part each, for all of them (with split keys neighbouring parts of the heads, or
+    shares of keys, of which two that have a sequence to themselves join it through shared
+    memory). With split keys, tiles have the query rows of all heads that share a head of
+    the cache (at most BM in all); `split_size` is the keys of a split, 0 for a share that
+    the launch chooses by the batch and the room of the cache; `equal_shares` gives each
+    block as many tiles of keys as the others, of one sequence or of several that follow
+    each other, and each of its warps a head of the cache where they divide the heads.
+    `look_ahead` looks up the page of a tile an iteration before the tile is loaded.
+    `k_path` and `v_path` say whether K and V go from DRAM to LDS directly (`direct`),
+    through registers (`registers`), or in strips through a single slot (`streaming`).
 
     A list of parameters stands for a schedule, too, as in the option `schedule` of
     `kvbuf-choose-schedule` and the tools: that a list has `producers` makes its teams
