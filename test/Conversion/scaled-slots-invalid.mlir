@@ -1,5 +1,5 @@
 // Lanes multiply slots of rings alone, whose products the matrix unit reads by itself.
-// RUN: kvbuf-opt %s --convert-kvbuffer-to-gpu --verify-diagnostics
+// RUN: kvbuf-opt %s --convert-kvbuffer-to-gpu --split-input-file --verify-diagnostics
 
 #schedule = #kvbuffer.schedule<BM = 32, BN = 16, BK = 32, stages = 1, warps = 2, mma_shape = [16, 8, 16]>
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], swizzle = [2, 0, 3], BN = 32, WN = 32, BK = 32, num_threads = 64, depth = 32, stages = 1>
@@ -16,6 +16,30 @@ module attributes {kvbuffer.target = "sm_80"} {
       %token = kvbuffer.dram_load %tile into %buffer[%c0] : !kvbuffer.tile<32x32xbf16>, !kvbuffer.buffer<#qbuf>
       // expected-error @below {{'kvbuffer.lds_stage' op has kvbuffer.scaled_by, which slots of rings alone may have here}}
       %staged = kvbuffer.lds_stage %token {younger = 0 : i64, kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.token<#qbuf>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// On chips whose products read fragments that lanes have loaded, lanes multiply none of a ring.
+#kbuf = #kvbuffer.kv_buffer<32x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16]>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    gpu.func @no_products() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %kring = kvbuffer.ring %kbuf from @load to [@multiply] : !kvbuffer.buffer<#kbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot; sm_90 has no products that read it by themselves}}
+          %ks = kvbuffer.ring_wait %kring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#kbuf>
+        }
+        kvbuffer.team @load warps(1) {
+        }
+      }
       gpu.return
     }
   }

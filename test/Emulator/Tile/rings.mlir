@@ -20,6 +20,10 @@
 // RUN: sed -e '/ring_wait %%k_ring/,/ring_release %%k_ring/{s/.*kf = .*/%%kf = kvbuffer.fragment_fill 1.0 : !b/;/ring_/d;}' -e 's/stages = 2/stages = 4/' %s | not kvbuf-tile-run - --size batch=1 --size seq_q=37 --size seq_k=50 2>&1 | FileCheck %s --check-prefix=UNSEEN
 // UNSEEN: error: 'kvbuffer.ring_load' op in block (0, 0, 0): makes filling 0 of the k ring, for which @upper does not wait
 
+// A slot that two teams read, which each would multiply.
+// RUN: sed 's/ring_wait %%k_ring\[%%i\]/& {kvbuffer.scaled_by = 5.0e-01 : f32}/' %s | not kvbuf-tile-run - --size batch=1 --size seq_q=37 --size seq_k=50 2>&1 | FileCheck %s --check-prefix=CHANGED
+// CHANGED: error: 'kvbuffer.ring_wait' op in block (0, 0, 0), team @upper, iteration 0: changes filling 0 of the k ring, which another team reads, too
+
 #schedule = #kvbuffer.schedule<BM = 32, BN = 16, BK = 16, warps = 2, mma_shape = [16, 8, 16]>
 #qbuf = #kvbuffer.kv_buffer<q, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 1>
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [16, 8, 16], BN = 16, WN = 16, BK = 16, num_threads = 32, depth = 16, stages = 2>
