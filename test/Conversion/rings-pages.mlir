@@ -1,6 +1,7 @@
 // Tiles over small pages as lanes of sm_90a: keys of 64 elements, four producer
 // warps. Pages of 8 rows and more are boxes that one warp asks for; pages of 3 to 7 rows
-// boxes that two warps ask for, and of 2 in clusters; pages of fewer rows the lanes of two warps copy.
+// boxes that two warps ask for, and of 2 in clusters; pages of fewer rows the lanes of two
+// warps copy.
 
 // RUN: kvbuf-opt %s --split-input-file --pass-pipeline="builtin.module(gpu.module(convert-kvbuffer-to-gpu,canonicalize,cse))" | FileCheck %s
 
