@@ -35,6 +35,7 @@ endif()
 kvbuf_add_doc(Passes.md Dialect/KVBuffer/Transforms/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Conversions.md Conversion/Passes.td -gen-pass-doc)
 kvbuf_add_doc(AMDPasses.md Transforms/AMD/Passes.td -gen-pass-doc)
+kvbuf_add_doc(ProgramPasses.md Programs/Passes.td -gen-pass-doc)
 kvbuf_add_doc(Pipelines.md Pipelines/Passes.td -gen-pass-doc)
 # Problems with ops of their own, a page each.
 file(GLOB descriptions RELATIVE "${PROJECT_SOURCE_DIR}/include/kvbuffer"

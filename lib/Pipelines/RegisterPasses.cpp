@@ -10,11 +10,13 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Pipelines/Passes.h"
 #include "kvbuffer/Pipelines/Pipelines.h"
+#include "kvbuffer/Programs/Passes.h"
 #include "kvbuffer/Transforms/AMD/Passes.h"
 
 void kvbuf::registerAllPasses() {
   registerKVBufferTransformsPasses();
   registerKVBufferConversionPasses();
   registerKVBufferAMDPasses();
+  registerKVBufferProgramsPasses();
   registerKVBufferPipelinesPasses();
 }
