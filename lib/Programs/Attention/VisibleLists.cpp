@@ -106,8 +106,8 @@ private:
         .wasInterrupted();
   }
   void mapRow(IRMapping &values, Value row);
-  /// Writes a round's blocks behind those that are there; the numbers of both
-  /// lists then.
+  /// Thread 0 writes a round's blocks behind those that are there; the numbers
+  /// of both lists then, which it alone knows.
   SmallVector<Value> append(Value base, Value slot, ValueRange counts);
   void storeIf(Value condition, Value value, Value list, ArrayRef<Value> at);
 
@@ -305,6 +305,12 @@ void ListProgram::storeIf(Value condition, Value value, Value list,
 
 SmallVector<Value> ListProgram::append(Value base, Value slot,
                                        ValueRange counts) {
+  auto branch = scf::IfOp::create(b, counts.getTypes(), isFirst,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, counts);
+  b.setInsertionPointToStart(branch.thenBlock());
   auto loop = scf::ForOp::create(
       b, constant(0), constant(kRound), constant(1), counts,
       [&](OpBuilder &, Location, Value i, ValueRange before) {
@@ -322,14 +328,15 @@ SmallVector<Value> ListProgram::append(Value base, Value slot,
         for (auto [list, value] :
              llvm::enumerate(ArrayRef<int64_t>{kSees | kHides, kSees})) {
           Value is = compare(arith::CmpIPredicate::eq, said, word(value));
-          storeIf(arith::AndIOp::create(b, is, isFirst), number,
-                  outputs[2 * list + 1], {batch, head, block, before[list]});
+          storeIf(is, number, outputs[2 * list + 1],
+                  {batch, head, block, before[list]});
           Value more = add(before[list], constant(1));
           after.push_back(arith::SelectOp::create(b, is, more, before[list]));
         }
         scf::YieldOp::create(b, after);
       });
-  return llvm::to_vector(ValueRange(loop.getResults()));
+  scf::YieldOp::create(b, loop.getResults());
+  return llvm::to_vector(ValueRange(branch.getResults()));
 }
 
 void ListProgram::build() {
