@@ -73,6 +73,17 @@
 // TURNS:   kvbuffer.online_softmax
 // TURNS-NOT: scf.for
 
+// The mask is asked in each partly visible tile then, the end in the others.
+// TURNS: gpu.func @masked(
+// TURNS: scf.for
+// TURNS:   scf.if
+// TURNS-NEXT: %[[BOTH:.*]] = kvbuffer.mask %s {{.*}}{mask = #kvbuffer.mask<causal = true, left = 300>}
+// TURNS-NEXT: scf.yield %[[BOTH]]
+// TURNS-NEXT: } else {
+// TURNS-NEXT: %[[END:.*]] = kvbuffer.mask %s {{.*}}seldom
+// TURNS-NEXT: scf.yield %[[END]]
+// TURNS-NOT: scf.for
+
 // Producers and consumers walk over the same lists; the consumers' loop over blocks that
 // are wholly visible needs no list.
 // ROLES: team @consumers
