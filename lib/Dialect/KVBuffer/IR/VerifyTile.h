@@ -21,6 +21,9 @@ inline constexpr int64_t kMostElements = int64_t(1) << 16;
 /// Whether a type is an 8-bit float.
 bool isFloat8(mlir::Type type);
 
+/// Whether rows can come in groups of so many. An error at `op` if not.
+mlir::LogicalResult verifyGroup(mlir::Operation *op, int64_t group);
+
 /// Whether a tile fits a slot of a buffer: its rows and elements are the
 /// buffer's, its columns those of the cache's rows, of which the buffer takes
 /// `depth`. An error at `op` if not.
