@@ -1,5 +1,6 @@
 // A soft cap on lanes: near zero a polynomial, for the scores of all lanes together, as
-// a step of its own or in the softmax's exponent;
+// a step of its own, where a shorter one goes ahead of it if only a softmax sees its
+// errors, or in the softmax's exponent;
 // farther from it a longer one; elsewhere, and where a row's bits must not depend on
 // others, by exponentials and a reciprocal for every four scores; on AMD's chips, whose
 // reciprocals are quick, for each score.
@@ -20,13 +21,18 @@
 // RUN: %{bare} -e 's/scale = 0.5/scale = -0.5/' %s | %{pass} | FileCheck %s --check-prefix=APART
 // RUN: %{bare} -e 's/cap = 30.0/cap = 300.0/' %s | %{pass} | FileCheck %s --check-prefix=APART
 
-// The bounds are half the cap, |s| = 0.5 * 30 / 0.5 = 30, and the cap.
+// Two terms reach to |s| = 10.3125 (see below); the bounds behind it are half the cap,
+// |s| = 0.5 * 30 / 0.5 = 30, and the cap.
+// CHECK-DAG:  %[[SHORT:.*]] = arith.constant 1.031250e+01 : f32
 // CHECK-DAG:  %[[BOUND:.*]] = arith.constant 3.000000e+01 : f32
 // CHECK-DAG:  %[[FARTHER:.*]] = arith.constant 6.000000e+01 : f32
 // CHECK-COUNT-8: math.absf
-// CHECK:      %[[FAR:.*]] = arith.cmpf ugt, %[[LARGEST:.*]], %[[BOUND]] : f32
-// CHECK:      %[[ANY:.*]] = kvbuffer.lane_any %[[FAR]]
-// CHECK:      scf.if %[[ANY]]
+// CHECK:      %[[FAR0:.*]] = arith.cmpf ugt, %[[LARGEST:.*]], %[[SHORT]] : f32
+// CHECK:      %[[ANY0:.*]] = kvbuffer.lane_any %[[FAR0]]
+// CHECK:      scf.if %[[ANY0]]
+// CHECK-NEXT: %[[FAR:.*]] = arith.cmpf ugt, %[[LARGEST]], %[[BOUND]] : f32
+// CHECK-NEXT: %[[ANY:.*]] = kvbuffer.lane_any %[[FAR]]
+// CHECK-NEXT: scf.if %[[ANY]]
 // CHECK-NEXT:   %[[FAR2:.*]] = arith.cmpf ugt, %[[LARGEST]], %[[FARTHER]] : f32
 // CHECK-NEXT:   %[[ANY2:.*]] = kvbuffer.lane_any %[[FAR2]]
 // CHECK-NEXT:   scf.if %[[ANY2]]
@@ -52,6 +58,13 @@
 // CHECK:      } else {
 // CHECK-COUNT-3: math.fma
 // CHECK:        arith.mulf
+// CHECK-NOT:    math.exp2
+// CHECK:        scf.yield
+// CHECK:      } else {
+// CHECK:        math.fma
+// CHECK-NEXT:   arith.mulf
+// CHECK-NEXT:   arith.mulf
+// CHECK-NEXT:   math.fma
 // CHECK-NOT:    math.exp2
 // CHECK:        scf.yield
 

@@ -414,49 +414,59 @@ static Value largestMagnitude(LaneContext &lower, ArrayRef<Value> scores) {
 }
 
 /// Caps scores, of which none of the lane is farther from zero than `largest`,
-/// by `near` or as those of any size: a branch of the warp.
+/// by the first of `reach` that reaches as far, each farther than the one
+/// before, or else as those of any size: branches of the warp.
 static Values capByBranch(LaneContext &lower, SoftcapOp op,
-                          const SoftcapNearZero &near, ArrayRef<Value> scores,
-                          Value largest) {
+                          ArrayRef<SoftcapNearZero> reach,
+                          ArrayRef<Value> scores, Value largest) {
+  if (reach.empty())
+    return capAnywhere(lower, op, scores);
   ImplicitLocOpBuilder &b = lower.builder();
   SmallVector<Type> types;
   for (Value vector : scores)
     types.push_back(vector.getType());
   Value far = arith::CmpFOp::create(b, arith::CmpFPredicate::UGT, largest,
-                                    lower.f32(near.bound));
+                                    lower.f32(reach.front().bound));
   auto choose =
       scf::IfOp::create(b, types, LaneAnyOp::create(b, far).getResult(),
                         /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToEnd(choose.thenBlock());
-  auto farther = softcapNearZero(tanhFarther(), op.getScale().convertToFloat(),
-                                 op.getCap().convertToFloat());
-  bool more = farther && farther->bound > near.bound;
-  scf::YieldOp::create(b,
-                       more ? capByBranch(lower, op, *farther, scores, largest)
-                            : capAnywhere(lower, op, scores));
+  scf::YieldOp::create(
+      b, capByBranch(lower, op, reach.drop_front(), scores, largest));
   b.setInsertionPointToEnd(choose.elseBlock());
-  scf::YieldOp::create(b, capNearZero(lower, near.coefficients, scores));
+  scf::YieldOp::create(b,
+                       capNearZero(lower, reach.front().coefficients, scores));
   ValueRange results = choose.getResults();
   return Values(results.begin(), results.end());
 }
 
-/// The softmax that alone takes what the op caps, and may cap it by itself;
-/// null if there is none.
-static OnlineSoftmaxOp softmaxThatCaps(const LaneContext &lower, SoftcapOp op) {
-  Value capped = op.getResult();
-  auto softmax = capped.hasOneUse()
-                     ? dyn_cast<OnlineSoftmaxOp>(*capped.getUsers().begin())
+/// The softmax that alone takes what the op caps, behind a mask or none, where
+/// nobody sees by how little polynomials miss a capped score; null if there is
+/// none.
+static OnlineSoftmaxOp softmaxBehind(SoftcapOp op) {
+  Value scores = op.getResult();
+  if (scores.hasOneUse())
+    if (auto mask = dyn_cast<MaskOp>(*scores.getUsers().begin()))
+      scores = mask.getResult();
+  auto softmax = scores.hasOneUse()
+                     ? dyn_cast<OnlineSoftmaxOp>(*scores.getUsers().begin())
                      : OnlineSoftmaxOp();
-  // A maximum of scores is that of capped ones if these rise with them.
-  // One that is told a maximum is told that of capped scores.
   if (!softmax || softmax->getBlock() != op->getBlock() ||
-      softmax.getRowMax() || lower.accumulatorColumns() > kColumns ||
       op.getCap().convertToFloat() > kLargestCap ||
       !(op.getScale().convertToFloat() > 0) ||
       !(softmax.getScale().convertToFloat() > 0))
     return nullptr;
   return softmax;
+}
+
+/// Whether such a softmax may cap scores by itself.
+static bool mayCap(const LaneContext &lower, SoftcapOp op,
+                   OnlineSoftmaxOp softmax) {
+  // A maximum of scores is that of capped ones if these rise with them.
+  // One that is told a maximum is told that of capped scores.
+  return softmax.getScores() == op.getResult() && !softmax.getRowMax() &&
+         lower.accumulatorColumns() <= kColumns;
 }
 
 namespace {
@@ -775,12 +785,21 @@ void kvbuf::lowerOp(LaneContext &lower, SoftcapOp op) {
   auto near = softcapNearZero(tanhNearZero(), scale, cap);
   if (!near || !lower.branchesBesideProducts() || isBatchInvariant(op))
     return lower.setLanes(op.getResult(), capAnywhere(lower, op, scores));
-  auto tiers =
-      softcapTiers(lower, op->getParentOfType<gpu::GPUFuncOp>(), scale, cap);
-  if (softmaxThatCaps(lower, op) && !tiers.empty()) {
-    lower.ofKernel<SoftcapsInSoftmax>().leave(op.getResult()) = {op, tiers};
-    return lower.setLanes(op.getResult(), scores);
+  SmallVector<SoftcapNearZero> reach{*near}, tiers;
+  if (OnlineSoftmaxOp softmax = softmaxBehind(op)) {
+    tiers =
+        softcapTiers(lower, op->getParentOfType<gpu::GPUFuncOp>(), scale, cap);
+    if (!tiers.empty() && mayCap(lower, op, softmax)) {
+      lower.ofKernel<SoftcapsInSoftmax>().leave(op.getResult()) = {op, tiers};
+      return lower.setLanes(op.getResult(), scores);
+    }
+    // The shortest takes half the instructions.
+    if (!tiers.empty() && tiers.front().bound < near->bound)
+      reach.insert(reach.begin(), tiers.front());
   }
-  lower.setLanes(op.getResult(), capByBranch(lower, op, *near, scores,
+  auto farther = softcapNearZero(tanhFarther(), scale, cap);
+  if (farther && farther->bound > near->bound)
+    reach.push_back(*farther);
+  lower.setLanes(op.getResult(), capByBranch(lower, op, reach, scores,
                                              largestMagnitude(lower, scores)));
 }
