@@ -191,7 +191,11 @@ bool WaveSchedule::haveTurns() const {
   int64_t fragments = choice.BN * widest / 2 / target.waveSize;
   int64_t page = smallPage();
   bool byWave = page % kRowsOfWave == 0 && (widens || target.readsTransposed);
-  bool rowsApart = page && !byWave;
+  // A tile of two pages has few scalars for them; masks of windows need these,
+  // and addresses (up to 8 vector registers and 5 scalars spilled at 168).
+  bool fewPages = page && page % kRowsOfWave == 0 && choice.BN % page == 0 &&
+                  choice.BN == 2 * kRowsOfWave && !request.window;
+  bool rowsApart = page && !byWave && !fewPages;
   bool staged =
       !target.readsTransposed || widens ||
       !target.canCopyDirectly(choice.BN, 2 * choice.BK, page, choice.warps);
