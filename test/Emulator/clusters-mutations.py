@@ -67,12 +67,17 @@ def fault(what, changed):
 
 
 # The barrier of the whole cluster, at the start.
-meeting, = at(r"nvvm\.cluster\.arrive")
-assert at(r"nvvm\.cluster\.wait") == [meeting + 1]
-fault("no meeting at the start", lines[:meeting] + lines[meeting + 2:])
-fault("no meeting at the start, but of the block", lines[:meeting] + ["nvvm.barrier"] + lines[meeting + 2:])
+meeting, = at(r"nvvm\.cluster\.arrive\.relaxed")
+waiting, = at(r"nvvm\.cluster\.wait")
+assert waiting > meeting
+unmet = lines[:meeting] + lines[meeting + 1:waiting]
+fault("no meeting at the start", unmet + lines[waiting + 1:])
+fault("no meeting at the start, but of the block", unmet + ["nvvm.barrier"] + lines[waiting + 1:])
 fault("arrival at the cluster's barrier", replaced(meeting))
-fault("wait at the cluster's barrier", replaced(meeting + 1))
+fault("wait at the cluster's barrier", replaced(waiting))
+fence, = at(r"nvvm\.fence\.mbarrier\.init")
+assert fence < meeting
+fault("no fence behind the barriers' making", replaced(fence))
 # The end: the last wait of the consumers, who come first.
 fault("no wait at the end", replaced(end))
 for number in at(r"kvbuffer\.cluster_arrive"):

@@ -127,14 +127,18 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
     b.setInsertionPointToStart(init.thenBlock());
     lower.phases().emitBarrierInit(lower, barriers);
+    // Another block of the cluster may arrive as soon as it has started.
+    b.setInsertionPointAfter(init);
+    if (lower.cluster() > 1)
+      lower.phases().emitClusterEnter(lower);
   }
-  // Another block of the cluster may arrive as soon as it has started.
+  // Behind what is done meanwhile the block has met.
+  if (!meanwhile)
+    gpu::BarrierOp::create(b);
   if (lower.cluster() > 1) {
     lower.rings.rank =
         lower.toI32(gpu::ClusterBlockIdOp::create(b, gpu::Dimension::x));
     lower.phases().emitClusterMeet(lower);
-  } else {
-    gpu::BarrierOp::create(b);
   }
   return success();
 }

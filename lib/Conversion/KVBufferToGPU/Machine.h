@@ -208,7 +208,11 @@ public:
   virtual void emitClusterStore(Lanes &lower, mlir::Value value,
                                 mlir::Value word, mlir::Value barrier,
                                 mlir::Value rank) = 0;
-  /// Meets all threads of the cluster.
+  /// Begins to meet all threads of the cluster, once barriers are made ready:
+  /// nothing else that was done before is told to other blocks.
+  virtual void emitClusterEnter(Lanes &lower) = 0;
+  /// Waits until all threads of the cluster have begun to meet: their blocks'
+  /// barriers are ready.
   virtual void emitClusterMeet(Lanes &lower) = 0;
 };
 

@@ -194,6 +194,10 @@ void AMDRingMachine::emitClusterStore(Lanes &, Value, Value, Value, Value) {
   llvm_unreachable("the chip has no clusters");
 }
 
+void AMDRingMachine::emitClusterEnter(Lanes &) {
+  llvm_unreachable("the chip has no clusters");
+}
+
 void AMDRingMachine::emitClusterMeet(Lanes &) {
   llvm_unreachable("the chip has no clusters");
 }

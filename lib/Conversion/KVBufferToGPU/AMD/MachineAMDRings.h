@@ -52,6 +52,7 @@ public:
                        int64_t bytes) override;
   void emitClusterStore(Lanes &lower, mlir::Value value, mlir::Value word,
                         mlir::Value barrier, mlir::Value rank) override;
+  void emitClusterEnter(Lanes &lower) override;
   void emitClusterMeet(Lanes &lower) override;
 
   // Waves that move.

@@ -123,6 +123,7 @@ public:
                        int64_t bytes) override;
   void emitClusterStore(Lanes &lower, mlir::Value value, mlir::Value word,
                         mlir::Value barrier, mlir::Value rank) override;
+  void emitClusterEnter(Lanes &lower) override;
   void emitClusterMeet(Lanes &lower) override;
   void emitSetRegisters(Lanes &lower, int64_t count, int64_t before) override;
   mlir::LogicalResult emitRingLoad(LaneLowering &lower, RingLoadOp op,

@@ -257,8 +257,13 @@ void BoxMachine::emitClusterStore(Lanes &lower, Value value, Value word,
                          pointer(lower, barrier), rank);
 }
 
+void BoxMachine::emitClusterEnter(Lanes &lower) {
+  // The fence behind the barriers' making releases these. An arrival that
+  // releases, too, waits for all of the thread's accesses to memory.
+  NVVM::ClusterArriveRelaxedOp::create(lower.b, UnitAttr());
+}
+
 void BoxMachine::emitClusterMeet(Lanes &lower) {
-  NVVM::ClusterArriveOp::create(lower.b, UnitAttr());
   NVVM::ClusterWaitOp::create(lower.b, UnitAttr());
 }
 
