@@ -67,9 +67,11 @@ class Framework:
 
 
 def _flags(name, dtype):
+    """Whether flags are integers of 64 bits; ValueError for what are none."""
     if dtype not in ("bool", "torch.bool", "i32", "i64", "|b1"):
-        raise ValueError(f"{name} has type {dtype}; expected booleans or "
-                         "integers")
+        raise ValueError(f"{name} has type {dtype}; expected booleans, int32 or "
+                         "int64")
+    return dtype == "i64"
 
 
 class Torch(Framework):
@@ -152,8 +154,9 @@ class Torch(Framework):
         return x.expand(shape)
 
     def as_flags(self, name, x):
-        _flags(name, self.dtype(x))
-        return x.to(self.torch.int32)
+        # Of 64 bits none may be lost.
+        wide = _flags(name, self.dtype(x))
+        return (x != 0 if wide else x).to(self.torch.int32)
 
     def arange(self, count, like, dtype="i32"):
         return self.torch.arange(count, dtype=self.types[dtype],
@@ -262,8 +265,8 @@ class Numpy(Framework):
         return self.np.broadcast_to(x, shape)
 
     def as_flags(self, name, x):
-        _flags(name, self.dtype(x))
-        return x.astype("int32")
+        wide = _flags(name, self.dtype(x))
+        return (x != 0 if wide else x).astype("int32")
 
     def arange(self, count, like, dtype="i32"):
         return self.np.arange(count, dtype={"i32": "int32",

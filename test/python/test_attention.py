@@ -651,6 +651,18 @@ class Scores(Case):
                 self.check(o.swapaxes(1, 2), None, shape,
                            bias=np.broadcast_to(exact(x), whole))
 
+    def test_integers_as_masks(self):
+        """What is not 0 shows a key, and be it in the upper half of 64 bits."""
+        keep = RNG.random((2, 1, 9, 21)) > 0.4
+        for dtype, shown in ((np.int32, (1, -2**31)),
+                             (np.int64, (1, 2**32, -2**63))):
+            mask = np.where(keep, RNG.choice(shown, keep.shape), 0).astype(dtype)
+            o = kvbuf.attention(self.q, self.k, self.v, mask=mask)
+            self.check(o, None, keep=np.broadcast_to(keep, (2, 4, 9, 21)))
+        with self.assertRaisesRegex(ValueError, "^mask has type int8; expected "
+                                    "booleans, int32 or int64$"):
+            kvbuf.attention(self.q, self.k, self.v, mask=keep.astype(np.int8))
+
     def test_together(self):
         slopes = RNG.random(4, np.float32)
         bias = RNG.standard_normal((4, 1, 21), np.float32)
