@@ -44,3 +44,137 @@ module attributes {kvbuffer.target = "sm_90"} {
     }
   }
 }
+
+// -----
+
+// A slot that two teams await would be multiplied by each.
+#qbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @two_teams() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %qring = kvbuffer.ring %qbuf from @load to [@multiply, @again] : !kvbuffer.buffer<#qbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot that 2 teams await, which each would multiply; expected a ring to one team}}
+          %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+        }
+        kvbuffer.team @again warps(4) {
+          %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// So would a filling that each iteration of a loop awaits.
+#qbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @in_a_loop() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %qring = kvbuffer.ring %qbuf from @load to [@multiply] : !kvbuffer.buffer<#qbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          scf.for %i = %c0 to %c4 step %c1 {
+            // expected-error @below {{'kvbuffer.ring_wait' op multiplies the same filling in each iteration of a loop; expected it in front of the loop}}
+            %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+          }
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// And one that is awaited twice.
+#qbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @twice() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %qring = kvbuffer.ring %qbuf from @load to [@multiply] : !kvbuffer.buffer<#qbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a filling that is awaited twice; expected one kvbuffer.ring_wait for it}}
+          %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+          // expected-note @below {{it is awaited here, too}}
+          %again = kvbuffer.ring_wait %qring[%c0] : !kvbuffer.ring<#qbuf>
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// What is read as columns of a product, groups read whole, and multiply in part.
+#qbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @columns() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %kbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %qring = kvbuffer.ring %qbuf from @load to [@multiply] : !kvbuffer.buffer<#qbuf>
+      %kring = kvbuffer.ring %kbuf from @load to [@multiply] : !kvbuffer.buffer<#qbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          %qs = kvbuffer.ring_wait %qring[%c0] : !kvbuffer.ring<#qbuf>
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot, of which each group of warps multiplies the rows that its products have; expected it as operand a of kvbuffer.mma_start alone}}
+          %ks = kvbuffer.ring_wait %kring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+          // expected-note @below {{it is read otherwise here}}
+          %pending = kvbuffer.mma_start %qs, %ks {transpose_b} : !kvbuffer.staged<#qbuf>, !kvbuffer.staged<#qbuf> -> !kvbuffer.pending<64x64xf32>
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Rows that no group has would stay as they are.
+#qbuf = #kvbuffer.kv_buffer<128x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @rows() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %qring = kvbuffer.ring %qbuf from @load to [@multiply] : !kvbuffer.buffer<#qbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot of 128 rows, of which each of the team's 1 groups of warps multiplies 64; expected 64 rows}}
+          %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}

@@ -82,8 +82,7 @@ public:
     if (!machine.asyncProducts())
       return op.emitOpError() << "multiplies a slot; " << target.chip
                               << " has no products that read it by themselves";
-    machine.asyncProducts()->emitScale(*this, op, slot, by);
-    return mlir::success();
+    return machine.asyncProducts()->emitScale(*this, op, slot, by);
   }
   TensorArg &tensorOf(mlir::Value tensor) override {
     return signature.tensor(tensor);

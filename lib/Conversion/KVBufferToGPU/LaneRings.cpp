@@ -19,6 +19,7 @@
 #include "PackedRows.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -316,14 +317,69 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingPutOp op) {
   return success();
 }
 
+/// What reads a slot, or a view of it, not as the rows of a product: whoever
+/// does so reads rows that other groups multiply; null where nothing does.
+static Operation *readerOfOtherRows(Value staged) {
+  for (OpOperand &use : staged.getUses()) {
+    Operation *reader = use.getOwner();
+    if (auto view = dyn_cast<StagedViewOp>(reader)) {
+      if (Operation *found = readerOfOtherRows(view.getView()))
+        return found;
+      continue;
+    }
+    auto start = dyn_cast<MmaStartOp>(reader);
+    if (!start || &use != &start.getAMutable() || start.getB() == staged)
+      return reader;
+  }
+  return nullptr;
+}
+
+/// Checks that a slot which is multiplied where it lies is multiplied once, and
+/// read by the groups that multiply it.
+static LogicalResult checkScaled(RingWaitOp op) {
+  ArrayAttr takers = op.getRing().getDefiningOp<TeamChannelInterface>().getTo();
+  if (takers.size() > 1)
+    return op.emitOpError() << "multiplies a slot that " << takers.size()
+                            << " teams await, which each would multiply; "
+                               "expected a ring to one team";
+  for (Operation *loop = op->getParentOp(); !isa<TeamOp>(loop);
+       loop = loop->getParentOp())
+    if (auto of = dyn_cast<LoopLikeOpInterface>(loop);
+        of && of.isDefinedOutsideOfLoop(op.getFill()))
+      return op.emitOpError()
+             << "multiplies the same filling in each iteration of a loop; "
+                "expected it in front of the loop";
+  for (Operation *user : op.getRing().getUsers())
+    if (auto wait = dyn_cast<RingWaitOp>(user);
+        wait && wait != op && wait.getFill() == op.getFill()) {
+      InFlightDiagnostic diag =
+          op.emitOpError() << "multiplies a filling that is awaited twice; "
+                              "expected one kvbuffer.ring_wait for it";
+      diag.attachNote(wait.getLoc()) << "it is awaited here, too";
+      return diag;
+    }
+  if (Operation *reader = readerOfOtherRows(op.getStaged())) {
+    InFlightDiagnostic diag =
+        op.emitOpError() << "multiplies a slot, of which each group of warps "
+                            "multiplies the rows that its products have; "
+                            "expected it as operand a of kvbuffer.mma_start "
+                            "alone";
+    diag.attachNote(reader->getLoc()) << "it is read otherwise here";
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult kvbuf::lowerOp(LaneContext &lower, RingWaitOp op) {
+  auto by = op->getAttrOfType<FloatAttr>(kScaledByAttr);
+  if (by && failed(checkScaled(op)))
+    return failure();
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
   Filling at = filling(lower, op.getFill(), params.getStages());
   lower.awaitPhase(fullBarrier(lower, ring, at), at.parity);
   Value slot = slotOf(lower, ring, at, params);
   lower.setLanes(op.getStaged(), {slot});
-  auto by = op->getAttrOfType<FloatAttr>(kScaledByAttr);
   return by ? lower.scaleOperand(op, slot, float(by.getValueAsDouble()))
             : success();
 }

@@ -276,9 +276,10 @@ public:
                                            Values &results) = 0;
   /// Waits until at most `younger` products are in flight.
   virtual void emitMmaWait(Lanes &lower, Values &values, int64_t younger) = 0;
-  /// Multiplies those rows of an awaited slot that the group's products read.
-  virtual void emitScale(LaneLowering &lower, RingWaitOp op, mlir::Value slot,
-                         float by) = 0;
+  /// Multiplies those rows of an awaited slot that the group's products read;
+  /// an error where groups have not all of them.
+  virtual mlir::LogicalResult emitScale(LaneLowering &lower, RingWaitOp op,
+                                        mlir::Value slot, float by) = 0;
   /// Lets group `group` (i32) of warps begin later than the one before it, by a
   /// part of what a tile takes: groups that begin together wait for the unit
   /// together.

@@ -283,10 +283,16 @@ void HopperMachine::emitMmaWait(Lanes &lower, Values &values, int64_t younger) {
     roundBehind(wait);
 }
 
-void HopperMachine::emitScale(LaneLowering &lower, RingWaitOp op, Value slot,
-                              float by) {
+LogicalResult HopperMachine::emitScale(LaneLowering &lower, RingWaitOp op,
+                                       Value slot, float by) {
   ImplicitLocOpBuilder &b = lower.b;
   KVBufferAttr params = op.getStaged().getType().getParams();
+  if (int64_t rows = lower.rings.groups * kGroupRows; params.getBN() != rows)
+    return op.emitOpError()
+           << "multiplies a slot of " << params.getBN()
+           << " rows, of which each of the team's " << lower.rings.groups
+           << " groups of warps multiplies " << kGroupRows << "; expected "
+           << rows << " rows";
   constexpr int64_t elements = 8, elementBytes = 2;
   int64_t groupBytes = kGroupRows * rowBytes(params);
   int64_t step = lower.rings.groupThreads * elements * elementBytes;
@@ -325,6 +331,7 @@ void HopperMachine::emitScale(LaneLowering &lower, RingWaitOp op, Value slot,
       b, lower.rings.group,
       lower.i32(once(lower, scaleBarriers, lower.rings.groups)));
   emitNamedBarrier(lower, id, lower.rings.groupThreads, /*wait=*/true);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//

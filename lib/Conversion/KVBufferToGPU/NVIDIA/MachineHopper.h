@@ -230,8 +230,8 @@ public:
                                    llvm::ArrayRef<mlir::Value> acc,
                                    Values &results) override;
   void emitMmaWait(Lanes &lower, Values &values, int64_t younger) override;
-  void emitScale(LaneLowering &lower, RingWaitOp op, mlir::Value slot,
-                 float by) override;
+  mlir::LogicalResult emitScale(LaneLowering &lower, RingWaitOp op,
+                                mlir::Value slot, float by) override;
   void emitStagger(Lanes &lower, mlir::Value group) override;
   /// Bytes that a product contracts by rows of a slot lie by its columns, put
   /// there by a team.
