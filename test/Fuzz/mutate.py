@@ -61,6 +61,7 @@ def pipelines(rng):
                 f"convert-scf-to-cf,convert-kvbuffer-to-{vendor})",
         lambda: "gpu.module(kvbuf-verify-target)",
         lambda: "kvbuf-report-buffers",
+        lambda: f"kvbuf-list-visible-blocks,kvbuf-to-target{{chip={chip}}}",
     ])()
 
 
@@ -86,7 +87,7 @@ def modules(root):
     examples."""
     found = []
     for folder in ["test/Dialect", "test/Conversion", "test/Target",
-                   "test/Emulator", "test/Kernels", "examples"]:
+                   "test/Emulator", "test/Kernels", "test/Programs", "examples"]:
         for where, _, names in sorted(os.walk(os.path.join(root, folder))):
             for name in sorted(names):
                 if not name.endswith(".mlir"):
