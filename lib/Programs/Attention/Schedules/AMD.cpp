@@ -216,6 +216,16 @@ bool WaveSchedule::haveTurns() const {
   constexpr int64_t ofQuestion = 8;
   if (request.sharesWords && staged)
     addresses += ofQuestion;
+  // Who widens has bytes on their way beside a wave's own pages. Masks of
+  // windows, pages that are no power of two and V's registers each take some
+  // more: with two of these 2 to 23 scalars were spilled, or 3 and 4 vector
+  // registers (head size 128, 64 keys).
+  constexpr int mostNeeds = 1;
+  if (widens && page && byWave &&
+      int(request.window) + int(!llvm::isPowerOf2_64(page)) +
+              int(!target.readsTransposed) >
+          mostNeeds)
+    addresses += ofQuestion;
   return tilesFit && choice.warps == kMostWaves &&
          (request.cacheBytes == 2 || (widens && !request.tokenScales)) &&
          std::max<int64_t>(request.readWords, 1) * ofScores() + kept() +
