@@ -5,9 +5,11 @@
 """Which default schedules spill registers or drain loads, for AMD's chips.
 
     tools/amd-code.py                     all cases: a line for each that does
-    tools/amd-code.py --only=latent       those of which the name has these letters
+    tools/amd-code.py --only='latent|e4m3.*gfx942'  those of which `CASE CHIP` has what
+                                          this expression finds
     tools/amd-code.py --record=2026-11-29  the same, into docs/measured/amd-code.json,
-                                          where other cases stay as they are
+                                          where other cases stay as they are, and a note
+                                          says which are newer
     tools/amd-code.py --sample=6 --check  some at random, held to what is recorded
 
 The cases are those of the rows of the features of docs/support.md. Each is compiled as
@@ -256,35 +258,59 @@ def lines_of(run):
             '\n ],\n "notes": ' + dump(run["notes"]) + "}")
 
 
-def write_record(found, date):
-    runs = json.loads((ROOT / RECORD).read_text(encoding="utf-8"))["runs"]
-    known = read_record(ROOT)
+def compiled_by(compiler):
+    """The LLVM of a compiler."""
+    said = subprocess.run([compiler, "--version"], capture_output=True, text=True,
+                          check=True).stdout
+    return re.search(r"LLVM version (\S+)", said)[1]
+
+
+#: How the note on cases that are newer than the others begins.
+NEWER = "Newer than the others: "
+
+
+def write_record(root, found, date, only, llvm):
+    """Writes what was found into the record of `root`. Where these are cases that `only`
+    finds, others stay, with their date."""
+    runs = json.loads((root / RECORD).read_text(encoding="utf-8"))["runs"]
+    known, notes = read_record(root), [
+        note for note in runs[0]["notes"] if not note.startswith(NEWER)]
+    if only:
+        newer = [note.removeprefix(NEWER).removesuffix(".") for note in runs[0]["notes"]
+                 if note.startswith(NEWER)]
+        newer = [part for part in "; ".join(newer).split("; ")
+                 if part and not part.startswith(f"`{only}` ")]
+        notes.append(NEWER + "; ".join([*newer, f"`{only}` ({date}, LLVM {llvm})"]) + ".")
+    else:
+        runs[0] |= {"date": date, "versions": {"LLVM": llvm}}
     found = {key: found.get(key, known.get(key, {})) for key in cases()}
     runs[0] |= {
         "title": f"default schedules and programs that spill or drain, of {len(found)}",
-        "date": date, "columns": ["case", "chip", *COLUMNS],
+        "columns": ["case", "chip", *COLUMNS], "notes": notes,
         "rows": [[name, chip, *(("yes" if label == "drains" else str(faults[label]))
                                 if label in faults else "" for label in COLUMNS)]
                  for (name, chip), faults in found.items() if faults]}
-    (ROOT / RECORD).write_text('{\n"runs": [\n' + ",\n".join(map(lines_of, runs)) +
+    (root / RECORD).write_text('{\n"runs": [\n' + ",\n".join(map(lines_of, runs)) +
                                "\n]\n}\n", encoding="utf-8")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--compiler", default=ROOT / "build/bin/kvbuf-compile")
-    parser.add_argument("--only", default="", help="letters of `CASE CHIP`")
+    parser.add_argument("--only", default="", metavar="REGEX",
+                        help="of `CASE CHIP`")
     parser.add_argument("--sample", type=int, help="so many cases, at random")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 32))
     parser.add_argument("--check", action="store_true", help="hold to the record")
     parser.add_argument("--record", metavar="DATE", help="write the record, of that day")
     parser.add_argument("--root", type=pathlib.Path, default=ROOT,
-                        help="where --check finds docs")
+                        help="where --check and --record find docs")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     args = parser.parse_args()
 
     wrong = []
-    chosen = {key: case for key, case in cases().items() if args.only in " ".join(key)}
+    chosen = {key: case for key, case in cases().items()
+              if re.search(args.only, " ".join(key))}
     if args.check:
         wrong = unmatched((args.root / "docs/support.md").read_text(encoding="utf-8"))
         record = read_record(args.root)
@@ -308,7 +334,12 @@ def main():
                 for label, number in faults.items()))
     print(f"{len(found)} cases")
     if args.record:
-        write_record(found, args.record)
+        if not found:
+            parser.error(f"no case has what --only={args.only} finds")
+        if args.sample is not None:
+            parser.error("--record and --sample: a record is of all cases, or of those "
+                         "that --only finds")
+        write_record(args.root, found, args.record, args.only, compiled_by(args.compiler))
     for text in wrong:
         print(f"error: {text}", file=sys.stderr)
     return 1 if wrong else 0
