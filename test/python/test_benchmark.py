@@ -17,6 +17,7 @@ import build_artifacts  # noqa: E402
 import common  # noqa: E402
 import cudnn_compare  # noqa: E402
 import guard  # noqa: E402
+import neighbours  # noqa: E402
 import problem  # noqa: E402
 import required  # noqa: E402
 import tuner  # noqa: E402
@@ -30,7 +31,8 @@ class WithoutGpu(unittest.TestCase):
     @unittest.skipIf(not common.why_no_gpu(), "there is a GPU")
     def test_says_so(self):
         for script in ("append", "cudnn_compare", "fa2_compare", "decode",
-                       "guard", "required", "scaling", "tuner", "verify_table"):
+                       "guard", "neighbours", "required", "scaling", "tuner",
+                       "verify_table"):
             result = subprocess.run(
                 [sys.executable, f"{SOURCE}/benchmark/{script}.py"], text=True,
                 capture_output=True)
@@ -45,7 +47,7 @@ class Help(unittest.TestCase):
     def test_says_what_there_is(self):
         """Names of problems with "%" are text, too."""
         for script in ("append", "cudnn_compare", "decode", "guard", "latent", "mixed",
-                       "parts", "required", "scaling", "scores", "tuner",
+                       "neighbours", "parts", "required", "scaling", "scores", "tuner",
                        "verify_table"):
             result = subprocess.run(
                 [sys.executable, f"{SOURCE}/benchmark/{script}.py", "--help"],
@@ -478,6 +480,80 @@ class Tuner(unittest.TestCase):
             self.assertNotIn(f"{near}: a schedule", out.getvalue())
         self.assertIn("d128 full: the compiler's own schedule has no time",
                       out.getvalue())
+
+
+class Neighbours(unittest.TestCase):
+    """neighbours.py, with turns that know their times."""
+
+    ROLES = ("BM = 128, BN = 128, BK = 64, stages = 2, warps = 8, mma_shape = [64, 8, 16], "
+             "q_in_regs = true, teams = moving<producers = 4, producer_registers = 40, "
+             "consumer_registers = 232, ping_pong = true, stage_output = true>, work = "
+             "several_tiles<tiles = dynamic>, ahead = softmax")
+    SPLIT = ("BM = 16, BN = 16, BK = 64, stages = 3, warps = 1, mma_shape = [16, 8, 16], "
+             "work = split_keys")
+
+    def test_every_row_has_a_kernel(self):
+        for row in required.wanted():
+            if "why" in row or "own" in row or row["measure"] == "latent":
+                continue
+            name, more = neighbours.file_of(row)
+            self.assertLessEqual({name, *more}, required.kernels([row]).keys(), row)
+
+    def test_moves_change_what_a_schedule_has(self):
+        own = neighbours.parameters(self.ROLES)
+        self.assertEqual((own["BN"], own["mma_shape"], own["overlap_products"]),
+                         ("128", "[64, 8, 16]", "true"))
+        moves = neighbours.moves(self.ROLES)
+        self.assertEqual(moves[:3], ["cluster=2", "ping_pong=false",
+                                     "cluster=2,ping_pong=false"])
+        for move in ("BN=112", "BN=144", "BN=64", "q_in_regs=false",
+                     "overlap_products=false"):
+            self.assertIn(move, moves)
+        self.assertEqual(neighbours.moves(self.SPLIT)[:4],
+                         ["BN=32,stages=2", "stages=4", "stages=2", "warps=4"])
+        for schedule in self.ROLES, self.SPLIT:
+            own = neighbours.parameters(schedule)
+            for move in neighbours.moves(schedule):
+                self.assertTrue(any(own.get(name) != value for name, value in (
+                    one.split("=") for one in move.split(","))), move)
+
+    def run_(self, times, wrong=None):
+        """Exit status, and what is printed; `times`: {schedule: (short, long)}."""
+        folder = WORK / "neighbours"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "schedules.json").write_text(json.dumps({"mixed/kvbuf": [*times]}))
+
+        class Lab:
+            class torch:
+                class cuda:
+                    @staticmethod
+                    def empty_cache():
+                        pass
+
+            def __init__(self, folder):
+                pass
+
+            @staticmethod
+            def measure(row, schedules):
+                return {name: times[name] for name in schedules}, wrong or {}
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            status = neighbours.main(["--run", str(folder), "mixed: 4", "--json",
+                                      str(folder / "found.json")], Lab)
+        return status, out.getvalue(), json.loads((folder / "found.json").read_text())
+
+    def test_what_is_ahead(self):
+        status, out, found = self.run_({"": (1.0, 1.0), "BN=64": (0.9, 0.98),
+                                        "BN=32": (2.0, None)})
+        self.assertEqual(status, 0)
+        (row,) = found.values()
+        self.assertEqual(row["BN=32"], [0.5, None])
+        self.assertAlmostEqual(row["BN=64"][1], 1 / 0.98)
+        # Long turns count, not short ones.
+        status, out, _ = self.run_({"": (1.0, 1.0), "BN=64": (1.0, 0.96)})
+        self.assertEqual(status, 1)
+        self.assertIn("over 4096: BN=64 is more than 3% ahead", out)
+        self.assertEqual(self.run_({"": (1.0, 1.0)}, {"BN=64": "another result"})[0], 1)
 
 
 class Guard(unittest.TestCase):
