@@ -293,6 +293,7 @@ static void writeTarget(llvm::json::OStream &os, const TargetInfo &target,
     os.attribute("vendor", vendorName(target.vendor));
     os.attribute("chip", target.chip);
     os.attribute("wave", target.waveSize);
+    os.attribute("multiprocessors", target.multiprocessors);
     if (llvm::ArrayRef<DevicePeak> peaks = devicePeaks(target.chip);
         !peaks.empty())
       os.attributeArray("peaks", [&] {

@@ -236,17 +236,27 @@ class EmulatorDevice : public Device {
 public:
   explicit EmulatorDevice(const DeviceOptions &given) : options(given) {
     compilerLibrary();
-    // One option is the runtime's; what is wrong with the text the emulator
+    // Two options are the runtime's; what is wrong with the text the emulator
     // says.
     json all = json::parse(options.emulator, nullptr, /*throw=*/false);
-    auto check = all.is_object() ? all.find("check_lengths") : all.end();
-    if (check == all.end())
+    if (!all.is_object())
       return;
-    if (!check->is_boolean())
-      throw Error("emulator options: expected true or false for "
-                  "'check_lengths'");
-    lengthsChecked = check->get<bool>();
-    all.erase(check);
+    if (auto check = all.find("check_lengths"); check != all.end()) {
+      if (!check->is_boolean())
+        throw Error("emulator options: expected true or false for "
+                    "'check_lengths'");
+      lengthsChecked = check->get<bool>();
+      all.erase(check);
+    }
+    if (auto own = all.find("multiprocessors"); own != all.end()) {
+      constexpr int64_t most = 1 << 16;
+      if (!own->is_number_integer() || own->get<int64_t>() < 1 ||
+          own->get<int64_t>() > most)
+        throw Error("emulator options: expected 1 to 65536 for "
+                    "'multiprocessors'");
+      ownMultiprocessors = own->get<unsigned>();
+      all.erase(own);
+    }
     options.emulator = all.dump();
   }
   ~EmulatorDevice() override {
@@ -257,8 +267,7 @@ public:
   std::string kind() const override { return "emulator"; }
   std::string description() const override { return "emulator"; }
   std::string chip() const override { return ""; }
-  // Few, so that small grids are larger than the device already.
-  unsigned multiprocessors() const override { return 4; }
+  unsigned multiprocessors() const override { return ownMultiprocessors; }
   bool isHost() const override { return true; }
   bool checksLengths() const override { return lengthsChecked; }
   std::string whyNot(const TargetSpec &,
@@ -323,6 +332,8 @@ public:
 private:
   DeviceOptions options;
   bool lengthsChecked = true;
+  /// Few, so that small grids are larger than the device already.
+  unsigned ownMultiprocessors = 4;
   std::map<uint64_t, uint64_t> blocks;
 };
 

@@ -24,7 +24,7 @@ schedule = names("include/kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def",
                  r'KVBUF_(?:TILE|SCHEDULE)_PARAMETER\([^"]*"(\w+)"')
 emulator = names("lib/Emulator/Emulator.cpp", r'\bname == "(\w+)"')
 # Those that only the runtime knows.
-emulator |= {"landing", "check_lengths"}
+emulator |= {"landing", "check_lengths", "multiprocessors"}
 lists = {"kvbuf-run": [chips, schedule, emulator], "kvbuf-tune": [chips, schedule, emulator],
          "kvbuf-compile": [chips, schedule], "kvbuf-emulate": [emulator]}
 for tool, wanted in lists.items():

@@ -27,9 +27,9 @@ for all, and are ranked by their median time; the fastest, and the compiler's ow
 take longer turns behind these, as a clock follows what ran a moment before. On
 the emulator, which has no time, they run once and are ranked by a model: each
 unit of a multiprocessor (issue, float, shared memory, matrix, ...) takes some
-cycles for what the emulator counted, and the busiest one counts. Device memory,
-waiting, the number of warps and the share of each multiprocessor are no part of
-it. Schedules that spill registers are marked there, and not offered. Where the
+cycles for what the emulator counted, and the busiest one counts; where there are
+fewer blocks than the chip has multiprocessors, some have none. Device memory,
+waiting and the number of warps are no part of it. Schedules that spill registers are marked there, and not offered. Where the
 emulator would take minutes, it runs a smaller batch, fewer rows and fewer keys,
 and says so.)";
 

@@ -57,23 +57,35 @@ std::string chosenSchedule(const std::string &remark) {
   return remark.substr(at, end - at);
 }
 
-using CountsByName = std::map<std::string, double>;
+/// Counts by the names that the manifest's `issue_cycles` use, and the blocks
+/// of the kernel with the most instructions.
+struct Counts {
+  std::map<std::string, double> byName;
+  double blocks = 0;
+};
 
-/// What the emulator counted in the last launch, by the names that the
-/// manifest's `issue_cycles` use: instructions of warps by class, "all" of
-/// them, passes of accesses to shared memory, products of the matrix unit.
-CountsByName countsOf(const Module &module) {
+/// What the emulator counted in the last launch: instructions of warps by
+/// class, "all" of them, passes of accesses to shared memory, products of the
+/// matrix unit.
+Counts countsOf(const Module &module) {
   nlohmann::json report =
       nlohmann::json::parse(module.report(), nullptr, false);
-  CountsByName counts;
+  Counts found;
+  std::map<std::string, double> &counts = found.byName;
   if (!report.is_object())
-    return counts;
+    return found;
   if (!report.contains("kernels")) {
     counts["all"] = report.value("lane_instructions", 0.0);
-    return counts;
+    return found;
   }
+  double most = -1;
   for (const nlohmann::json &kernel : report["kernels"]) {
-    counts["all"] += kernel.value("warp_instructions", 0.0);
+    double all = kernel.value("warp_instructions", 0.0);
+    if (all > most) {
+      most = all;
+      found.blocks = kernel.value("blocks", 0.0);
+    }
+    counts["all"] += all;
     counts["matrix_product"] += kernel.value("matrix_products", 0.0);
     if (kernel.contains("instructions"))
       for (const auto &[name, count] : kernel["instructions"].items())
@@ -82,14 +94,17 @@ CountsByName countsOf(const Module &module) {
       for (const nlohmann::json &access : kernel["memory"])
         counts["shared_pass"] += access.value("passes", 0.0);
   }
-  return counts;
+  return found;
 }
 
 /// The unit of a multiprocessor that takes most cycles for the counts, and
 /// these cycles, by the rates in the manifest (`issue_cycles` of the target);
-/// "" if it has none.
-std::pair<std::string, double> boundOf(const CountsByName &counts,
-                                       const std::string &manifest) {
+/// "" if it has none. Blocks are dealt to `units` multiprocessors; where there
+/// are fewer, some have nothing to do.
+std::pair<std::string, double>
+boundOf(const Counts &counted, const std::string &manifest, unsigned units) {
+  const std::map<std::string, double> &counts = counted.byName;
+  double busy = std::max(1.0, std::min(double(units), counted.blocks));
   nlohmann::json root = nlohmann::json::parse(manifest, nullptr, false);
   std::pair<std::string, double> most;
   if (!root.is_object() || !root.contains("target") ||
@@ -99,7 +114,7 @@ std::pair<std::string, double> boundOf(const CountsByName &counts,
     double cycles = 0;
     for (const auto &[what, each] : rates.items())
       if (auto it = counts.find(what); it != counts.end())
-        cycles += it->second * each.get<double>();
+        cycles += it->second * each.get<double>() / busy;
     if (most.first.empty() || cycles > most.second)
       most = {unit, cycles};
   }
@@ -155,6 +170,7 @@ void Tuner::run() {
   chooseCandidates();
   compile();
   fitTime();
+  fitDevice();
   tryOut();
   if (!counts())
     takeTurns();
@@ -289,8 +305,15 @@ bool Tuner::halveSizes(const Candidate &candidate) {
     if (now.sizes == before)
       continue;
     data.reset();
+    auto fewer = [&](const char *name) {
+      auto is = now.sizes.find(name), was = before.find(name);
+      return is != now.sizes.end() && was != before.end() &&
+             is->second < was->second;
+    };
     try {
       workloadFor(candidate);
+      if (fewer("batch") || fewer("seq") || fewer("seq_q"))
+        fewerRows *= 2;
       return true;
     } catch (const Error &) {
       // The kernel's types may fix what the options say once more.
@@ -329,6 +352,30 @@ void Tuner::fitTime() {
                runs, std::max(1.0, asked / 60), what.c_str());
 }
 
+void Tuner::fitDevice() {
+  if (!counts())
+    return;
+  auto given = nlohmann::json::parse(deviceOptions.emulator, nullptr, false);
+  auto first = std::find_if(all.begin(), all.end(), [](const Candidate &c) {
+    return c.refused.empty();
+  });
+  auto manifest =
+      nlohmann::json::parse(first->artifact.manifest, nullptr, false);
+  // What is wrong with these others say.
+  if (!given.is_object() || !manifest.is_object() ||
+      !manifest.contains("target") ||
+      !manifest["target"].contains("multiprocessors"))
+    return;
+  if (!given.contains("multiprocessors")) {
+    given["multiprocessors"] = std::max(
+        1u, manifest["target"]["multiprocessors"].get<unsigned>() / fewerRows);
+    deviceOptions.emulator = given.dump();
+    std::string note;
+    gpu = run::openDevice(options, nullptr, nullptr, deviceOptions, note);
+  }
+  units = gpu->multiprocessors();
+}
+
 /// Makes the candidate the one that the execution launches.
 void Tuner::prepare(Candidate &candidate) {
   if (!execution) {
@@ -357,10 +404,11 @@ bool Tuner::tryOne(Candidate &candidate) {
     return gpu->isHost();
   }
   if (counts()) {
-    CountsByName counted = countsOf(*candidate.module);
-    candidate.instructions = counted["all"];
+    Counts counted = countsOf(*candidate.module);
+    candidate.instructions = counted.byName["all"];
+    candidate.blocks = counted.blocks;
     std::tie(candidate.bound, candidate.cycles) =
-        boundOf(counted, candidate.artifact.manifest);
+        boundOf(counted, candidate.artifact.manifest, units);
     candidate.samples = {candidate.bound.empty() ? candidate.instructions
                                                  : candidate.cycles};
   }

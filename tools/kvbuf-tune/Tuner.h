@@ -36,9 +36,10 @@ struct Candidate {
   /// Seconds of each launch; on the emulator, modelled cycles, or instructions
   /// where the chip has no model.
   std::vector<double> samples;
-  /// Of the emulator: instructions of warps, cycles of the unit that the model
-  /// takes for the bound, and its name; "" without a model.
-  double instructions = 0, cycles = 0;
+  /// Of the emulator: instructions of warps, blocks of the kernel with the
+  /// most, cycles of the unit of a multiprocessor that the model takes for the
+  /// bound, and its name; "" without a model.
+  double instructions = 0, blocks = 0, cycles = 0;
   std::string bound;
   /// Were its samples taken in the longer turns of the fastest?
   bool final = false;
@@ -76,6 +77,8 @@ public:
   const std::vector<Candidate> &candidates() const { return all; }
   const rt::Device &device() const { return *gpu; }
   const std::string &target() const { return chip; }
+  /// Those that launches were told of; 0 where that was not said.
+  unsigned multiprocessors() const { return units; }
   const rt::Problem &workload() const { return *data; }
   /// Was nothing timed?
   bool counts() const { return gpu->isHost(); }
@@ -104,6 +107,9 @@ private:
   void fitTime();
   /// Halves the batch, or rows and keys; false if nothing can be halved.
   bool halveSizes(const Candidate &candidate);
+  /// Gives the emulator as many multiprocessors as the chip has, of a smaller
+  /// problem as many fewer.
+  void fitDevice();
   /// The tensors, made for the first candidate that asks.
   rt::Problem &workloadFor(const Candidate &candidate);
   void prepare(Candidate &candidate);
@@ -115,6 +121,9 @@ private:
   const Options &options;
   /// The options', made smaller where the emulator would take minutes.
   rt::WorkloadOptions workloadOptions;
+  /// By how much fewer rows of queries these have, of all sequences.
+  unsigned fewerRows = 1;
+  unsigned units = 0;
   ProgressBar bar;
   uint64_t done = 0;
   std::string source, chip;

@@ -151,6 +151,8 @@ Json recordOf(const Tuner &tuner, const Options &options) {
   record["ranked_by"] = tuner.models()   ? "model"
                         : tuner.counts() ? "instructions"
                                          : "time";
+  if (tuner.multiprocessors())
+    record["multiprocessors"] = tuner.multiprocessors();
   Json &results = record["results"] = Json::array();
   const Candidate &own = tuner.candidates().front();
   double flops = operations(tuner.workload());
@@ -162,6 +164,7 @@ Json recordOf(const Tuner &tuner, const Options &options) {
       line["warp_instructions"] = c->instructions;
       if (!c->bound.empty()) {
         line["modelled_cycles"] = c->cycles;
+        line["blocks"] = c->blocks;
         line["bound_by"] = c->bound;
       }
       line["offered"] = tuner.offers(*c);

@@ -66,6 +66,7 @@ Options of the emulator, by name [default]:
   landing_checks  report reads of bytes that a copy still owes [true]
   strict          what MLIR's own programs leave undefined is an error [true]
   check_lengths   check lengths and offsets before a launch, as no GPU can [true]
+  multiprocessors how many launches are told that there are [4]
   max_errors      end a launch after so many different messages [20]
   max_blocks      execute only the first so many blocks; 0: all [0]
   window          blocks that run interleaved; 0: chosen [0]

@@ -39,7 +39,8 @@ using ProgressHandler = std::function<void(uint64_t done, uint64_t total)>;
 struct DeviceOptions {
   /// The emulator's options as a JSON object ("{}": its defaults). Beside
   /// those, "check_lengths": false launches as a GPU does, which cannot tell
-  /// what lengths say.
+  /// what lengths say, and "multiprocessors" is how many launches are told
+  /// that there are.
   std::string emulator = "{}";
   /// A launch on the emulator throws Interrupted soon after it is no longer 0.
   /// Null: none does.
