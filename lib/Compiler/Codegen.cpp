@@ -15,6 +15,7 @@
 #include "ParkUniforms.h"
 #include "RareBlocks.h"
 #include "ReloadArguments.h"
+#include "SeldomChanges.h"
 #include "SplitConversions.h"
 #include "SumsInLoops.h"
 #include "SumsOfLanes.h"
@@ -442,6 +443,7 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
     for (llvm::Function &function : module) {
       if (function.isDeclaration())
         continue;
+      compares |= carrySeldomChanges(function);
       compares |= addProductsByScalars(function, *machine);
       compares |= compareBySign(function, *machine);
     }

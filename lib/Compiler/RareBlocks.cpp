@@ -28,9 +28,7 @@ using namespace llvm;
 /// A block is rare if the other side of its branch weighs so many times more.
 static constexpr uint64_t kRare = 100;
 
-/// Whether a block is entered by one branch alone, whose weights say that it
-/// seldom is.
-static bool isRare(const BasicBlock &block) {
+bool kvbuf::isRareBlock(const BasicBlock &block) {
   const BasicBlock *before = block.getSinglePredecessor();
   auto *branch =
       before ? dyn_cast<BranchInst>(before->getTerminator()) : nullptr;
@@ -49,7 +47,7 @@ void kvbuf::keepRareBlocksApart(Function &kernel) {
   DominatorTree tree(kernel);
   LoopInfo loops(tree);
   for (BasicBlock &block : kernel) {
-    if (!loops.getLoopFor(&block) || !isRare(block))
+    if (!loops.getLoopFor(&block) || !isRareBlock(block))
       continue;
     for (Instruction &op : block) {
       auto *count = dyn_cast<IntrinsicInst>(&op);

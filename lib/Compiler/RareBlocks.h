@@ -10,10 +10,15 @@
 #define KVBUFFER_LIB_COMPILER_RAREBLOCKS_H
 
 namespace llvm {
+class BasicBlock;
 class Function;
 } // namespace llvm
 
 namespace kvbuf {
+
+/// Whether a block is entered by one branch alone, whose weights say that it
+/// seldom is.
+bool isRareBlock(const llvm::BasicBlock &block);
 
 /// Lets blocks of an AMD kernel's loops that are seldom executed, by their
 /// branches' weights, compute what they need of the lane's number themselves,
