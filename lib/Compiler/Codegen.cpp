@@ -10,6 +10,7 @@
 #include "AwaitReleases.h"
 #include "CompareBySign.h"
 #include "CountThreads.h"
+#include "LaneMasks.h"
 #include "LateChoices.h"
 #include "OwnLanes.h"
 #include "ParkUniforms.h"
@@ -199,6 +200,7 @@ kvbuf::translateToLLVM(gpu::GPUModuleOp module, const TargetInfo &target,
         keepRareBlocksApart(function);
         holdFactorsByLane(function);
         splitConversions(function);
+        takeBitsByLane(function, *machine, target.waveSize);
         if (target.writeBackWait)
           awaitReleases(function, *target.writeBackWait);
       }
@@ -389,14 +391,18 @@ struct Saving {
   /// Whether addresses that large loops leave the same are computed before
   /// them.
   bool addressesBefore = false;
-  /// The module as it is, without what saves vector instructions.
-  bool asItIs = false;
+  /// The module as it is, without what saves vector instructions, and whether
+  /// loops carry what follows from numbers that seldom change all the same:
+  /// that takes no scalars.
+  bool asItIs = false, carries = false;
   /// Whether what lanes compare to hide scores they compare when these are
   /// there: outside of loops, or anywhere.
   enum Comparisons { Early, LateOutside, Late } comparisons = Early;
   /// Whether constants are added to numbers of all lanes where the sums are
   /// used.
   bool sumsInLoops = false;
+  /// Whether what saves vector instructions is there all the same.
+  bool keepsSavings = false;
 };
 } // namespace
 
@@ -430,23 +436,33 @@ static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
   return changed;
 }
 
+/// Has the loops of all kernels of a module carry what seldom changes.
+static bool carryInAll(llvm::Module &module) {
+  bool changed = false;
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      changed |= carrySeldomChanges(function);
+  return changed;
+}
+
 llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
                                                  const TargetInfo &target,
                                                  CodeKind kind, Location loc) {
   std::unique_ptr<llvm::TargetMachine> machine = createMachine(target, loc);
   if (!machine)
     return failure();
-  std::unique_ptr<llvm::Module> asItIs;
-  bool compares = false;
+  std::unique_ptr<llvm::Module> asItIs, withSavings;
+  bool compares = false, carries = false;
   if (target.vendor == Vendor::AMD) {
     asItIs = llvm::CloneModule(module);
+    carries = carryInAll(module);
     for (llvm::Function &function : module) {
       if (function.isDeclaration())
         continue;
-      compares |= carrySeldomChanges(function);
       compares |= addProductsByScalars(function, *machine);
       compares |= compareBySign(function, *machine);
     }
+    withSavings = llvm::CloneModule(module);
   }
   Spills spills;
   llvm::FailureOr<std::string> code =
@@ -460,6 +476,8 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   };
   size_t scalars = spills.scalars;
   llvm::SmallVector<Saving> ways = {
+      {.parked = atMost(scalars), .keepsSavings = true},
+      {.parked = std::nullopt, .asItIs = true, .carries = true},
       {.parked = std::nullopt, .asItIs = true},
       {.parked = std::nullopt, .sumsInLoops = true},
       {.parked = std::nullopt, .comparisons = Saving::LateOutside},
@@ -472,9 +490,13 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   Spills least = spills;
   for (size_t i = 0; i < ways.size() && least.any(); ++i) {
     Saving way = ways[i];
-    std::unique_ptr<llvm::Module> other = llvm::CloneModule(*asItIs);
-    if (way.asItIs ? !compares
-                   : !saveRegisters(*other, *machine, target, spills, way))
+    std::unique_ptr<llvm::Module> other =
+        llvm::CloneModule(way.keepsSavings ? *withSavings : *asItIs);
+    bool differs = way.carries ? compares && carries && carryInAll(*other)
+                   : way.asItIs
+                       ? compares || carries
+                       : saveRegisters(*other, *machine, target, spills, way);
+    if (!differs)
       continue;
     Spills fewer;
     llvm::FailureOr<std::string> saved =

@@ -137,32 +137,23 @@ static const IndexArg &tableOf(LaneContext &lower, CacheTileOp op) {
 }
 
 /// Which page of a tile's, counted from `from` (null: the first one), the row
-/// of a lane's number lies in, where the tile begins with row `inFirst` of a
-/// page (null: the first one). It is less than 0 in front of `from`.
+/// of a lane's number lies in, times `factor`, where the tile begins with row
+/// `inFirst` of a page (null: the first one). It is less than 0 in front of
+/// `from`. Scalars find out which lanes' rows are a page further on for it, and
+/// what lanes choose between stays the same from tile to tile.
 static Value pageOfOwnRow(LaneContext &lower, int64_t page, Value inFirst,
-                          Value from) {
+                          Value from, int64_t factor) {
   ImplicitLocOpBuilder &b = lower.builder();
-  Value lane = lower.laneInWarp();
-  if (!inFirst) {
-    Value own = arith::DivUIOp::create(b, lane, lower.i32(page));
-    return from ? arith::SubIOp::create(b, own, from).getResult() : own;
-  }
-  // The row's number in pages, times 2^16: what lanes and tiles have of it is
-  // added, and no lane divides. The factor is rounded up, by less than a page
-  // (of less than 64 rows, as tiles of 64 have several); rows of which there
-  // are less than 2^16 / 64 have the right page all the same.
-  constexpr int64_t kShift = 16;
-  int64_t factor = llvm::divideCeil(int64_t(1) << kShift, page);
-  auto times = [&](Value rows) -> Value {
-    return arith::MulIOp::create(b, rows, lower.i32(factor));
+  auto times = [&](Value pages) -> Value {
+    return arith::MulIOp::create(b, pages, lower.i32(factor));
   };
-  Value ofTile = times(inFirst);
-  if (from)
-    ofTile = arith::SubIOp::create(
-        b, ofTile,
-        arith::ShLIOp::create(b, from, lower.i32(kShift)).getResult());
-  return arith::ShRSIOp::create(
-      b, arith::AddIOp::create(b, times(lane), ofTile), lower.i32(kShift));
+  Value number = arith::DivUIOp::create(b, lower.laneInWarp(), lower.i32(page));
+  Value own = times(number);
+  if (inFirst)
+    own = arith::SelectOp::create(
+        b, isPageFurther(lower, inFirst, page),
+        arith::AddIOp::create(b, own, lower.i32(factor)), own);
+  return from ? arith::SubIOp::create(b, own, times(from)).getResult() : own;
 }
 
 /// The numbers of the pages that a tile's rows lie in, by lanes, as a range of
@@ -191,8 +182,6 @@ static Value pagesByRange(LaneContext &lower, CacheTileOp op,
     count = arith::SubIOp::create(b, count, from);
     base = add(b, base, lower.toIndex(from));
   }
-  Value own =
-      pageOfOwnRow(lower, page, aligned ? Value() : lower.toI32(inFirst), from);
   Value some =
       arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, tile.hi, tile.lo);
   if (op.getPred())
@@ -204,11 +193,13 @@ static Value pagesByRange(LaneContext &lower, CacheTileOp op,
   auto inBytes = [&](Value entries) -> Value {
     return arith::MulIOp::create(b, entries, lower.i32(bytes));
   };
+  Value own = pageOfOwnRow(
+      lower, page, aligned ? Value() : lower.toI32(inFirst), from, bytes);
   Value range = DramRangeOp::create(
       b, table, add(b, tableBase, base),
       arith::SelectOp::create(b, some, inBytes(count), zero));
-  Value loaded = RangeLoadOp::create(b, VectorType::get({1}, b.getI32Type()),
-                                     range, inBytes(own));
+  Value loaded =
+      RangeLoadOp::create(b, VectorType::get({1}, b.getI32Type()), range, own);
   return vector::ExtractOp::create(b, loaded, 0);
 }
 

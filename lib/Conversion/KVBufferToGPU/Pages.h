@@ -34,6 +34,35 @@ pageOf(LaneContext &lower, mlir::Value key, int64_t page) {
   return {lower.toIndex(number), lower.toIndex(inPage)};
 }
 
+/// Whether the row of a lane's number, of a tile that begins with row `first`
+/// (i32) of a page, lies one page further on than if it began with a page. The
+/// bits of all lanes are one word, which scalars make: of each page's rows the
+/// last `first` ones are set, what borrows leave of a difference. A page has
+/// fewer rows than a word has bits.
+inline mlir::Value isPageFurther(LaneContext &lower, mlir::Value first,
+                                 int64_t page) {
+  using namespace mlir;
+  ImplicitLocOpBuilder &b = lower.builder();
+  constexpr int64_t kBits = 64;
+  uint64_t begins = 0;
+  for (int64_t bit = 0; bit < kBits; bit += page)
+    begins |= uint64_t(1) << bit;
+  auto wide = [&](uint64_t bits) -> Value {
+    return arith::ConstantIntOp::create(b, static_cast<int64_t>(bits), kBits);
+  };
+  auto extended = [&](Value x) -> Value {
+    return arith::ExtUIOp::create(b, b.getI64Type(), x);
+  };
+  Value before = arith::SubIOp::create(b, lower.i32(page), first);
+  Value word = arith::SubIOp::create(
+      b, wide(begins << page),
+      arith::ShLIOp::create(b, wide(begins), extended(before)).getResult());
+  return arith::TruncIOp::create(
+      b, b.getI1Type(),
+      arith::ShRUIOp::create(b, word, extended(lower.laneInWarp()))
+          .getResult());
+}
+
 /// Entry `entry` of a table of integers, as an index: a block number, which is
 /// not negative.
 inline mlir::Value blockAt(LaneContext &lower, mlir::Value table,

@@ -25,6 +25,9 @@ static constexpr int64_t kOutside = INT32_MIN;
 /// registers, of which a wave has a hundred.
 static constexpr int64_t kPagesInScalars = 8;
 
+/// Lanes of a wave whose choices are the bits of one word.
+static constexpr int64_t kLanesOfWord = 64;
+
 PagesOfTile::PagesOfTile(const TargetInfo &target, const TileLoad &load,
                          int64_t warps) {
   rows = load.type().getRows();
@@ -172,10 +175,15 @@ Value RowSource::ownInPage() {
   Value own = times(arith::RemUIOp::create(b, lower.lane, page));
   if (pages.aligned())
     return own;
+  Value first = lower.toI32(pageOf(lower, tile.firstKey, pages.page).second);
+  if (lower.target.waveSize == kLanesOfWord) {
+    own = arith::SelectOp::create(b, isPageFurther(lower, first, pages.page),
+                                  sub(own, times(page)), own);
+    return arith::AddIOp::create(b, own, times(first));
+  }
   // Both are less than a page, and their sum less than two: one more page than
   // there is would be a number below zero, the greater one without a sign.
-  Value first = pageOf(lower, tile.firstKey, pages.page).second;
-  own = arith::AddIOp::create(b, own, times(lower.toI32(first)));
+  own = arith::AddIOp::create(b, own, times(first));
   return arith::MinUIOp::create(b, own, sub(own, times(page)));
 }
 
