@@ -33,6 +33,15 @@ static Value lookupWithin(LaneContext &lanes, Value lengths, Value entry,
   ImplicitLocOpBuilder &b = lanes.builder();
   Value word =
       memref::LoadOp::create(b, lanes.flat(lengths), ValueRange{entry});
+  if (word.getType().isInteger(32) && matchPattern(least, m_Zero())) {
+    // No number of 32 bits is above the largest one, whatever `most` is: half
+    // as many instructions, as many teams wait for them before their first
+    // tile.
+    Value largest = lanes.index(std::numeric_limits<int32_t>::max());
+    Value bound = lanes.toI32(arith::MinSIOp::create(b, most, largest));
+    word = arith::MaxSIOp::create(b, word, lanes.i32(0));
+    return lanes.toIndex(arith::MinSIOp::create(b, word, bound));
+  }
   Value number = arith::IndexCastOp::create(b, b.getIndexType(), word);
   number = arith::MaxSIOp::create(b, number, least);
   return arith::MinSIOp::create(b, number, most);
@@ -122,10 +131,11 @@ void kvbuf::lowerOp(LaneContext &lower, CacheNumKeysOp op) {
       room = mul(b, room, lower.index(page));
     keys = room;
     if (rows.lengths) {
-      Value length = lookupWithin(lower, cache.indices[*rows.lengths].data,
-                                  batch, lower.index(0), room);
-      keys = arith::MinSIOp::create(
-          b, add(b, length, lower.single(op.getNewTokens())), room);
+      keys = lookupWithin(lower, cache.indices[*rows.lengths].data, batch,
+                          lower.index(0), room);
+      if (!matchPattern(op.getNewTokens(), m_Zero()))
+        keys = arith::MinSIOp::create(
+            b, add(b, keys, lower.single(op.getNewTokens())), room);
     }
   }
   lower.setLanes(op.getKeys(), {keys});
