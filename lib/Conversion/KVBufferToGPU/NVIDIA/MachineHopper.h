@@ -142,10 +142,11 @@ protected:
 private:
   /// Asks for one box, to `to` (a byte offset in LDS), whose bytes count at
   /// `barrier` (a pointer); in all blocks that `mask` names, null for this one.
-  /// `there`: whether to, null: always; with a mask only.
+  /// `there`: whether to, null: always; with a mask only. `hint`: how long the
+  /// L2 is to keep it, null: as it does.
   void emitBox(Lanes &lower, mlir::Value map, mlir::ValueRange position,
                mlir::Value to, mlir::Value barrier, mlir::Value mask = nullptr,
-               mlir::Value there = nullptr);
+               mlir::Value there = nullptr, mlir::Value hint = nullptr);
   /// The pages of a tile over small pages: lane j holds the block of the rows
   /// from j times those of a box on. Where those are not valid, the block of
   /// the valid row that is nearest.

@@ -15,6 +15,7 @@
 #include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ReadOnce.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -310,12 +311,12 @@ Value hopper::ofLane(Lanes &lower, Value value, Value lane) {
 }
 
 void BoxMachine::emitBox(Lanes &lower, Value map, ValueRange position, Value to,
-                         Value barrier, Value mask, Value there) {
+                         Value barrier, Value mask, Value there, Value hint) {
   bool cluster = mask || !lower.target.copiesBoxesIntoBlock;
   NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
       lower.b, pointer(lower, to, cluster), map, position, barrier,
-      /*im2colOffsets=*/ValueRange(), mask,
-      /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/!cluster,
+      /*im2colOffsets=*/ValueRange(), mask, hint, NVVM::TMALoadMode::TILE,
+      /*isCTAOnly=*/!cluster,
       /*group=*/NVVM::CTAGroupKindAttr(), there);
 }
 
@@ -349,7 +350,10 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
   // blocks of the cluster send.
   emitExpectBytes(lower, full, params.getStageBytes());
   Value map = lower.signature.tensorMap(boxesOf(op, rows));
-  Value barrier = pointer(lower, full), mask;
+  Value barrier = pointer(lower, full), mask, hint;
+  // What createpolicy.fractional.L2::evict_first makes for all of an access.
+  if (op->hasAttr(kReadOnceAttr))
+    hint = arith::ConstantIntOp::create(b, 0x12f0000000000000, 64);
   Values rest = tile.box.position;
   Value firstColumn = tile.box.column;
   int64_t columns = params.getSmemCols() / params.getBK() / parts.columns;
@@ -393,7 +397,7 @@ void BoxMachine::emitBoxes(LaneLowering &lower, RingLoadOp op,
         first = arith::AddIOp::create(b, firstColumn, first);
       Values position{first};
       llvm::append_range(position, rest);
-      emitBox(lower, map, position, to, barrier, mask);
+      emitBox(lower, map, position, to, barrier, mask, /*there=*/Value(), hint);
     }
   }
 }

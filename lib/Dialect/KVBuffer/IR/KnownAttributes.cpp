@@ -11,6 +11,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/LdsMap.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/ReadOnce.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/RelaxedAtomics.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/TradedShelves.h"
@@ -386,6 +387,7 @@ static constexpr Known kKnown[] = {
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {kFiniteProductAttr, Place::Any},
+    {kReadOnceAttr, Place::Any},
     {kRelaxedAttr, Place::Any},
     {kScaledByAttr, Place::Any},
     {kTradedAttr, Place::Any},
@@ -474,6 +476,10 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
                       scalesExactly(by.getValueAsDouble()),
                   "a power of two of f32, from 2^-60 to 1");
   }
+  if (name == kReadOnceAttr && !isa<RingLoadOp>(op))
+    return op->emitOpError()
+           << "has the attribute '" << name << "', which nothing reads here; "
+           << "expected it on a kvbuffer.ring_load";
   if (name == kTradedAttr && !isa<ShelfOp>(op))
     return op->emitOpError()
            << "has the attribute '" << name << "', which nothing reads here; "
