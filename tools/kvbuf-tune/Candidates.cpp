@@ -40,7 +40,7 @@ std::vector<std::string>
 kvbuf::tune::parseCandidates(const std::vector<std::string> &lists) {
   std::vector<std::string> all = {""};
   for (const std::string &list : lists) {
-    std::vector<std::string> product = {""};
+    std::vector<std::string> product = {""}, named;
     for (const std::string &parameter : split(list, ';')) {
       if (parameter.empty()) // a trailing semicolon
         continue;
@@ -57,6 +57,11 @@ kvbuf::tune::parseCandidates(const std::vector<std::string> &lists) {
         throw Error("--candidates: '" + parameter +
                     "'; expected NAME=VALUE,VALUE,... and a semicolon between "
                     "parameters");
+      if (std::find(named.begin(), named.end(), name) != named.end())
+        throw Error("--candidates: '" + list + "' names " + name +
+                    " twice; expected all of its values in one place, as " +
+                    name + "=VALUE,VALUE,...");
+      named.push_back(name);
       std::vector<std::string> longer;
       for (const std::string &begun : product)
         for (const std::string &value : values)
