@@ -36,6 +36,10 @@ CHIPS = {
         tile=(128, 256, 64), schedule="BK = 64, stages = 4, warps = 8, mma_shape = "
         "[64, 8, 16], producers = 4, producer_registers = 24, consumer_registers = "
         "240", buffer="stages = 4, BK = 64, swizzle = [3, 0, 3]"),
+    # A slot for each matrix, which whoever moves fills again when it is given back.
+    "one slot": dict(
+        tile=(64, 64, 64), schedule="BK = 64, stages = 1, warps = 4, mma_shape = "
+        "[64, 8, 16], producers = 4", buffer="open"),
     # Small tiles, which take less time to compile.
     "small": dict(tile=(64, 64, 64), schedule="stages = 2", buffer="open"),
 }
@@ -225,6 +229,11 @@ class Gemm(unittest.TestCase):
                     f"; expected memory of its own, or '{name}' itself$"):
                 run(**given, c=both[63:127])
             run(**given, c=both[64:128])
+
+    @unittest.skipIf(CHIP != "sm_90a", "no warps that move alone")
+    def test_one_slot(self):
+        self.check("gemm", "bf16", text=program("gemm", "bf16", "one slot"),
+                   shapes=self.SHAPES[1:3])
 
     def test_nn(self):
         self.check("gemm_nn", "bf16")

@@ -517,7 +517,8 @@ struct CompleteProgramPass
     if (failed(chooseSlots(kernel, buffers, most, target)))
       return failure();
     for (auto &[uses, chosen] : buffers) {
-      if (uses.inLoop && chosen.getStages() == 1 &&
+      // Who moves waits until a slot is given back.
+      if (uses.inLoop && chosen.getStages() == 1 && !schedule.producers &&
           (uses.params.getOpen() & KVBufferAttr::kOpenStages))
         meetBeforeLoads(uses);
       uses.retype(chosen);
