@@ -49,3 +49,17 @@ func.func @elsewhere() {
   %c0 = arith.constant {kvbuffer.traded} 0 : index
   return
 }
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 32, BN = 32, BK = 64, stages = 2, warps = 2, mma_shape = [16, 8, 16]>
+!row = !kvbuffer.fragment<32x1xf32, row>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @no_rows() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [2, 1, 1], known_cluster_size = array<i32: 2, 1, 1>} {
+      // expected-error @below {{'kvbuffer.shelf' op attribute 'kvbuffer.traded' must be a unit, or an i64 of 1 or more}}
+      %shelf = kvbuffer.shelf slots(1) {kvbuffer.traded = 0 : i64} : !kvbuffer.shelf<!row>
+      gpu.return
+    }
+  }
+}

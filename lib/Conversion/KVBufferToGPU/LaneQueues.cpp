@@ -383,6 +383,39 @@ static bool liesOverBuffers(ShelfOp op) {
               .wasInterrupted();
 }
 
+/// Threads of a team that have rows somebody needs of what a shelf carries.
+static int64_t tradersOf(ShelfOp op, int64_t threads) {
+  auto needed = op->getAttrOfType<IntegerAttr>(kTradedAttr);
+  if (!needed)
+    return threads;
+  int64_t traders = 0;
+  for (Type type : op.getShelf().getType().getTypes()) {
+    auto fragment = cast<FragmentType>(type);
+    Attribute layout = fragment.getLayout();
+    if (auto slice = dyn_cast_or_null<SliceLayoutAttr>(layout))
+      layout = slice.getParent();
+    auto mma = dyn_cast_or_null<MmaLayoutAttr>(layout);
+    // A group of warps that multiply together has rows in the warps' order.
+    int64_t warps = mma ? warpsTogether(mma.getUnit()) : 1;
+    if (warps == 1 || mma.getWarpRows() != warps || mma.getWarpCols() != 1 ||
+        mma.getShape()[0] != fragment.getRows())
+      return threads;
+    int64_t rowsOfWarp = fragment.getRows() / warps;
+    int64_t some = llvm::divideCeil(needed.getInt(), rowsOfWarp);
+    traders = std::max(traders, std::min(some, warps) * (threads / warps));
+  }
+  return traders;
+}
+
+/// Whether a thread is one of a shelf's traders; null: all are.
+static Value isTrader(LaneContext &lower, const LaneEntries &shelf) {
+  if (shelf.traders == shelf.threads)
+    return nullptr;
+  int64_t warps = shelf.traders / lower.chip().waveSize;
+  return arith::CmpIOp::create(lower.builder(), arith::CmpIPredicate::slt,
+                               lower.ownWarp(), lower.i32(warps));
+}
+
 /// Lays out a shelf whose slots are the other block's, over the buffers, and
 /// makes room for its barriers: *full* of each slot, for the bytes that come,
 /// and the first *empty* one, at which all warps of the other block that use
@@ -411,6 +444,7 @@ static LogicalResult startTrade(LaneContext &lower, ShelfOp op,
   lower.giveBackLds(taken);
   lower.coverLds(bytes);
   shelf.trade = lower.addPhaseBarriers(shelf.slots, /*releases=*/warps);
+  shelf.traders = tradersOf(op, shelf.threads);
   return success();
 }
 
@@ -445,7 +479,12 @@ static void storeTraded(LaneContext &lower, const LaneEntries &shelf,
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(expect.thenBlock());
-    lower.expectBytes(full, shelf.bytes());
+    lower.expectBytes(full, shelf.bytes() / shelf.threads * shelf.traders);
+  }
+  OpBuilder::InsertionGuard guard(b);
+  if (Value trades = isTrader(lower, shelf)) {
+    auto branch = scf::IfOp::create(b, trades, /*withElseRegion=*/false);
+    b.setInsertionPointToStart(branch.thenBlock());
   }
   lower.awaitPhase(free, lower.i32(0));
   Value base = arith::AddIOp::create(
@@ -523,7 +562,29 @@ void kvbuf::lowerOp(LaneContext &lower, ShelfPutOp op) {
 void kvbuf::lowerOp(LaneContext &lower, ShelfGetOp op) {
   const LaneEntries &shelf = queuesOf(lower).shelves[op.getShelf()];
   Value slot = lower.toI32(lower.single(op.getSlot()));
-  if (shelf.trade)
+  if (!shelf.trade) {
+    setEntry(lower, op.getValues(), loadEntry(lower, shelf, slot));
+    return;
+  }
+  auto load = [&]() -> Values {
     lower.awaitPhase(fullOfTrade(lower, shelf, slot), lower.i32(0));
-  setEntry(lower, op.getValues(), loadEntry(lower, shelf, slot));
+    return loadEntry(lower, shelf, slot);
+  };
+  Value trades = isTrader(lower, shelf);
+  if (!trades) {
+    setEntry(lower, op.getValues(), load());
+    return;
+  }
+  ImplicitLocOpBuilder &b = lower.builder();
+  SmallVector<Type> types(shelf.words, b.getI32Type());
+  auto branch = scf::IfOp::create(b, types, trades, /*addThenBlock=*/true,
+                                  /*addElseBlock=*/true);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, load());
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, Values(shelf.words, lower.i32(0)));
+  }
+  setEntry(lower, op.getValues(), Values(branch.getResults()));
 }

@@ -25,6 +25,9 @@ struct LaneEntries {
   /// Of a shelf whose slots are another block's: the byte in LDS of its first
   /// barrier, *full* of slot 0.
   std::optional<int64_t> trade;
+  /// Threads of a team that put into such a slot: its first ones, all or those
+  /// of some warps.
+  int64_t traders = 0;
   /// Bytes of a slot.
   int64_t bytes() const { return 4 * words * threads; }
 };

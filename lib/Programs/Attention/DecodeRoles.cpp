@@ -802,7 +802,11 @@ void DecodeProgram::buildRoles() {
     types.append({rowType, rowType});
     auto shelf =
         ShelfOp::create(b, ShelfType::get(b.getContext(), types), /*slots=*/2);
-    shelf->setAttr(kTradedAttr, b.getUnitAttr());
+    int64_t rowsThere = group * tokens;
+    if (rowsThere < schedule.getBM())
+      shelf->setAttr(kTradedAttr, b.getI64IntegerAttr(rowsThere));
+    else
+      shelf->setAttr(kTradedAttr, b.getUnitAttr());
     roles.traded = shelf;
   }
   int32_t threads = schedule.getStructure().blockWarps() * target.waveSize;

@@ -480,10 +480,17 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return op->emitOpError()
            << "has the attribute '" << name << "', which nothing reads here; "
            << "expected it on a kvbuffer.ring_load";
-  if (name == kTradedAttr && !isa<ShelfOp>(op))
-    return op->emitOpError()
-           << "has the attribute '" << name << "', which nothing reads here; "
-           << "expected it on a kvbuffer.shelf";
+  if (name == kTradedAttr) {
+    if (!isa<ShelfOp>(op))
+      return op->emitOpError()
+             << "has the attribute '" << name << "', which nothing reads here; "
+             << "expected it on a kvbuffer.shelf";
+    auto rows = dyn_cast<IntegerAttr>(value);
+    return expect(isa<UnitAttr>(value) ||
+                      (rows && rows.getType().isInteger(64) &&
+                       rows.getValue().isStrictlyPositive()),
+                  "a unit, or an i64 of 1 or more");
+  }
   if (name == KVBufferDialect::kStageAttr) {
     Operation *loop = op->getParentOp();
     if (isa<StageAttr>(value) &&
