@@ -606,7 +606,8 @@ void DecodeProgram::moveTiles(const Roles &roles, const RolePiece &own) {
   };
   // One block has all queries of a head of the cache: nobody else reads a row.
   // (H200, 64 heads: 83.0 us for 85.2; of 128 heads another block does.)
-  bool once = oneTile && headParts == 1;
+  bool once = oneTile && headParts == 1 && !cache.getRow() &&
+              LatentRoles::copiesBoxes(cache.getPageSize());
   auto load = [&](const RolePart &part, Value tile, Value i) {
     auto op = RingLoadOp::create(b, tile, part.ring, own.filling(b, part, i),
                                  /*whole=*/false, part.firstInRing());
