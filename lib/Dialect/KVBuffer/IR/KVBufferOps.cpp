@@ -62,6 +62,53 @@ static void printCacheOrTensor(OpAsmPrinter &printer, Operation *, Type type) {
     printer << type;
 }
 
+/// Checks that nothing in front of a region uses what is of the region. Names
+/// there are looked up late, and may find the region's: where a module is wrong
+/// behind it, uses would outlive what they use.
+static ParseResult checkUses(OpAsmParser &parser, SMLoc loc, Region &region) {
+  auto isInside = [&](Operation *user) {
+    for (Region *at = user->getParentRegion(); at; at = at->getParentRegion())
+      if (at == &region)
+        return true;
+    return false;
+  };
+  auto isOutside = [&](ValueRange values) {
+    return llvm::any_of(values, [&](Value value) {
+      return !llvm::all_of(value.getUsers(), isInside);
+    });
+  };
+  bool found = false;
+  for (Block &block : region) {
+    found |= isOutside(block.getArguments());
+    block.walk([&](Operation *op) {
+      found |= isOutside(op->getResults());
+      for (Region &inner : op->getRegions())
+        for (Block &of : inner)
+          found |= isOutside(of.getArguments());
+    });
+  }
+  if (!found)
+    return success();
+  for (Block &block : region)
+    block.dropAllDefinedValueUses();
+  return parser.emitError(
+      loc,
+      "a value of this region is used in front of it, where there is none");
+}
+
+static ParseResult parseOwnRegion(OpAsmParser &parser, Region &region) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseRegion(region) || checkUses(parser, loc, region))
+    return failure();
+  if (region.empty())
+    region.emplaceBlock();
+  return success();
+}
+
+static void printOwnRegion(OpAsmPrinter &printer, Operation *, Region &region) {
+  printer.printRegion(region);
+}
+
 /// Parses `(%copy) { ... }` or `{ ... }`.
 static ParseResult parseTeamBody(OpAsmParser &parser, Region &body) {
   SmallVector<OpAsmParser::Argument, 1> arguments;
@@ -71,7 +118,8 @@ static ParseResult parseTeamBody(OpAsmParser &parser, Region &body) {
       return failure();
     copy.type = parser.getBuilder().getIndexType();
   }
-  if (parser.parseRegion(body, arguments))
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseRegion(body, arguments) || checkUses(parser, loc, body))
     return failure();
   if (body.empty())
     body.emplaceBlock();

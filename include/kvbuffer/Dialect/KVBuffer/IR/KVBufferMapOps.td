@@ -56,7 +56,7 @@ def KVBuffer_MapOp : KVBuffer_OpOf<KVBuffer_Fragments, "map", [KVBuffer_NamedRes
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $inputs (`at` `(` $row^ `,` $col `)`)? attr-dict
-    `:` type($inputs) `->` type($result) $body
+    `:` type($inputs) `->` type($result) custom<OwnRegion>($body)
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;

@@ -157,7 +157,7 @@ def KVBuffer_AttentionOp : KVBuffer_OpOf<KVBuffer_Problems, "attention", [KVBuff
     `` custom<OptionalTypes>(ref($offsets), type($offsets), ref($lse), type($lse),
                           ref($sink), type($sink))
     (`->` type($results)^)? (`captures` `(` $captures^ `:` type($captures) `)`)?
-    (`score` $score^)? (`visible` $visible^)?
+    (`score` custom<OwnRegion>($score)^)? (`visible` custom<OwnRegion>($visible)^)?
   }];
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
