@@ -157,6 +157,22 @@ static Value pageOfOwnRow(LaneContext &lower, int64_t page, Value inFirst,
   auto times = [&](Value pages) -> Value {
     return arith::MulIOp::create(b, pages, lower.i32(factor));
   };
+  // Beside a window's masks there are no scalars for it (4 spilled on gfx942,
+  // head size 128 over pages of 3): lanes' parts and the tile's, in pages times
+  // 2^16, are added. The factor is rounded up, by less than a page, of rows of
+  // which there are few.
+  if (inFirst && from) {
+    constexpr int64_t kShift = 16;
+    int64_t perRow = llvm::divideCeil(int64_t(1) << kShift, page);
+    auto parts = [&](Value rows) -> Value {
+      return arith::MulIOp::create(b, rows, lower.i32(perRow));
+    };
+    Value ofTile = arith::SubIOp::create(
+        b, parts(inFirst),
+        arith::ShLIOp::create(b, from, lower.i32(kShift)).getResult());
+    Value sum = arith::AddIOp::create(b, parts(lower.laneInWarp()), ofTile);
+    return times(arith::ShRSIOp::create(b, sum, lower.i32(kShift)));
+  }
   Value number = arith::DivUIOp::create(b, lower.laneInWarp(), lower.i32(page));
   Value own = times(number);
   if (inFirst)

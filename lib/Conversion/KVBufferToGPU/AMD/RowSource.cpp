@@ -176,7 +176,8 @@ Value RowSource::ownInPage() {
   if (pages.aligned())
     return own;
   Value first = lower.toI32(pageOf(lower, tile.firstKey, pages.page).second);
-  if (lower.target.waveSize == kLanesOfWord) {
+  // Beside a window's masks there are no scalars for it.
+  if (lower.target.waveSize == kLanesOfWord && !lo) {
     own = arith::SelectOp::create(b, isPageFurther(lower, first, pages.page),
                                   sub(own, times(page)), own);
     return arith::AddIOp::create(b, own, times(first));
