@@ -318,9 +318,8 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   auto [depth, valueDepth] = paddedSizes(operands);
   int64_t output = mover.stagesOutput ? valueDepth * schedule.BM : 0;
   // What is widened, or turned, has slots of its own.
-  auto slotBytes = [&](int64_t narrow, int64_t cols, bool turns, bool asIs) {
-    bool again =
-        mover.widens.warps && (narrow < operands.bytes || turns) && !asIs;
+  auto slotBytes = [&](int64_t narrow, int64_t cols, bool turns) {
+    bool again = mover.widens.warps && (narrow < operands.bytes || turns);
     int64_t slots = again ? loaded : schedule.stages;
     return (narrow * slots + (again ? operands.bytes * schedule.stages : 0)) *
            cols * schedule.BN;
@@ -332,9 +331,8 @@ int64_t ScheduleLimits::teamsBytes(const MovingTeam &mover,
   int64_t padding = operands.readBytes == wordBytes ? kReadPadding : 0;
   return reads * schedule.BM * (schedule.BN + padding) +
          operands.bytes * depth * schedule.BM + outputBytes * output +
-         slotBytes(operands.keyBytes, depth, false, dividesQueries(operands)) +
-         slotBytes(operands.valueBytes, valueDepth, operands.bytes == 1,
-                   false) +
+         slotBytes(operands.keyBytes, depth, false) +
+         slotBytes(operands.valueBytes, valueDepth, operands.bytes == 1) +
          kBarrierBytes;
 }
 
@@ -347,12 +345,6 @@ int64_t ScheduleLimits::loadedSlots(const TileOperands &operands) const {
          teamsBytes(*mover, operands, slots) > int64_t(target.ldsBytes))
     --slots;
   return slots;
-}
-
-bool ScheduleLimits::dividesQueries(const TileOperands &operands) const {
-  const MovingTeam *mover = schedule.movingTeam();
-  return operands.mayDivideQueries && mover && mover->widens.warps &&
-         schedule.qInRegs && target.turnsBytesForGroups();
 }
 
 int64_t ScheduleLimits::querySlots(const TileOperands &operands) const {

@@ -49,9 +49,6 @@ struct TileOperands {
   /// whether one warp that has no memory beside slots cannot widen them.
   int64_t widenedBytes = 0;
   bool widensAhead = false;
-  /// Whether queries may be two operands of keys of 8 bits, that is of bf16
-  /// beside scales that are not of tokens.
-  bool mayDivideQueries = false;
 
   /// Whether lanes of such a team fill slots with what rows are widened to.
   bool teamWidens() const { return packed || widenedBytes; }
@@ -119,10 +116,6 @@ public:
   /// them into as many, those that LDS has room for beside, one at least. A
   /// slot of bytes is free before what became of it is multiplied.
   int64_t loadedSlots(const TileOperands &operands) const;
-  /// Whether a block multiplies keys of 8 bits as they are, by queries of 16
-  /// that are two operands of 8 in registers: groups of warps read bytes that
-  /// lie along the contraction, and nobody widens them.
-  bool dividesQueries(const TileOperands &operands) const;
   /// Whether tiles of split keys are within the shared memory of a block and
   /// the registers of a lane.
   bool hasRoom(const TileOperands &operands) const {

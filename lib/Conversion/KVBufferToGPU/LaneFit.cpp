@@ -31,8 +31,6 @@ static constexpr int64_t kStep = int64_t(1) << kMantissaBits;
 /// The exponent that the largest element gets: f16 ends at 2^16, and sums of
 /// products have all of f32's.
 static constexpr int64_t kLargest = 14;
-/// The same of e4m3, which ends at 448: what is rounded up is below 2^8.
-static constexpr int64_t kLargestOfParts = 7;
 /// The largest exponent field of a factor whose inverse is no subnormal.
 static constexpr int64_t kLargestField = 2 * kBias - 1;
 
@@ -62,8 +60,7 @@ struct Powers {
 
 /// The powers of two for what a warp's lanes found by `largerOf`, with a scale
 /// if it is not null.
-static Powers powersFor(LaneContext &lanes, Value largest, Value scale,
-                        int64_t exponent = kLargest) {
+static Powers powersFor(LaneContext &lanes, Value largest, Value scale) {
   ImplicitLocOpBuilder &b = lanes.builder();
   Value top = arith::ConstantIntOp::create(b, kStep, 16);
   int64_t count = cast<VectorType>(largest.getType()).getNumElements();
@@ -81,7 +78,7 @@ static Powers powersFor(LaneContext &lanes, Value largest, Value scale,
       b, arith::ShRUIOp::create(b, top, lanes.i32(kMantissaBits)),
       lanes.i32(1));
   Value up = arith::MinSIOp::create(
-      b, arith::SubIOp::create(b, lanes.i32(2 * kBias + exponent), field),
+      b, arith::SubIOp::create(b, lanes.i32(2 * kBias + kLargest), field),
       lanes.i32(kLargestField));
   Value down = arith::SubIOp::create(b, lanes.i32(2 * kBias), up);
   auto power = [&](Value exponent) -> Value {
@@ -101,8 +98,8 @@ static Powers powersFor(LaneContext &lanes, Value largest, Value scale,
   return made;
 }
 
-/// Elements of bf16 times a number, in f32.
-static Value multiplied(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
+/// Elements of bf16 times a number, as f16.
+static Value fitted(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
   auto type = cast<VectorType>(word.getType());
   int64_t count = type.getNumElements();
   assert(count % 2 == 0 && "operands have words of pairs");
@@ -123,56 +120,8 @@ static Value multiplied(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
   };
   Value lower = times(arith::ShLIOp::create(b, pairs, all(16))),
         upper = times(arith::AndIOp::create(b, pairs, all(0xffff0000)));
-  return vector::InterleaveOp::create(b, lower, upper);
-}
-
-/// Elements of bf16 times a number, as f16.
-static Value fitted(ImplicitLocOpBuilder &b, Value word, Value multiplier) {
-  return arith::TruncFOp::create(
-      b, cast<VectorType>(word.getType()).clone(b.getF16Type()),
-      multiplied(b, word, multiplier));
-}
-
-namespace {
-/// Elements in two parts of 8 bits.
-struct Parts {
-  /// What rounding leaves, and what it makes.
-  Value rest, rounded;
-};
-} // namespace
-
-/// Elements of bf16 times a number, in parts. The format has no infinity: one
-/// is NaN.
-static Parts partsOf(LaneContext &lanes, Value word, Value multiplier,
-                     Type element) {
-  ImplicitLocOpBuilder &b = lanes.builder();
-  Value x = multiplied(b, word, multiplier);
-  x = arith::AddFOp::create(b, x, arith::SubFOp::create(b, x, x).getResult());
-  auto narrow = cast<VectorType>(word.getType()).clone(element);
-  auto round = [&](Value value) {
-    return lanes.roundOperand(value, narrow, /*isProbability=*/false);
-  };
-  Value rounded = round(x);
-  Value wide = arith::ExtFOp::create(b, x.getType(), rounded);
-  return {round(arith::SubFOp::create(b, x, wide)), rounded};
-}
-
-/// The words of an operand of twice as many columns: in each row of atoms what
-/// rounding leaves, and then what it makes. `rows`: of atoms.
-static Values inParts(LaneContext &lanes, const Values &words, int64_t rows,
-                      Value multiplier, Type element) {
-  Values made;
-  int64_t ofRow = words.size() / rows;
-  for (int64_t row = 0; row < rows; ++row) {
-    Values rounded;
-    for (int64_t i = 0; i < ofRow; ++i) {
-      Parts parts = partsOf(lanes, words[row * ofRow + i], multiplier, element);
-      made.push_back(parts.rest);
-      rounded.push_back(parts.rounded);
-    }
-    made.append(rounded);
-  }
-  return made;
+  Value both = vector::InterleaveOp::create(b, lower, upper);
+  return arith::TruncFOp::create(b, type.clone(b.getF16Type()), both);
 }
 
 /// Gives each row of a product one factor, which all lanes of a warp have.
@@ -192,21 +141,11 @@ void kvbuf::lowerOp(LaneContext &lanes, FragmentFitOp op) {
   Value largest;
   for (Value word : words)
     largest = largerOf(b, word, largest);
-  FragmentType type = op.getSource().getType();
-  Type element = op.getFragment().getType().getElementType();
-  bool divides = element.getIntOrFloatBitWidth() == 8;
   Powers powers = powersFor(
-      lanes, largest, op.getScale() ? lanes.single(op.getScale()) : Value(),
-      divides ? kLargestOfParts : kLargest);
+      lanes, largest, op.getScale() ? lanes.single(op.getScale()) : Value());
   Values made;
-  if (divides) {
-    const FragmentLayout &atom = lanes.layoutOf(type);
-    int64_t rows = atom.atoms(type) / atom.atomCols(type);
-    made = inParts(lanes, words, rows, powers.multiplier, element);
-  } else {
-    for (Value word : words)
-      made.push_back(fitted(b, word, powers.multiplier));
-  }
+  for (Value word : words)
+    made.push_back(fitted(b, word, powers.multiplier));
   lanes.setLanes(op.getFragment(), made);
   setFactor(lanes, op.getFactor(), powers.factor);
 }

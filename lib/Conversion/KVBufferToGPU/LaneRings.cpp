@@ -200,23 +200,6 @@ static bool readByLanes(Value staged) {
   });
 }
 
-/// Whether lanes read a slot or a view of it by words that no ldmatrix gives
-/// them: operands in the layout of products of narrower elements.
-static bool readByWideWords(LaneContext &lower, Value staged) {
-  constexpr int64_t matrixWord = 32;
-  return llvm::any_of(staged.getUsers(), [&](Operation *read) {
-    if (auto view = dyn_cast<StagedViewOp>(read))
-      return readByWideWords(lower, view.getView());
-    auto load = dyn_cast<FragmentLoadOp>(read);
-    if (!load)
-      return false;
-    FragmentType type = load.getFragment().getType();
-    return lower.layoutOf(type).words *
-               int64_t(type.getElementType().getIntOrFloatBitWidth()) >
-           matrixWord;
-  });
-}
-
 LogicalResult kvbuf::lowerOp(LaneContext &lower, RingOp op) {
   // One thread releases for its group where the group's warps are known to be
   // done; else each warp does, as those of a team that is no whole groups: a
@@ -462,15 +445,11 @@ void kvbuf::lowerOp(LaneContext &lower, RingReleaseOp op) {
                  ringsOf(lower).releasedByWarps.contains(op.getRing());
   // The lane that arrives for its warp has not read what the others have. (Of a
   // group it has: ldmatrix, which reads what products do not, takes all lanes,
-  // but for what is widened, and other words.)
+  // but for what is widened, and words.)
   auto team = op->getParentOfType<TeamOp>();
   Type element = op.getRing().getType().getParams().getElementType();
-  bool readAlone = !ringsOf(lower).group ||
-                   element.getIntOrFloatBitWidth() != 16 ||
-                   llvm::any_of(op.getRing().getUsers(), [&](Operation *user) {
-                     auto wait = dyn_cast<RingWaitOp>(user);
-                     return wait && readByWideWords(lower, wait.getStaged());
-                   });
+  bool readAlone =
+      !ringsOf(lower).group || element.getIntOrFloatBitWidth() != 16;
   // What was put right before was read from here, and is fenced.
   auto put = dyn_cast_or_null<RingPutOp>(op->getPrevNode());
   auto load = put ? put.getFragment().getDefiningOp<FragmentLoadOp>()

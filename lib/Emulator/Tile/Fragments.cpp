@@ -38,10 +38,7 @@ LogicalResult tile::execute(TileContext &context, MmaOp op) {
 
 LogicalResult tile::execute(TileContext &context, FragmentFitOp op) {
   const Matrix &source = context.matrixOf(op.getSource());
-  Type element = op.getFragment().getType().getElementType();
-  // The largest of parts of 8 bits lies 7 powers of two below that of f16.
-  bool inParts = element.getIntOrFloatBitWidth() == 8;
-  int power = powerThatFits(source) - (inParts ? 7 : 0);
+  int power = powerThatFits(source);
   float scale = 1;
   if (op.getScale())
     scale = context.floatOf(op.getScale());
@@ -49,22 +46,10 @@ LogicalResult tile::execute(TileContext &context, FragmentFitOp op) {
   context.setMatrix(
       op.getFactor(),
       Matrix(rows.getRows(), 1, float(std::ldexp(1.0, -power)) * scale));
-  auto fit = [&](float x) { return float(std::ldexp(double(x), power)); };
-  if (!inParts) {
-    context.setMatrix(op.getFragment(), map(source, element, fit));
-    return success();
-  }
-  // What rounding leaves, and what it makes; there is no infinity.
-  Matrix parts(source.rows, 2 * source.cols);
-  for (int64_t r = 0; r < source.rows; ++r)
-    for (int64_t c = 0; c < source.cols; ++c) {
-      float x = fit(source.at(r, c));
-      x += x - x;
-      float rounded = roundTo(element, x);
-      parts.at(r, c) = roundTo(element, x - rounded);
-      parts.at(r, source.cols + c) = rounded;
-    }
-  context.setMatrix(op.getFragment(), std::move(parts));
+  context.setMatrix(
+      op.getFragment(),
+      map(source, op.getFragment().getType().getElementType(),
+          [&](float x) { return float(std::ldexp(double(x), power)); }));
   return success();
 }
 

@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "CacheScales.h"
-#include "ProblemLimits.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 
 using namespace mlir;
@@ -83,12 +82,6 @@ bool kvbuf::fitsQueries(AttentionOp op, const TargetInfo &target) {
             llvm::is_contained(target.float8Formats, elementName(key))));
 }
 
-bool kvbuf::dividesQueries(AttentionOp op, const TargetInfo &target) {
-  return fitsQueries(op, target) &&
-         limitsOf(op, op.getSchedule()->getStructure(), target)
-             .dividesQueries(operandsOf(op));
-}
-
 bool kvbuf::isScaledByToken(CacheType cache) {
   return cache.getScaleType() && cache.getGranularity() > 0;
 }
@@ -128,12 +121,9 @@ Value CacheScales::fit(AttentionOp op, const TargetInfo &target, Value &q,
     return fit.getFactor();
   }
   auto type = cast<FragmentType>(q.getType());
-  bool divides = dividesQueries(op, target);
-  auto fitted = FragmentType::get(
-      b.getContext(), type.getRows(), (divides ? 2 : 1) * type.getCols(),
-      divides ? Type(Float8E4M3FNType::get(b.getContext())) : b.getF16Type(),
-      Role::A);
-  auto fit = FragmentFitOp::create(b, fitted, row, q, scale);
+  auto half = FragmentType::get(b.getContext(), type.getRows(), type.getCols(),
+                                b.getF16Type(), Role::A);
+  auto fit = FragmentFitOp::create(b, half, row, q, scale);
   q = fit.getFragment();
   scale = nullptr;
   return fit.getFactor();

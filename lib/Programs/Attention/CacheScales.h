@@ -47,12 +47,6 @@ bool addsTilesApart(AttentionOp op, const TargetInfo &target);
 /// no row's bits may depend on others.
 bool fitsQueries(AttentionOp op, const TargetInfo &target);
 
-/// Whether those become two operands of 8 bits, by which groups of warps
-/// multiply keys as they are, and nobody widens them: of bf16 beside e4m3 or
-/// e5m2 with a scale of the tensor or a head (`kvbuffer.fragment_fit` to
-/// f8E4M3FN).
-bool dividesQueries(AttentionOp op, const TargetInfo &target);
-
 /// Whether each token of a cache has a scale of its own, or several.
 bool isScaledByToken(CacheType cache);
 
@@ -86,9 +80,8 @@ public:
   mlir::Value ofHead(mlir::Value cache);
   /// Accumulators times a number; `x` itself where that is null.
   mlir::Value multiply(mlir::Value x, mlir::Value scale);
-  /// Makes queries in registers f16 where `fitsQueries` says so, or parts of 8
-  /// bits side by side where `dividesQueries` does: `q` becomes what is
-  /// multiplied, and `scale`, K's, part of what products' rows are
+  /// Makes queries in registers f16 where `fitsQueries` says so: `q` becomes
+  /// what is multiplied, and `scale`, K's, part of what products' rows are
   /// multiplied by, which is returned. Else, or where `q` is null, returns null
   /// and changes nothing.
   mlir::Value fit(AttentionOp op, const TargetInfo &target, mlir::Value &q,

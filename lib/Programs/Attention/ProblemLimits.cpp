@@ -82,11 +82,6 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
                              : 0,
                         AddedScores::of(op, read).has_value(),
                         bool(op.getKCacheType().getRow())};
-  operands.mayDivideQueries = op.getElementType().isBF16() &&
-                              operands.keyBytes == 1 &&
-                              op.getKCacheType().getScaleType() &&
-                              !isScaledByToken(op.getKCacheType()) &&
-                              !op.getBatchInvariant() && !op.isLatent();
   RowAttr row = rowOfTeams(op);
   if (!row)
     return operands;

@@ -378,8 +378,7 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
                    ? Value()
                    : alloc(Operand::Q, BM, limits.querySlots(operandsOf(op)));
   int64_t slots = limits.loadedSlots(operandsOf(op));
-  tile.kbuf = alloc(Operand::K, BN,
-                    dividesQueries(op, target) ? schedule.getStages() : slots);
+  tile.kbuf = alloc(Operand::K, BN, slots);
   // A strip of V is BK keys.
   tile.vbuf = alloc(Operand::V,
                     std::holds_alternative<Strips>(schedule.getValues())

@@ -58,13 +58,12 @@ private:
                         mlir::Value column = {});
   /// The scores of a tile of K at `key`, which comes through `buffer` as a
   /// whole or block by block; `queries` gives columns of Q, from one on so
-  /// many, as parts whose products are added. `begin`: what the first product
-  /// of a group is added to, null: zero.
-  mlir::Value multiplyKeys(
-      llvm::function_ref<llvm::SmallVector<mlir::Value, 2>(int64_t, int64_t)>
-          queries,
-      mlir::Value cache, mlir::TypedValue<BufferType> buffer, mlir::Value key,
-      llvm::ArrayRef<ScaledColumns> groups, mlir::Value begin);
+  /// many. `begin`: what the first product of a group is added to, null: zero.
+  mlir::Value
+  multiplyKeys(llvm::function_ref<mlir::Value(int64_t, int64_t)> queries,
+               mlir::Value cache, mlir::TypedValue<BufferType> buffer,
+               mlir::Value key, llvm::ArrayRef<ScaledColumns> groups,
+               mlir::Value begin);
   /// Columns of V and what they are multiplied by.
   struct Weighted {
     ScaledColumns part;
@@ -121,8 +120,7 @@ private:
     /// Where its rows are in Q and O, and how many are left there.
     llvm::SmallVector<mlir::Value> at;
     mlir::Value left;
-    /// Q in registers, perhaps as parts side by side whose products are added,
-    /// or else in its slot.
+    /// Q in registers, or else in its slot.
     mlir::Value qf, qs;
     mlir::TypedValue<BufferType> kbuf, vbuf;
     /// A tensor that scores read by tiles.

@@ -41,10 +41,10 @@ static ScaledColumns within(const ScaledColumns &part, int64_t first,
   return {from, std::min(part.end(), first + cols) - from, part.scales};
 }
 
-Value TileProgram::multiplyKeys(
-    function_ref<SmallVector<Value, 2>(int64_t, int64_t)> queries, Value cache,
-    TypedValue<BufferType> buffer, Value key, ArrayRef<ScaledColumns> groups,
-    Value begin) {
+Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
+                                Value cache, TypedValue<BufferType> buffer,
+                                Value key, ArrayRef<ScaledColumns> groups,
+                                Value begin) {
   KVBufferAttr params = buffer.getType().getParams();
   bool strips = std::holds_alternative<Strips>(schedule.getKeys());
   int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
@@ -67,13 +67,12 @@ Value TileProgram::multiplyKeys(
         continue;
       if (!product)
         product = fill(type, 0.0f);
-      SmallVector<Value, 2> qs = queries(part.first, part.cols);
+      Value q = queries(part.first, part.cols);
       Value k = FragmentLoadOp::create(
           b, fragment(params.getBN(), part.cols, products, Role::B), staged, 0,
           part.first - first, contracts(b, Dimension::Cols));
-      for (Value q : qs)
-        product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
-                                /*column=*/0);
+      product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
+                              /*column=*/0);
       if (part.end() == group.end()) {
         scores = CacheScales(b, batch, kvHead)
                      .addScaled(scores, product, group.scales);
@@ -241,8 +240,7 @@ void TileProgram::beginSums(QueryTile &tile) {
   tile.kScale = scales.ofHead(operand(op.getK()));
   tile.kFactor = scales.fit(op, target, tile.qf, tile.rowType, tile.kScale);
   if (tile.kFactor)
-    products = dividesQueries(op, target) ? op.getK().getType().getElementType()
-                                          : Type(b.getF16Type());
+    products = b.getF16Type();
   // Weights that are multiplied by something before they are rounded.
   tile.gain = weightGain(weights);
   const MovingTeam *team = schedule.getMovingTeam();
@@ -271,20 +269,12 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
                             const TileTokens &tokens, bool mayBeCut) {
   Value k = operand(op.getK()), i = loop.getInductionVar();
   CacheScales scales(b, batch, kvHead);
-  auto queriesAt = [&](int64_t col, int64_t cols) -> SmallVector<Value, 2> {
+  auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
+    FragmentType type = fragment(schedule.getBM(), cols, products, Role::A);
     if (!tile.qf)
-      return {FragmentLoadOp::create(
-          b, fragment(schedule.getBM(), cols, products, Role::A), tile.qs, 0,
-          col)};
-    auto type = cast<FragmentType>(tile.qf.getType());
-    if (cols == type.getCols())
-      return {tile.qf};
-    SmallVector<Value, 2> parts;
-    for (int64_t first = 0; first < type.getCols(); first += depth)
-      parts.push_back(FragmentSliceOp::create(
-          b, fragment(schedule.getBM(), cols, type.getElementType(), Role::A),
-          tile.qf, 0, first + col));
-    return parts;
+      return FragmentLoadOp::create(b, type, tile.qs, 0, col);
+    return cols == depth ? tile.qf
+                         : FragmentSliceOp::create(b, type, tile.qf, 0, col);
   };
   ScoreTile at{batch, head, query, tokens.first, queries, keys, group};
   at.loop = loop;

@@ -25,19 +25,14 @@ void FragmentFitOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
 LogicalResult FragmentFitOp::verify() {
   FragmentType source = getSource().getType(), result = getFragment().getType(),
                factor = getFactor().getType();
-  bool inParts = isa<Float8E4M3FNType>(result.getElementType());
   if (source.getRole() != Role::A || !source.getElementType().isBF16() ||
-      result.getRole() != Role::A ||
-      !(inParts || result.getElementType().isF16()))
-    return emitOpError() << "expected an operand a of bf16 and one of f16 or "
-                            "f8E4M3FN, got "
+      result.getRole() != Role::A || !result.getElementType().isF16())
+    return emitOpError() << "expected an operand a of bf16 and one of f16, got "
                          << source << " and " << result;
-  int64_t parts = inParts ? 2 : 1;
   if (source.getRows() != result.getRows() ||
-      parts * source.getCols() != result.getCols())
-    return emitOpError() << (inParts ? "expected two parts side by side, got "
-                                     : "expected fragments of one shape, got ")
-                         << source << " and " << result;
+      source.getCols() != result.getCols())
+    return emitOpError() << "expected fragments of one shape, got " << source
+                         << " and " << result;
   if (factor.getRole() != Role::Row || factor.getRows() != source.getRows())
     return emitOpError() << "expected a row value for each row of " << source
                          << ", got " << factor;

@@ -75,7 +75,7 @@ def KVBuffer_YieldOp : KVBuffer_OpOf<KVBuffer_Fragments, "yield", [
 }
 
 def KVBuffer_FragmentFitOp : KVBuffer_OpOf<KVBuffer_Fragments, "fragment_fit", [KVBuffer_NamedResults, Pure]> {
-  let summary = "Converts a fragment to a type of less range, by powers of two that make it fit";
+  let summary = "Converts a fragment to f16, by powers of two that make it fit";
   let description = [{
     bf16 has the range of f32; f16 has three bits more and a range of 2^40. Each
     element becomes `x * 2^n` with the scale's sign, and `factor` has
@@ -92,18 +92,7 @@ def KVBuffer_FragmentFitOp : KVBuffer_OpOf<KVBuffer_Fragments, "fragment_fit", [
     their values in f16, too, where a chip converts pairs at once, which it may
     not do to bf16.
 
-    Of f8E4M3FN the result has two parts of the operand side by side: what
-    rounding to it leaves of the elements times `2^n`, rounded in turn, and then
-    what it makes, for one part times another operand and the other times the
-    same one add up to the product. The largest finite magnitude lies in
-    [2^7, 2^8) there, and both parts together are the element, as a bf16 has
-    twice the bits of an e4m3, but for what of it lies below 2^-10, which is
-    2^-17 of the largest that the warp holds. An infinity becomes a NaN. So the
-    other operand is multiplied as it is: a chip that has products of 8 bits of
-    twice the rate needs nobody to widen it, but for what its sums of them keep
-    (`float8SumBits`).
-
-    Examples:
+    Example:
 
     ```mlir
     %half, %factor = kvbuffer.fragment_fit %q times(%k_scale)
@@ -114,17 +103,13 @@ def KVBuffer_FragmentFitOp : KVBuffer_OpOf<KVBuffer_Fragments, "fragment_fit", [
         !kvbuffer.fragment<16x32xf32, acc>
     %scores = kvbuffer.rescale %s, %factor
       : !kvbuffer.fragment<16x32xf32, acc>, !kvbuffer.fragment<16x1xf32, row>
-
-    %parts, %same = kvbuffer.fragment_fit %q times(%k_scale)
-      : !kvbuffer.fragment<16x128xbf16, a>
-        -> !kvbuffer.fragment<16x256xf8E4M3FN, a>, !kvbuffer.fragment<16x1xf32, row>
     ```
   }];
   let arguments = (ins
     Arg<KVBuffer_FragmentType, "an operand of bf16">:$source,
     Arg<Optional<F32>, "what factors are multiplied by; 1 without it">:$scale);
   let results = (outs
-    Res<KVBuffer_FragmentType, "the same operand in f16, or two parts of it">:$fragment,
+    Res<KVBuffer_FragmentType, "the same operand in f16">:$fragment,
     Res<KVBuffer_FragmentType, "a value for each row">:$factor);
   let assemblyFormat = [{
     $source (`times` `(` $scale^ `)`)? attr-dict
