@@ -416,7 +416,7 @@ class Lab:
         near = [name for name in sorted(short, key=short.get)
                 if name and short[""] / short[name] > NEAR][:FINALS]
         final = {name: [] for name in (["", *near] if near else [])}
-        for number in range(ROUNDS):
+        for number in range(ROUNDS if final else 0):
             # Nobody runs behind the same one each time, nor always first.
             for name in self.gpu.order(list(final), number):
                 self.turn(graphs[name], SETTLE, short[name])
