@@ -30,8 +30,12 @@ static constexpr int64_t kLanes = 64;
 
 /// Whether a value is the lane's number: the thread's, but for the wave's.
 static bool isLane(Value *value) {
+  // Narrower numbers have not all lanes'.
   auto skip = [](Value *&at) {
-    while (isa<ZExtInst, SExtInst, TruncInst>(at))
+    while (isa<ZExtInst, SExtInst, TruncInst>(at) &&
+           isUIntN(at->getType()->getIntegerBitWidth(), kLanes - 1) &&
+           isUIntN(cast<CastInst>(at)->getSrcTy()->getIntegerBitWidth(),
+                   kLanes - 1))
       at = cast<CastInst>(at)->getOperand(0);
   };
   skip(value);
@@ -55,20 +59,27 @@ void kvbuf::takeBitsByLane(Function &kernel, TargetMachine &machine,
   if (kernel.getCallingConv() != CallingConv::AMDGPU_KERNEL ||
       waveSize != kLanes || !hasFlatBlocks(kernel))
     return;
-  SmallVector<std::pair<Instruction *, Value *>> bits;
+  // The bits, and what shifts them down.
+  SmallVector<std::pair<Instruction *, Instruction *>> bits;
   for (Instruction &op : instructions(kernel)) {
-    Value *word, *shift;
+    Value *word, *by;
     if (op.getType()->isIntegerTy(1) &&
-        match(&op, m_Trunc(m_LShr(m_Value(word), m_Value(shift)))) &&
-        word->getType()->isIntegerTy(kLanes) && isLane(shift))
-      bits.emplace_back(&op, word);
+        match(&op, m_Trunc(m_LShr(m_Value(word), m_Value(by)))) &&
+        word->getType()->isIntegerTy(kLanes) && isLane(by))
+      if (auto *shift = dyn_cast<Instruction>(op.getOperand(0)))
+        bits.emplace_back(&op, shift);
   }
   if (bits.empty())
     return;
+  // Lanes that leave a loop at different times have different words behind it:
+  // what they have in common is asked where it is shifted, and taken there.
   LanesInCommon lanes(kernel, machine);
-  llvm::erase_if(bits, [&](auto &bit) { return lanes.differ(bit.second); });
-  for (auto [op, word] : bits) {
-    IRBuilder<> b(op);
+  llvm::erase_if(bits, [&](auto &bit) {
+    return lanes.differ(bit.second->getOperandUse(0));
+  });
+  for (auto [op, shift] : bits) {
+    IRBuilder<> b(shift);
+    Value *word = shift->getOperand(0);
     op->replaceAllUsesWith(b.CreateIntrinsic(Intrinsic::amdgcn_inverse_ballot,
                                              {word->getType()}, {word}));
     op->eraseFromParent();

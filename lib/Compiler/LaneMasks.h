@@ -1,5 +1,4 @@
-//===- LaneMasks.h - Bits of the lanes' numbers ---------------- -*- C++
-//-*-===//
+//===- LaneMasks.h - Bits of the lanes' numbers ----------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -151,6 +151,11 @@ private:
     made[phi] = twin;
     for (auto [incoming, block] :
          zip_equal(phi->incoming_values(), phi->blocks())) {
+      // A branch may come from a block twice, and brings one value.
+      if (int known = twin->getBasicBlockIndex(block); known >= 0) {
+        twin->addIncoming(twin->getIncomingValue(known), block);
+        continue;
+      }
       auto *before = dyn_cast<PHINode>(incoming);
       bool inside = loop.contains(block);
       twin->addIncoming(inside && before && has.contains(before)
