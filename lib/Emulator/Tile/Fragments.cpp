@@ -9,7 +9,9 @@
 #include "Math.h"
 #include "OwnOps.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace kvbuf;
@@ -42,14 +44,16 @@ LogicalResult tile::execute(TileContext &context, FragmentFitOp op) {
   float scale = 1;
   if (op.getScale())
     scale = context.floatOf(op.getScale());
-  FragmentType rows = op.getFactor().getType();
-  context.setMatrix(
-      op.getFactor(),
-      Matrix(rows.getRows(), 1, float(std::ldexp(1.0, -power)) * scale));
+  // Factors are positive, and no zeros: what is hidden stays -inf.
+  float factor = std::max(float(std::ldexp(1.0, -power)) * std::abs(scale),
+                          std::numeric_limits<float>::min());
+  context.setMatrix(op.getFactor(),
+                    Matrix(op.getFactor().getType().getRows(), 1, factor));
   context.setMatrix(
       op.getFragment(),
-      map(source, op.getFragment().getType().getElementType(),
-          [&](float x) { return float(std::ldexp(double(x), power)); }));
+      map(source, op.getFragment().getType().getElementType(), [&](float x) {
+        return float(std::ldexp(std::copysign(1.0, scale) * x, power));
+      }));
   return success();
 }
 
