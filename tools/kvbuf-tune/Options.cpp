@@ -29,9 +29,9 @@ the emulator, which has no time, they run once and are ranked by a model: each
 unit of a multiprocessor (issue, float, shared memory, matrix, ...) takes some
 cycles for what the emulator counted, and the busiest one counts; where there are
 fewer blocks than the chip has multiprocessors, some have none. Device memory,
-waiting and the number of warps are no part of it. Schedules that spill registers are marked there, and not offered. Where the
-emulator would take minutes, it runs a smaller batch, fewer rows and fewer keys,
-and says so.)";
+waiting and the number of warps are no part of it. Schedules that spill registers
+are marked there, and not offered. Where the emulator would take minutes, it runs
+a smaller batch, fewer rows and fewer keys, and says so.)";
 
 constexpr const char *kExamples = R"(
 A list of candidates names parameters of the schedule and the values of each, and
