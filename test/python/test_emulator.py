@@ -156,6 +156,22 @@ class Ragged(unittest.TestCase):
                                            atol=2e-2, err_msg=f"{target} {sizes}")
 
 
+class Options(unittest.TestCase):
+    """What the runtime itself takes of the emulator's options."""
+
+    def test_values(self):
+        for own in ({"multiprocessors": number} for number in (1, 1 << 16)):
+            kvbuf.Device("emulator", **own)
+        for number in 0, -1, 65537, 1 << 64, 2.5, True, "4":
+            with self.subTest(number=number), self.assertRaisesRegex(
+                    kvbuf.Error, "emulator options: expected 1 to 65536 for "
+                    "'multiprocessors'"):
+                kvbuf.Device("emulator", multiprocessors=number)
+        with self.assertRaisesRegex(kvbuf.Error, "expected true or false for "
+                                    "'check_lengths'"):
+            kvbuf.Device("emulator", check_lengths=1)
+
+
 class TensorMaps(unittest.TestCase):
     """An artifact whose kernel takes tensor maps has one without beside it."""
 
