@@ -22,7 +22,7 @@ def names(path, pattern):
 chips = names("include/kvbuffer/Target/Chips.def", r'KVBUF_CHIP\("(\w+)"\)')
 schedule = names("include/kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def",
                  r'KVBUF_(?:TILE|SCHEDULE)_PARAMETER\([^"]*"(\w+)"')
-emulator = names("lib/Emulator/Emulator.cpp", r'\bname == "(\w+)"')
+emulator = names("lib/Emulator/Options.cpp", r'\bname == "(\w+)"')
 # Those that only the runtime knows.
 emulator |= {"landing", "check_lengths", "multiprocessors"}
 lists = {"kvbuf-run": [chips, schedule, emulator], "kvbuf-tune": [chips, schedule, emulator],
