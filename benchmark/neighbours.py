@@ -209,8 +209,10 @@ def compiled(compiler, target, job, schedule, path, alone=False):
     if done.returncode:
         return "", done.stderr.strip().split("\n")[0]
     chosen = re.search(r"chose #kvbuffer\.schedule<(.*?)> for", done.stderr)
-    shown = subprocess.run([compiler.replace("compile", "inspect"), str(path), "--json"],
-                           capture_output=True, text=True)
+    inspect = pathlib.Path(compiler)
+    inspect = inspect.with_name(inspect.name.replace("compile", "inspect"))
+    shown = subprocess.run([str(inspect), str(path), "--json"], capture_output=True,
+                           text=True)
     kernels = json.loads(shown.stdout)["manifest"]["kernels"] if not shown.returncode else []
     if schedule and any(kernel.get("spill_bytes", 0) for kernel in kernels):
         path.unlink()
@@ -252,7 +254,10 @@ def build(folder, rows, options):
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name, kept, said in pool.map(one, [n for n in names if n not in made]):
-            failed += not (folder / f"{name}.kvbuf").exists()
+            if not (folder / f"{name}.kvbuf").exists():
+                print(f"{name}: {said}", flush=True)
+                failed += 1
+                continue
             made[name] = kept
             print(f"{name}: {len(kept) - 1} others: {kept[1:]}; left out: {said[:600]}",
                   flush=True)
