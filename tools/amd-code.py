@@ -311,6 +311,11 @@ def main():
     wrong = []
     chosen = {key: case for key, case in cases().items()
               if re.search(args.only, " ".join(key))}
+    if not chosen:
+        parser.error(f"no case has what --only={args.only} finds")
+    if args.record and args.sample is not None:
+        parser.error("--record and --sample: a record is of all cases, or of those that "
+                     "--only finds")
     if args.check:
         wrong = unmatched((args.root / "docs/support.md").read_text(encoding="utf-8"))
         record = read_record(args.root)
@@ -334,11 +339,6 @@ def main():
                 for label, number in faults.items()))
     print(f"{len(found)} cases")
     if args.record:
-        if not found:
-            parser.error(f"no case has what --only={args.only} finds")
-        if args.sample is not None:
-            parser.error("--record and --sample: a record is of all cases, or of those "
-                         "that --only finds")
         write_record(args.root, found, args.record, args.only, compiled_by(args.compiler))
     for text in wrong:
         print(f"error: {text}", file=sys.stderr)

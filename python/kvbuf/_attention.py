@@ -735,8 +735,8 @@ def attention(
     ``alibi_slopes`` [H] or [batch, H] (float32): a score falls by the slope times
     the distance between the key and the query's place. ``bias`` (bfloat16,
     float16 or float32) is added to scores, and hides keys by -inf; ``mask``
-    (booleans, or integers) says which keys a row sees. Both are [batch, H, rows,
-    keys], any of these 1, with dense q, k and v. ``tree`` [batch, tokens] (int32):
+    (booleans, or int32 or int64, of which 0 hides) says which keys a row sees. Both
+    are [batch, H, rows, keys], any of these 1, with dense q, k and v. ``tree`` [batch, tokens] (int32):
     bit n of a new token's word says that it sees new token n, of up to 32; all see
     the keys before these, as far as ``causal`` and ``window`` let them. ``prefix``
     [batch] (int32 or int64): ``causal`` hides none of a sequence's first so many keys,
