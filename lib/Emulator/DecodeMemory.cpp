@@ -1,5 +1,4 @@
-//===- DecodeMemory.cpp - Loads, stores and places of memory ---------------===//
-//----------------===//
+//===- DecodeMemory.cpp - Loads, stores and places of memory --------------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
