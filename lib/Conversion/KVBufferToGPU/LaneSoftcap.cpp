@@ -793,8 +793,9 @@ void kvbuf::lowerOp(LaneContext &lower, SoftcapOp op) {
       lower.ofKernel<SoftcapsInSoftmax>().leave(op.getResult()) = {op, tiers};
       return lower.setLanes(op.getResult(), scores);
     }
-    // The shortest takes half the instructions.
-    if (!tiers.empty() && tiers.front().bound < near->bound)
+    // The shortest takes half the instructions, where nothing shows its error.
+    if (!tiers.empty() && tiers.front().bound < near->bound &&
+        !showsSums(op->getParentOfType<gpu::GPUFuncOp>()))
       reach.insert(reach.begin(), tiers.front());
   }
   auto farther = softcapNearZero(tanhFarther(), scale, cap);
