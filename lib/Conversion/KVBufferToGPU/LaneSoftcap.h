@@ -10,20 +10,10 @@
 #define KVBUFFER_LIB_CONVERSION_KVBUFFERTOGPU_LANESOFTCAP_H
 
 #include "Lanes.h"
+#include "SoftcapPolynomials.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace kvbuf {
-
-/// cap * tanh(s * scale / cap) / s as a polynomial of s^2, for s of magnitudes
-/// up to the bound.
-struct SoftcapNearZero {
-  double bound;
-  /// Lowest power first.
-  llvm::SmallVector<double> coefficients;
-  /// Whether it serves scores below -bound as well, beside a row's maximum that
-  /// is not negative: their weights are next to nothing by it, too.
-  bool holdsBelow = false;
-};
 
 /// A cap that is left to the softmax which takes its result, and polynomials
 /// for it, each for scores farther from zero than the one before. Behind the
@@ -76,6 +66,17 @@ CappedExponents capInSoftmax(LaneContext &lower, const CapInSoftmax &left,
                              OnlineSoftmaxOp softmax,
                              llvm::ArrayRef<mlir::Value> scores,
                              llvm::ArrayRef<mlir::Value> max);
+
+/// outer + gain / (exp(2 s inner) + 1) of each score s: with a gain of -2 cap
+/// and the cap that is capped. Four scores share a reciprocal.
+Values capElements(LaneContext &lower, llvm::ArrayRef<mlir::Value> scores,
+                   double inner, mlir::Value gain, mlir::Value outer);
+
+/// By what a score is multiplied to be capped: a polynomial of its square, of
+/// these coefficients, lowest power first.
+mlir::Value capFactor(mlir::ImplicitLocOpBuilder &b,
+                      llvm::ArrayRef<mlir::Value> coefficients,
+                      mlir::Value score);
 
 /// Lowers an op; its model calls it (LaneModels.cpp).
 void lowerOp(LaneContext &lower, SoftcapOp op);

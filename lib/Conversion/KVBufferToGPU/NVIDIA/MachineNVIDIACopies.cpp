@@ -26,7 +26,7 @@ using namespace kvbuf;
 /// 16 bytes: the widest cp.async, and a row of an ldmatrix matrix.
 static constexpr int64_t kVectorBytes = kTensorAlignment;
 /// The least that cp.async copies, and two elements.
-static constexpr int64_t kWordBytes = 4;
+static constexpr int64_t kCopyWordBytes = 4;
 /// Rows of a lane whose copies in words stand beside each other, so that their
 /// loads overlap; the rest is a loop.
 static constexpr int64_t kRowsAtOnce = 4;
@@ -586,7 +586,7 @@ void NVIDIAMachine::emitTileCopies(Lanes &lower, DramLoadOp op,
   });
   if (lower.alignment >= kVectorBytes)
     return;
-  for (int64_t bytes : {kVectorBytes / 2, kWordBytes}) {
+  for (int64_t bytes : {kVectorBytes / 2, kCopyWordBytes}) {
     if (lower.alignment > bytes)
       continue;
     copy.bytes = cut.bytes = bytes;
