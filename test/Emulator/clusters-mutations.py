@@ -105,8 +105,9 @@ if CLUSTER > 2:
         mask = re.search(r"multicast_mask = (%\w+)", lines[number])[1]
         lacks = (1 << CLUSTER) - 1 - (1 << number % CLUSTER)
         fault(f"box for all blocks but {number % CLUSTER}", operand(number, mask, lacks, width=16))
-    # Barriers for which one thread of each block arrives, and all of them.
-    for arrivals in CLUSTER, (128 + 1) * CLUSTER:
+    # Barriers for which one thread of each block arrives, and all that run at
+    # the end: one of each of four warps, and the one that moves.
+    for arrivals in CLUSTER, (4 + 1) * CLUSTER:
         for number in at(r"nvvm\.mbarrier\.init"):
             count = re.search(r"init %\w+, (%\w+)", lines[number])[1]
             if re.search(rf"{re.escape(count)} = llvm\.mlir\.constant\({arrivals} : i32\)", target):

@@ -102,15 +102,15 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
     return op.emitOpError() << "is in " << op->getParentOp()->getName()
                             << "; expected it in the kernel's body, as rings "
                                "join its teams";
-  // All threads that run arrive at every block's end; of a team that moves
-  // perhaps one does.
+  // All warps that run arrive at every block's end; of a team that moves
+  // perhaps one lane does.
   if (lower.cluster() > 1) {
     int64_t arrivals = 0;
     for (auto member : op.getBody().getOps<TeamOp>())
       arrivals += int64_t(member.getCopies()) *
-                  (member.isMover() ? moverThreads(lower, member)
-                                    : int64_t(member.getWarps()) *
-                                          int64_t(lower.target.waveSize));
+                  (member.isMover() && moverThreads(lower, member) == 1
+                       ? 1
+                       : int64_t(member.getWarps()));
     lower.rings.endBarrier = lower.lds.addBarrier(arrivals * lower.cluster());
   }
   ArrayRef<LdsBarrier> barriers =
@@ -272,21 +272,29 @@ static LogicalResult beginGroups(LaneLowering &lower, TeamOp op) {
   return success();
 }
 
-void kvbuf::emitClusterArrivals(LaneContext &lower, Value barrier) {
-  ImplicitLocOpBuilder &b = lower.builder();
-  Value always = arith::ConstantIntOp::create(b, 1, 1);
+void kvbuf::emitClusterArrivals(LaneContext &lower, Value barrier,
+                                Value arrives) {
+  if (!arrives)
+    arrives = arith::ConstantIntOp::create(lower.builder(), 1, 1);
   for (int64_t to = 0; to < lower.cluster(); ++to)
-    lower.arriveInCluster(barrier, lower.i32(to), always);
+    lower.arriveInCluster(barrier, lower.i32(to), arrives);
 }
 
-/// Ends a team: says so to all blocks of the cluster. One that does not move
-/// waits until everybody has, as the block's LDS must outlive what others do
-/// there.
+/// Ends a team: says so to all blocks of the cluster, one lane of each warp.
+/// One that does not move waits until everybody has, as the block's LDS must
+/// outlive what others do there.
 static void leaveCluster(LaneLowering &lower, bool moves) {
-  // The barrier's one phase: every thread that reaches into another block's LDS
+  ImplicitLocOpBuilder &b = lower.b;
+  // The barrier's one phase: every warp that reaches into another block's LDS
   // has done so.
   Value barrier = lower.i32(lower.rings.endBarrier);
-  emitClusterArrivals(lower, barrier);
+  Value arrives;
+  if (!lower.rings.alone) {
+    lower.meetInWarp();
+    arrives = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lower.lane,
+                                    lower.i32(0));
+  }
+  emitClusterArrivals(lower, barrier, arrives);
   if (!moves)
     lower.phases().emitBarrierWait(lower, barrier, lower.i32(0));
 }

@@ -89,9 +89,10 @@ int64_t registerShare(const Lanes &lower);
 bool partOfRegisterGroup(TeamOp op, int64_t group);
 /// How many threads of a team that moves have code.
 int64_t moverThreads(LaneContext &lower, TeamOp op);
-/// Every lane that gets here arrives at the barrier at this place in each block
-/// of the cluster.
-void emitClusterArrivals(LaneContext &lower, mlir::Value barrier);
+/// Lanes that get here arrive at the barrier at this place in each block of the
+/// cluster: those for which `arrives` holds (null: all).
+void emitClusterArrivals(LaneContext &lower, mlir::Value barrier,
+                         mlir::Value arrives = {});
 
 } // namespace kvbuf
 
