@@ -24,6 +24,30 @@ gpu.module @m {
     gpu.return
   }
 
+  // Of all lanes of a wave any is there: the instruction takes its place by its number. Of half
+  // of them a lane may name one that is not, and has its own number then.
+  // CHECK-LABEL: llvm.func @exchange(
+  // CHECK-SAME:    %[[X:[a-z0-9]+]]: f32, %[[LANE:[a-z0-9]+]]: i32,
+  // CHECK-DAG:     %[[TWO:.*]] = llvm.mlir.constant(2 : i32)
+  // CHECK-DAG:     %[[AT:.*]] = llvm.shl %[[LANE]], %[[TWO]] : i32
+  // CHECK-DAG:     %[[WORD:.*]] = llvm.bitcast %[[X]] : f32 to i32
+  // CHECK:         %[[TAKEN:.*]] = rocdl.ds_bpermute %[[AT]], %[[WORD]] : (i32, i32) -> i32
+  // CHECK:         llvm.bitcast %[[TAKEN]] : i32 to f32
+  // CHECK:         llvm.icmp
+  // CHECK:         llvm.select
+  // CHECK:         rocdl.ds_bpermute
+  gpu.func @exchange(%x: f32, %lane: i32, %out: memref<2xf32>) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %half = arith.constant 32 : i32
+    %all = arith.constant 64 : i32
+    %y, %y_valid = gpu.shuffle idx %x, %lane, %all : f32
+    memref.store %y, %out[%c0] : memref<2xf32>
+    %z, %z_valid = gpu.shuffle idx %x, %lane, %half : f32
+    memref.store %z, %out[%c1] : memref<2xf32>
+    gpu.return
+  }
+
   // A barrier of scheduling that loads may not pass, and stores may: LLVM sinks none across it.
   // CHECK-LABEL: llvm.func @front(
   // CHECK:         llvm.load

@@ -692,6 +692,36 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   }
 };
 
+/// `gpu.shuffle idx` among all lanes of a wave: the instruction takes the place
+/// of the lane modulo their number. (Upstream asks of each lane whether there
+/// is the one that it names.)
+struct LowerWaveShuffle : ConvertOpToLLVMPattern<gpu::ShuffleOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult
+  matchAndRewrite(gpu::ShuffleOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value value = adaptor.getValue();
+    Type type = value.getType(), word = rewriter.getI32Type();
+    APInt width;
+    if (op.getMode() != gpu::ShuffleMode::IDX || !op.getValid().use_empty() ||
+        !type.isIntOrFloat() || type.getIntOrFloatBitWidth() != 32 ||
+        !matchPattern(op.getWidth(), m_ConstantInt(&width)) ||
+        width != chipOf(op).waveSize)
+      return rewriter.notifyMatchFailure(op, "not of whole words of a wave");
+    Location loc = op.getLoc();
+    Value place = LLVM::ShlOp::create(rewriter, loc, adaptor.getOffset(),
+                                      i32(rewriter, loc, 2));
+    if (type != word)
+      value = LLVM::BitcastOp::create(rewriter, loc, word, value);
+    value = ROCDL::DsBpermuteOp::create(rewriter, loc, word, place, value);
+    if (type != word)
+      value = LLVM::BitcastOp::create(rewriter, loc, type, value);
+    rewriter.replaceOp(op, {value, Value()});
+    return success();
+  }
+};
+
 /// Dynamic LDS to the module's global, which `ensureLds` made: its size is then
 /// part of the code object.
 struct LowerDynamicLds : ConvertOpToLLVMPattern<gpu::DynamicSharedMemoryOp> {
@@ -829,7 +859,7 @@ void kvbuf::populateKVBufferToROCDLConversionPatterns(
                LowerLaneCount, LowerLaneArrive>(converter);
   addCounterPatterns(patterns, converter, "workgroup", kDevice);
   // Ahead of upstream's patterns for the same ops.
-  patterns.add<LowerDynamicLds, LowerFiniteProduct>(converter,
-                                                    PatternBenefit(10));
+  patterns.add<LowerDynamicLds, LowerWaveShuffle, LowerFiniteProduct>(
+      converter, PatternBenefit(10));
   addMathPatterns<Instructions>(patterns, converter, PatternBenefit(10));
 }
