@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaneMap.h"
+#include "LaneDiagonals.h"
 #include "MapRegion.h"
 #include "Pages.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
@@ -558,5 +559,9 @@ LogicalResult MapOfLanes::emit() {
 }
 
 LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
+  FailureOr<bool> shared = readDiagonals(lower, op);
+  if (failed(shared) || *shared)
+    return LogicalResult(shared);
+  takeDiagonals(lower, op);
   return MapOfLanes(lower, op).emit();
 }

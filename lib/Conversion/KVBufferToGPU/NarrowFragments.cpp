@@ -27,7 +27,7 @@ using namespace kvbuf;
 
 /// Bytes of a word of a lane's, and the register bit of bytes that chooses
 /// between the words of a pair of columns.
-static constexpr int64_t kWordBytes = 4;
+static constexpr int64_t kBytesOfWord = 4;
 static constexpr unsigned kPairBit = 3;
 
 namespace {
@@ -110,7 +110,7 @@ SlotPlaces::SlotPlaces(Lanes &lower, KVBufferAttr params, FragmentType type,
     lanes.push_back(imageOf("lane", bit));
   if (matrices) {
     // Four lanes have the words of a row.
-    known &= lanes[0] == kWordBytes && lanes[1] == 2 * kWordBytes;
+    known &= lanes[0] == kBytesOfWord && lanes[1] == 2 * kBytesOfWord;
     lanes.erase(lanes.begin(), lanes.begin() + 2);
     lanes.back() ^= imageOf("register", kPairBit);
     for (unsigned bit = 2; bit < atom.layout.inLog2("register"); ++bit)
@@ -409,7 +409,7 @@ bool kvbuf::exchangesPairs(Lanes &lower, FragmentLoadOp load) {
     return layout.basis(in, bit, "row") == 0 &&
            layout.basis(in, bit, "col") == col;
   };
-  return !atom.turned && atom.words == kWordBytes && atom.registers() == 16 &&
+  return !atom.turned && atom.words == kBytesOfWord && atom.registers() == 16 &&
          layout.inLog2("lane") == 5 && isColumn("register", kPairBit, 1) &&
          isColumn("lane", 4, 8);
 }
@@ -417,7 +417,7 @@ bool kvbuf::exchangesPairs(Lanes &lower, FragmentLoadOp load) {
 /// The bits of a word of a lane's.
 static Value wordOf(ImplicitLocOpBuilder &b, Value elements) {
   Value bytes = arith::BitcastOp::create(
-      b, VectorType::get({kWordBytes}, b.getI8Type()), elements);
+      b, VectorType::get({kBytesOfWord}, b.getI8Type()), elements);
   return vector::ExtractOp::create(
       b,
       vector::BitCastOp::create(b, VectorType::get({1}, b.getI32Type()), bytes)

@@ -107,6 +107,30 @@ class Distances(unittest.TestCase):
         with self.assertRaises(AssertionError):
             self.compare(compiled(wrong))
 
+    @unittest.skipIf(CHIP == "sm_90a", "scores read for themselves")
+    def test_words_of_lanes(self):
+        # A word of 32 keys beside 32 rows, and of 48 beside 16, of which the last has 16.
+        shape = "mma_shape=16x16x32" if CHIP == "gfx950" else "mma_shape=16x16x16"
+        for schedule in "", f"{shape},BM=128":
+            for given in {}, {"turned": True}:
+                with self.subTest(schedule=schedule, **given):
+                    thread = subprocess.run(
+                        ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=thread",
+                         "--no-alternatives"] + ["--schedule=" + schedule] * bool(schedule),
+                        input=source(**given), text=True, check=True,
+                        stdout=subprocess.PIPE).stdout
+                    self.compare(compiled(thread), **given)
+                    # One of the lanes that words come from is the next one.
+                    takes = [*re.finditer(r"(%\w+) = arith\.addi (%\w+), %c1_i32\S* overflow<nsw> : i32\n"
+                                          r"(?=.*\n?.*gpu\.shuffle +idx %\w+, \1,)", thread)]
+                    self.assertGreaterEqual(len(takes), 2)
+                    wrong = thread
+                    for take in takes:
+                        wrong = wrong.replace(take[0], f"{take[1]} = arith.addi {take[2]}, "
+                                              f"{take[2]} : i32\n")
+                    with self.assertRaises(AssertionError):
+                        self.compare(compiled(wrong), **given)
+
     @unittest.skipIf(CHIP != "sm_90a", "tiles have loops by how far they are")
     def test_fault(self):
         text = subprocess.run(

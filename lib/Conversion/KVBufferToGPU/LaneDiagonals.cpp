@@ -1,0 +1,227 @@
+//===- LaneDiagonals.cpp - Reads that distances alone tell apart ----------===//
+//
+// Part of the kvbuf project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of R rows and W columns of a tile lane i has the diagonal whose column is
+// i - (R - 1) behind its row. It stands for it at an element of that diagonal
+// which is in the first row or in the first column: if any element of the
+// diagonal is one of the problem's, that one is.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaneDiagonals.h"
+#include "MapRegion.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace kvbuf;
+
+//===----------------------------------------------------------------------===//
+// Which maps do
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a value of a region is: the same for all elements, the row or the
+/// column and something that is the same, something that their difference
+/// decides, or any other thing.
+enum class Follows { Neither, Row, Column, Difference, Other };
+} // namespace
+
+/// What an op makes of values that are such.
+static Follows resultOf(Operation &op, ArrayRef<Follows> operands) {
+  auto is = [&](unsigned i, Follows what) { return operands[i] == what; };
+  auto isPlace = [&](unsigned i) {
+    return is(i, Follows::Row) || is(i, Follows::Column);
+  };
+  if (isa<arith::IndexCastOp>(op))
+    return operands[0];
+  if (isa<arith::AddIOp>(op))
+    for (unsigned i : {0, 1})
+      if (isPlace(i) && is(1 - i, Follows::Neither))
+        return operands[i];
+  if (isa<arith::SubIOp>(op) && isPlace(0)) {
+    if (is(1, Follows::Neither))
+      return operands[0];
+    if (isPlace(1) && operands[0] != operands[1])
+      return Follows::Difference;
+  }
+  bool any = llvm::is_contained(operands, Follows::Difference);
+  bool whole = llvm::all_of(operands, [](Follows what) {
+    return what == Follows::Neither || what == Follows::Difference;
+  });
+  if (!whole || op.getNumRegions() || !(isPure(&op) || isa<memref::LoadOp>(op)))
+    return Follows::Other;
+  return any ? Follows::Difference : Follows::Neither;
+}
+
+bool kvbuf::followsFromDifference(MapOp op) {
+  Block &body = op.getBody().front();
+  unsigned inputs = op.getInputs().size();
+  llvm::DenseMap<Value, Follows> known;
+  for (BlockArgument argument : body.getArguments())
+    known[argument] = argument.getArgNumber() < inputs    ? Follows::Other
+                      : argument.getArgNumber() == inputs ? Follows::Row
+                                                          : Follows::Column;
+  for (Operation &inner : body.without_terminator()) {
+    SmallVector<Follows> operands;
+    for (Value operand : inner.getOperands()) {
+      auto it = known.find(operand);
+      operands.push_back(it == known.end() ? Follows::Neither : it->second);
+    }
+    Follows result = resultOf(inner, operands);
+    for (Value value : inner.getResults())
+      known[value] = result;
+  }
+  auto it = known.find(cast<YieldOp>(body.getTerminator()).getValue());
+  return it != known.end() && it->second == Follows::Difference;
+}
+
+//===----------------------------------------------------------------------===//
+// Words of lanes
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// How lanes have shared out the diagonals of a fragment: those of one row of
+/// atoms and `group` columns of atoms are a word.
+struct Diagonals {
+  int64_t rows, cols, group;
+
+  Diagonals(const FragmentLayout &atom, int64_t lanes)
+      : rows(atom.rows), cols(atom.cols), group((lanes + 1 - rows) / cols) {}
+  int64_t groups(int64_t atomCols) const {
+    return llvm::divideCeil(atomCols, group);
+  }
+};
+
+/// Words that wait for the map that takes them.
+class LeftDiagonals : public LaneState {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LeftDiagonals)
+  llvm::DenseMap<Value, SmallVector<Value>> words;
+};
+} // namespace
+
+/// The part of a row or a column, by name, in an atom that depends on the lane.
+static Value inAtom(LaneContext &lower, const FragmentLayout &atom,
+                    StringRef out, int64_t *most = nullptr) {
+  SmallVector<int64_t> basis;
+  int64_t reach = 0;
+  for (unsigned bit = 0; bit < atom.layout.inLog2("lane"); ++bit) {
+    basis.push_back(atom.layout.basis("lane", bit, out));
+    reach |= basis.back();
+  }
+  if (most)
+    *most = reach;
+  return emitLinear(lower.builder(), lower.laneInWarp(), basis);
+}
+
+FailureOr<bool> kvbuf::readDiagonals(LaneContext &lower, MapOp op) {
+  FragmentType type = op.getResult().getType();
+  const FragmentLayout &atom = lower.layoutOf(type);
+  int64_t lanes = lower.chip().waveSize, atoms = atom.atoms(type),
+          atomCols = atom.atomCols(type);
+  Diagonals shares(atom, lanes);
+  auto *user = op.getResult().hasOneUse() ? *op->user_begin() : nullptr;
+  if (!isa_and_nonnull<MapOp>(user) || user->getBlock() != op->getBlock() ||
+      type.getElementType().getIntOrFloatBitWidth() != 32 || shares.group < 1 ||
+      atom.colWarps != 1 || atom.turned || !followsFromDifference(op) ||
+      atoms / atomCols * shares.groups(atomCols) >= atoms * atom.registers())
+    return false;
+  ImplicitLocOpBuilder &b = lower.builder();
+  auto origin = [&](Value first, Value inLane) -> Value {
+    return first ? arith::AddIOp::create(b, lower.toI32(lower.single(first)),
+                                         inLane)
+                       .getResult()
+                 : inLane;
+  };
+  // Which diagonal, less that of the last row and the first column.
+  Value last = lower.i32(shares.rows - 1), zero = lower.i32(0);
+  Value behind = arith::SubIOp::create(b, lower.laneInWarp(), last);
+  Value row = arith::MaxSIOp::create(
+      b, arith::SubIOp::create(b, zero, behind).getResult(), zero);
+  Value col = arith::MaxSIOp::create(b, behind, zero);
+  // Rows are the warp's; no warp has columns of its own.
+  Value firstRow = arith::AddIOp::create(
+      b,
+      arith::SubIOp::create(b, lower.laneRow(type), inAtom(lower, atom, "row")),
+      row);
+  firstRow = origin(op.getRow(), firstRow);
+  MapLowering map(lower, op);
+  SmallVector<Value> none(op.getInputs().size(), lower.f32(0)), words;
+  int64_t width = shares.group * shares.cols, cols = atomCols * shares.cols;
+  // Lanes past the last diagonal have that one.
+  llvm::SmallDenseMap<int64_t, Value> firstCols;
+  for (int64_t i = 0; i < atoms / atomCols; ++i)
+    for (int64_t from = 0; from < cols; from += width) {
+      int64_t own = std::min(width, cols - from);
+      Value &firstCol = firstCols[own];
+      if (!firstCol)
+        firstCol = origin(
+            op.getCol(),
+            arith::MinSIOp::create(b, col, lower.i32(own - 1)).getResult());
+      FailureOr<Value> word =
+          map.element(none, {firstRow, i * shares.rows, firstCol, from});
+      if (failed(word))
+        return failure();
+      words.push_back(*word);
+    }
+  lower.ofKernel<LeftDiagonals>().words[op.getResult()] = words;
+  return true;
+}
+
+/// Hands words of diagonals to the lanes that have elements of these.
+static void handOver(LaneContext &lower, Value fragment,
+                     ArrayRef<Value> words) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  auto type = cast<FragmentType>(fragment.getType());
+  const FragmentLayout &atom = lower.layoutOf(type);
+  int64_t lanes = lower.chip().waveSize, atomCols = atom.atomCols(type);
+  Diagonals shares(atom, lanes);
+  int64_t mostRow = 0;
+  Value inRow = inAtom(lower, atom, "row", &mostRow),
+        inCol = inAtom(lower, atom, "col");
+  // What a number is added to is not negative.
+  Value base = arith::AddIOp::create(
+      b, inCol, arith::SubIOp::create(b, lower.i32(mostRow), inRow).getResult(),
+      arith::IntegerOverflowFlags::nsw);
+  SmallVector<Value> vectors;
+  llvm::DenseMap<std::pair<Value, int64_t>, Value> made;
+  for (int64_t index = 0; index < atom.atoms(type); ++index) {
+    int64_t inGroup = index % atomCols % shares.group;
+    Value word = words[index / atomCols * shares.groups(atomCols) +
+                       index % atomCols / shares.group];
+    SmallVector<Value> elements;
+    for (int64_t reg = 0; reg < atom.registers(); ++reg) {
+      int64_t number = inGroup * shares.cols + atom.colOffset(reg) +
+                       shares.rows - 1 - mostRow -
+                       atom.rowOffset(0, atom.rowPart(reg));
+      Value &element = made[{word, number}];
+      if (!element)
+        element = gpu::ShuffleOp::create(
+                      b, word,
+                      arith::AddIOp::create(b, base, lower.i32(number),
+                                            arith::IntegerOverflowFlags::nsw),
+                      lower.i32(lanes), gpu::ShuffleMode::IDX)
+                      .getShuffleResult();
+      elements.push_back(element);
+    }
+    vectors.push_back(vector::FromElementsOp::create(
+        b, VectorType::get({atom.registers()}, type.getElementType()),
+        elements));
+  }
+  lower.setLanes(fragment, vectors);
+}
+
+void kvbuf::takeDiagonals(LaneContext &lower, MapOp op) {
+  auto &left = lower.ofKernel<LeftDiagonals>().words;
+  for (Value input : op.getInputs())
+    if (auto it = left.find(input); it != left.end()) {
+      handOver(lower, input, it->second);
+      left.erase(it);
+    }
+}
