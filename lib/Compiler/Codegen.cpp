@@ -459,6 +459,7 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
     for (llvm::Function &function : module) {
       if (function.isDeclaration())
         continue;
+      addAtExchanges(function);
       compares |= addProductsByScalars(function, *machine);
       compares |= compareBySign(function, *machine);
     }

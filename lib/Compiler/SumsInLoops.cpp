@@ -21,8 +21,20 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsAMDGPU.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+
+/// The number, as an empty assembly statement in front of `op` gives it anew.
+static Value *giveAnew(Value *number, Instruction *op, StringRef constraints) {
+  auto *type = FunctionType::get(number->getType(), {number->getType()}, false);
+  // With effects, so that it stays in a loop.
+  return IRBuilder<>(op).CreateCall(
+      type, InlineAsm::get(type, "", constraints, /*hasSideEffects=*/true),
+      {number});
+}
 
 /// Sums of a block from which on they are too many to be held.
 static constexpr size_t kManySums = 16;
@@ -42,16 +54,48 @@ bool kvbuf::addWhereUsed(Function &kernel, TargetMachine &machine) {
     for (auto &[number, of] : sums) {
       if (of.size() < kManySums)
         continue;
-      auto *type =
-          FunctionType::get(number->getType(), {number->getType()}, false);
-      // With effects, so that it stays in a loop.
-      Value *anew = IRBuilder<>(of.front())
-                        .CreateCall(type,
-                                    InlineAsm::get(type, "", "=s,0",
-                                                   /*hasSideEffects=*/true),
-                                    {number});
+      Value *anew = giveAnew(number, of.front(), "=s,0");
       for (Instruction *sum : of)
         sum->setOperand(0, anew);
+      changed = true;
+    }
+  }
+  return changed;
+}
+
+bool kvbuf::addAtExchanges(Function &kernel) {
+  using namespace PatternMatch;
+  if (kernel.getCallingConv() != CallingConv::AMDGPU_KERNEL)
+    return false;
+  bool changed = false;
+  for (BasicBlock &block : kernel) {
+    // Exchanges by the lane that a constant is added to.
+    MapVector<Value *, SmallVector<std::pair<IntrinsicInst *, uint64_t>>> from;
+    for (Instruction &op : block) {
+      auto *exchange = dyn_cast<IntrinsicInst>(&op);
+      if (!exchange ||
+          exchange->getIntrinsicID() != Intrinsic::amdgcn_ds_bpermute)
+        continue;
+      Value *lane;
+      uint64_t more = 0;
+      if (!match(exchange->getArgOperand(0),
+                 m_Shl(m_Value(lane), m_SpecificInt(2))))
+        continue;
+      Value *base = lane;
+      if (match(lane, m_NSWAdd(m_Value(base), m_ConstantInt(more))) ||
+          !isa<Constant>(lane))
+        from[more ? base : lane].emplace_back(exchange, more);
+    }
+    for (auto &[lane, exchanges] : from) {
+      if (exchanges.size() < kManySums)
+        continue;
+      IRBuilder<> first(exchanges.front().first);
+      Value *place =
+          giveAnew(first.CreateShl(lane, 2), exchanges.front().first, "=v,0");
+      for (auto [exchange, more] : exchanges)
+        exchange->setArgOperand(
+            0, IRBuilder<>(exchange).CreateAdd(
+                   place, ConstantInt::get(place->getType(), more << 2)));
       changed = true;
     }
   }

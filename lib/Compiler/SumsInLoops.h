@@ -22,6 +22,12 @@ namespace kvbuf {
 /// whether anything has changed.
 bool addWhereUsed(llvm::Function &kernel, llvm::TargetMachine &machine);
 
+/// Has an AMD kernel add constants to the place of a lane that others' numbers
+/// are taken from (`ds_bpermute`) where they are taken: the instruction has
+/// room for a constant, and LLVM would hold each sum in a register through a
+/// loop. Returns whether anything has changed.
+bool addAtExchanges(llvm::Function &kernel);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_COMPILER_SUMSINLOOPS_H
