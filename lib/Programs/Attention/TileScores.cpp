@@ -172,17 +172,21 @@ void kvbuf::hoistOfHead(ImplicitLocOpBuilder &b, AttentionOp op,
 }
 
 /// Whether the problem's functions read tensors at places that may follow from
-/// the row or the key of an element. Where rows count as clamped distances
-/// alone, any will do, and rows of a lane have some distances in common.
-static bool readsByPlace(AttentionOp op, const ScoreTile &tile) {
+/// the row or the key of an element; what is `hoisted` is read in front of the
+/// loop. Where rows count as clamped distances alone, any will do, and rows of
+/// a lane have some distances in common.
+static bool readsByPlace(AttentionOp op, const ScoreTile &tile,
+                         const IRMapping &hoisted) {
   SmallVector<Operation *> others{tile.readBy};
   if (std::optional<ClampedDistance> distance = clampedDistanceOf(op))
     llvm::append_range(others, followersOf(op, *distance));
   auto reads = [&](Region *region) {
     return region
         ->walk([&](memref::LoadOp load) {
-          return llvm::is_contained(others, load) ? WalkResult::advance()
-                                                  : WalkResult::interrupt();
+          return llvm::is_contained(others, load) ||
+                         hoisted.contains(load.getResult())
+                     ? WalkResult::advance()
+                     : WalkResult::interrupt();
         })
         .wasInterrupted();
   };
@@ -233,7 +237,7 @@ static Value mapOwnScores(ImplicitLocOpBuilder &b, AttentionOp op,
   }
   // A tile may go beyond the last row and key; the program's tensors, if it
   // reads any, do not.
-  bool readsAny = readsByPlace(op, tile);
+  bool readsAny = readsByPlace(op, tile, hoisted);
   Value zero = constant(0), one = constant(1);
   auto within = [&](Value index, Value count) {
     Value last = arith::SubIOp::create(b, count, one);

@@ -55,3 +55,28 @@ func.func @scores(%q: !qo, %k: !kv, %v: !kv,
     }
   return
 }
+
+// What is read for the head is read before the loop: rows and keys that there are not do no
+// harm, and no key of a tile at the end is another one.
+// CHECK-LABEL: gpu.func @slopes(
+// CHECK:         memref.load
+// CHECK:         scf.if
+// CHECK:         kvbuffer.map
+// CHECK-NOT:       arith.minsi
+// CHECK:           kvbuffer.yield
+// CHECK:         kvbuffer.mask
+func.func @slopes(%q: !qo, %k: !kv, %v: !kv, %slopes: memref<4xf32>, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !qo, !kv, !kv, !qo
+    captures(%slopes : memref<4xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %slopes_: memref<4xf32>):
+      %slope = memref.load %slopes_[%head] : memref<4xf32>
+      %distance = arith.subi %key, %at : index
+      %i = arith.index_cast %distance : index to i32
+      %f = arith.sitofp %i : i32 to f32
+      %bias = arith.mulf %slope, %f : f32
+      %t = arith.addf %s, %bias : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
