@@ -258,11 +258,13 @@ bool WaveSchedule::chooseTurns() {
 }
 
 /// Whether waves take turns with half as many queries each, where lanes look up
-/// pages and those of 32 queries leave no registers: there turns gain more than
-/// LDS is read for (192 columns: 90 % for 68 on gfx950, 78 for 72 on gfx942).
+/// pages, or functions read for each key, and those of 32 queries leave no
+/// registers: there turns gain more than LDS is read for (192 columns: 90 % for
+/// 68 on gfx950, 78 for 72 on gfx942, with a relative bias 81 for 60).
 bool WaveSchedule::chooseTurnsOfFewerRows() {
   if (request.cacheBytes != 2 || mma.shape() != known[0].shape() ||
-      !target.lanesLookUp(choice.BN, request.pageSize, choice.warps))
+      !(request.readWords ||
+        target.lanesLookUp(choice.BN, request.pageSize, choice.warps)))
     return false;
   WaveSchedule before = *this;
   mma = known[1];
