@@ -35,13 +35,20 @@ def _by_torch(name, *tensors):
     return True
 
 
-def _no_slopes(alibi_slopes):
-    _flash.refuse("alibi_slopes", alibi_slopes, None, why=" with gradients")
+def _refuse_by_torch(**given):
+    """Refuses what kernels alone compute."""
+    for name, value in given.items():
+        if value is not None:
+            raise NotImplementedError(f"{name} is given, and a derivative is wanted; "
+                                      "torch computes no such call")
 
 
 def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
     """Attention of torch's operators, with a backward pass: (out, lse) on
     [batch, rows, heads, columns]; bottom-right masks."""
+    if not k.shape[2] or q.shape[2] % k.shape[2]:
+        raise ValueError(f"q has {q.shape[2]} heads, which are no multiple of the "
+                         f"{k.shape[2]} heads of k and v")
     group = q.shape[2] // k.shape[2]
     k, v = (x.repeat_interleave(group, 2) for x in (k, v))
     scale = q.shape[-1] ** -0.5 if scale is None else scale
@@ -72,9 +79,13 @@ def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
 
 
 def _varlen_plainly(q, k, v, cu_q, cu_k, opts, sink):
+    """Rows of no sequence are 0."""
     at_q, at_k = cu_q.tolist(), cu_k.tolist()
     parts = [_plainly(q[a:b][None], k[c:d][None], v[c:d][None], *opts.values(),
                       sink)
              for a, b, c, d in zip(at_q, at_q[1:], at_k, at_k[1:])]
-    return (torch.cat([out[0] for out, _ in parts]),
-            torch.cat([lse[0] for _, lse in parts], 1))
+    outs, sums = [out[0] for out, _ in parts], [lse[0] for _, lse in parts]
+    for at, rows in (0, at_q[0]), (len(outs) + 1, q.shape[0] - at_q[-1]):
+        outs.insert(at, q.new_zeros((rows, q.shape[1], v.shape[2])))
+        sums.insert(at, torch.full((q.shape[1], rows), float("-inf"), device=q.device))
+    return torch.cat(outs), torch.cat(sums, 1)

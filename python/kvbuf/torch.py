@@ -32,7 +32,7 @@ from ._latent import (concat_and_cache_mla, flash_mla_with_kvcache,
 from ._merge import flash_attn_combine, merge_states
 from ._operators import Operator
 from ._patch import Patch, patch_sdpa
-from ._plain import _by_torch, _no_slopes, _plainly, _varlen_plainly
+from ._plain import _by_torch, _plainly, _refuse_by_torch, _varlen_plainly
 from ._plans import (_are_plain, _calls_by_options, _forget, _half, _is_traced, _plans,
                      _remember, _watched, _Wide)
 from ._sdpa import scaled_dot_product_attention
@@ -202,7 +202,8 @@ def flash_attn_func(
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
-                _no_slopes(alibi_slopes)
+                _refuse_by_torch(alibi_slopes=alibi_slopes, q_descale=q_descale,
+                                 k_descale=k_descale, v_descale=v_descale)
                 result, lse = _plainly(q, k, v, *opts.values(), sink)
             else:
                 result, lse = _flash_attn(
@@ -302,8 +303,8 @@ def flash_attn_varlen_func(
     if (type(q) is type(k) is type(v) is type(cu_seqlens_q)
             is type(cu_seqlens_k) is _Tensor and alibi_slopes is None
             and out is None and sink is None and block_table is None
-            and q_descale is None and k_descale is None and v_descale is None
-            and dynamic_causal is None
+            and seqused_k is None and q_descale is None and k_descale is None
+            and v_descale is None and dynamic_causal is None
             and not _is_traced() and not dispatch_modes() and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
             and level() is None and forward_ad._current_level < 0
@@ -361,15 +362,10 @@ def flash_attn_varlen_func(
             opts = _flash.options(softmax_scale, causal, window_size, softcap,
                                   dropout_p)
             if by_torch:
-                _no_slopes(alibi_slopes)
-                if block_table is not None:
-                    raise NotImplementedError(
-                        "block_table is given, and a derivative is wanted; "
-                        "torch computes no such call")
-                if dynamic_causal is not None:
-                    raise NotImplementedError(
-                        "dynamic_causal is given, and a derivative is wanted; "
-                        "torch computes no such call")
+                _refuse_by_torch(
+                    alibi_slopes=alibi_slopes, block_table=block_table,
+                    seqused_k=seqused_k, dynamic_causal=dynamic_causal,
+                    q_descale=q_descale, k_descale=k_descale, v_descale=v_descale)
                 result, lse = _varlen_plainly(q, k, v, cu_seqlens_q,
                                               cu_seqlens_k, opts, sink)
             else:
@@ -483,9 +479,9 @@ def flash_attn_with_kvcache(
                                else len(cu_seqlens_q) - 1, q)
     if (type(q) is type(k_cache) is type(v_cache) is type(table)
             is type(cache_seqlens) is _Tensor and k is None and v is None
-            and rotary_cos is None and cache_leftpad is None
+            and rotary_cos is None and rotary_sin is None and cache_leftpad is None
             and alibi_slopes is None and out is None and sink is None
-            and cu_seqlens_q is None and not descaled
+            and cu_seqlens_q is None and q_descale is None and not descaled
             and k_cache.dtype == q.dtype and not _is_traced()
             and not dispatch_modes() and not is_traced_by_jit()
             and not (function_modes() and is_before_dispatch())
@@ -519,7 +515,7 @@ def flash_attn_with_kvcache(
             return (plan.run_lse if return_softmax_lse else plan.run)(q, data)
     elif (type(q) is type(k_cache) is type(v_cache) is type(cache_seqlens) is _Tensor
             and k is None and v is None and rotary_cos is None
-            and cache_leftpad is None and q_descale is None
+            and rotary_sin is None and cache_leftpad is None and q_descale is None
             and (cache_batch_idx is None or block_table is None)
             and _are_plain(q, k_cache, v_cache, table, cache_seqlens, cu_seqlens_q,
                            alibi_slopes, sink, k_descale, v_descale, out)):

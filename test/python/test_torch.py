@@ -226,6 +226,36 @@ class Functions(Case):
         with self.assertRaisesRegex(kvbuf.Error, "shares memory"):
             kt.flash_attn_func(q, both, both, out=both)
 
+    def test_remembered_with_less(self):
+        """A remembered call is not that of one with an argument more."""
+        q, k, v = normal(2, 9, 4, 64), normal(2, 9, 2, 64), normal(2, 9, 2, 64)
+        rows = [x.flatten(0, 1) for x in (q, k, v)]
+        ends, counts, one = (torch.tensor(n, dtype=torch.int32) for n in (
+            [0, 9, 18], [4, 9], [1, 0]))
+        scale, cos = torch.full((1,), 0.25), torch.ones(9, 8)
+        for call, more, error, why in (
+                (lambda **more: kt.flash_attn_varlen_func(
+                    *rows, ends, ends, 9, 9, **more), {"seqused_k": counts},
+                 NotImplementedError, "^seqused_k is given"),
+                (lambda **more: kt.flash_attn_varlen_func(
+                    *rows, ends, ends, 9, 9, **more), {"q_descale": scale},
+                 ValueError, "^q_descale is given"),
+                (lambda **more: kt.flash_attn_func(q, k, v, **more),
+                 {"q_descale": scale}, ValueError, "^q_descale is given"),
+                (lambda **more: kt.flash_attn_with_kvcache(
+                    q, k, v, cache_seqlens=counts, cache_batch_idx=one, **more),
+                 {"q_descale": scale}, ValueError, "^q_descale is given"),
+                (lambda **more: kt.flash_attn_with_kvcache(
+                    q, k, v, cache_seqlens=counts, cache_batch_idx=one, **more),
+                 {"rotary_sin": cos}, ValueError, "^rotary_cos and rotary_sin go"),
+                (lambda **more: kt.flash_attn_with_kvcache(
+                    q, k, v, cache_seqlens=counts, **more),
+                 {"rotary_sin": cos}, ValueError, "^rotary_cos and rotary_sin go")):
+            for _ in range(2):
+                call()
+                with self.subTest(more=list(more)), self.assertRaisesRegex(error, why):
+                    call(**more)
+
     def test_types_of_new_tokens(self):
         """8-bit floats are of caches alone; what is refused writes nothing."""
         q, cache = normal(1, 1, 2, 64), normal(1, 9, 2, 64)
@@ -495,6 +525,18 @@ class Gradients(Case):
             ragged = kt.flash_attn_varlen_func(q[0], k[0], v[0], cu, cu, 8, 8,
                                                causal=True)
             self.close(ragged, o[0], 0)
+            part, lse = kt.flash_attn_varlen_func(
+                q[0], k[0], v[0], torch.tensor([3, 8]), cu, 8, 8, return_lse=True)
+            self.assertEqual((part.shape, lse.shape[1]), (q[0].shape, q.shape[1]))
+            self.assertTrue((part[:3] == 0).all() and (part[3] != 0).any())
+            for name in "seqused_k", "k_descale":
+                with self.assertRaisesRegex(NotImplementedError, f"^{name} is given"):
+                    kt.flash_attn_varlen_func(q[0], k[0], v[0], cu, cu, 8, 8,
+                                              **{name: torch.tensor([3])})
+            with self.assertRaisesRegex(NotImplementedError, "^v_descale is given"):
+                kt.flash_attn_func(q, k, v, v_descale=torch.tensor([3.0]))
+            with self.assertRaisesRegex(ValueError, "^q has 1 heads"):
+                kt.flash_attn_func(q[:, :, :1], k, v)
             grad, = torch.autograd.grad(o.float().square().sum(), q)
         self.assertEqual([str(w.message).split(":")[0] for w in seen],
                          ["flash_attn_func", "flash_attn_varlen_func"])
@@ -732,7 +774,7 @@ class Programs(Case):
                           backend="eager", fullgraph=True)(q)
         slopes = torch.ones(2)
         with kt.configure(gradients="torch"), self.assertRaisesRegex(
-                NotImplementedError, "alibi_slopes is of shape .*with gradients"):
+                NotImplementedError, "^alibi_slopes is given, and a derivative is wanted"):
             kt.flash_attn_func(q.clone().requires_grad_(), k, v,
                                alibi_slopes=slopes)
 
