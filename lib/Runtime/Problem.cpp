@@ -70,6 +70,11 @@ bool isData(const TensorSpec &spec) {
   return spec.dtype == DType::F16 || spec.dtype == DType::BF16;
 }
 
+/// May memory options pad its rows, and put heads outside of its sequences?
+bool hasHeads(const TensorSpec &spec) {
+  return isData(spec) && spec.shape.size() >= 3;
+}
+
 /// Strides in elements as the memory options ask for them.
 std::vector<int64_t> chooseStrides(const TensorSpec &spec,
                                    const std::vector<int64_t> &shape,
@@ -103,7 +108,7 @@ std::vector<int64_t> chooseStrides(const TensorSpec &spec,
     }
     return strides;
   }
-  if (!isData(spec) || rank < 3 || (!memory.rowPad && !memory.headsMajor))
+  if (!hasHeads(spec) || (!memory.rowPad && !memory.headsMajor))
     return contiguousStrides(shape);
   std::vector<size_t> order(rank);
   std::iota(order.begin(), order.end(), 0);
@@ -193,6 +198,24 @@ void Problem::takeSizes(const std::set<std::string> &known) {
   }
 }
 
+void Problem::refuse(bool given, const char *option, const std::string &why) {
+  if (given)
+    throw Error(std::string(option) + ": " + why);
+}
+
+void Problem::refuseSequences(const char *what) const {
+  std::string why = std::string(what) + " has ";
+  refuse(options.lengthsQ.has_value(), "--lengths-q", why + "no sequences");
+  refuse(options.lengthsK.has_value(), "--lengths-k", why + "no sequences");
+  refuse(options.cacheLengths.has_value(), "--cache-lengths",
+         why + "no sequences");
+  refuse(options.sharePages, "--share-pages", why + "no cache with pages");
+  refuse(options.separateTables, "--separate-tables",
+         why + "no cache with a page table");
+  refuse(options.init != Init::Normal, "--init",
+         why + "normal inputs; other distributions are of attention");
+}
+
 bool Problem::fromFile(const std::string &name) const {
   return fileData.count(name) > 0;
 }
@@ -274,6 +297,11 @@ void Problem::allocateAll(
       throw Error("--offset " + name + "=" + std::to_string(elements) +
                   ": expected 0 to " + std::to_string(kMostOffset));
   }
+  if (options.memory.rowPad || options.memory.headsMajor)
+    refuse(std::none_of(spec.tensors.begin(), spec.tensors.end(), hasHeads),
+           options.memory.rowPad ? "--row-pad" : "--layout",
+           "no tensor of the kernel has rows of heads of 16 bits; --strides "
+           "takes those of any");
   auto problemShape = [&](const TensorSpec &t) {
     const ProblemSpec *problem = spec.problem();
     return shapeOf(problem ? problem->roleOf(t.name) : t.name);

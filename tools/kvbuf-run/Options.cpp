@@ -60,7 +60,7 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   CommandLine line("kvbuf-run", kDescription, footer.c_str());
   CLI::App &app = line.app;
   std::vector<std::string> outputs;
-  std::string checkRows = "auto";
+  std::string checkRows;
   line.addKernel(o, "artifact or .mlir file");
   app.add_option("--schedule", o.schedule,
                  "schedule for the compiler, as BM=128,BN=64,...")
@@ -89,11 +89,15 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
   if (!o.report.empty() && o.report != "text" && !isPage(o.report))
     throw Error("--report=" + o.report +
                 ": expected text, or a file whose name ends in .html");
+  if (!checkRows.empty() && !o.check)
+    throw Error("--check-rows is for --check, which is not given");
+  if (o.repeat && !o.bench)
+    throw Error("--repeat is for --bench, which is not given");
   for (const std::string &text : outputs)
     o.outputs.insert(splitPair("--output", text));
   if (checkRows == "all") {
     o.checkRows = -1;
-  } else if (checkRows != "auto") {
+  } else if (!checkRows.empty() && checkRows != "auto") {
     o.checkRows = parseInteger("--check-rows", checkRows);
     if (o.checkRows < 1)
       throw Error("--check-rows: expected a positive number, all or auto");

@@ -66,11 +66,17 @@ std::unique_ptr<rt::Device>
 run::openDevice(const KernelOptions &options, const Artifact *artifact,
                 const rt::Manifest *manifest,
                 const rt::DeviceOptions &deviceOptions, std::string &note) {
+  std::unique_ptr<rt::Device> device;
   if (options.device == "auto")
-    return rt::openAutoDevice(artifact, manifest, deviceOptions, note);
-  std::unique_ptr<rt::Device> device =
-      rt::openDevice(options.device, deviceOptions);
-  note = device->description();
+    device = rt::openAutoDevice(artifact, manifest, deviceOptions, note);
+  else
+    device = rt::openDevice(options.device, deviceOptions);
+  if (!device->isHost() && options.emulator != "{}")
+    throw Error("--emulator is for the emulator; give --device=emulator (the "
+                "device is " +
+                device->description() + ")");
+  if (options.device != "auto")
+    note = device->description();
   return device;
 }
 

@@ -179,6 +179,12 @@ protected:
   /// other names and for values beyond 32 bits.
   void takeSizes(const std::set<std::string> &known);
   bool fromFile(const std::string &name) const;
+  /// Throws Error where an option was `given` that has no effect here; `why`
+  /// says so, and what it needs.
+  static void refuse(bool given, const char *option, const std::string &why);
+  /// Throws Error for options of sequences and their pages, which `what` has
+  /// not, and for a distribution.
+  void refuseSequences(const char *what) const;
   /// Does the tensor with this part come from a file?
   bool isGiven(const std::string &role) const;
   /// Memory for every tensor, in the order of the manifest, full of poison or

@@ -89,6 +89,8 @@ private:
   void applyFixedSizes();
   void applyUserSizes();
   void chooseLengths();
+  void refuseLengthsTwice() const;
+  void refuseIdleOptions() const;
   void chooseQueryLengths();
   void chooseKeyLengths();
   void completeSizes();

@@ -133,6 +133,18 @@ void AppendProblem::chooseSizes() {
     throw Error("--lengths-k: an append has no such lengths; give "
                 "--lengths-q for the new tokens and --cache-lengths for those "
                 "before");
+  refuse(options.sharePages, "--share-pages",
+         "an append writes the pages of a sequence, which are its own");
+  bool tables = p.cache == Layout::Continuous || p.cache == Layout::Paged;
+  refuse(options.separateTables && !(tables && p.values), "--separate-tables",
+         "the cache has no tables of K and of V; it needs a paged or "
+         "continuous one of both");
+  refuse(options.init != Init::Normal, "--init",
+         "an append's tokens are normal; other distributions are of attention");
+  refuse(options.cacheLengths && options.sizes.count("cache"), "--size cache",
+         "--cache-lengths says the lengths");
+  refuse(options.lengthsQ && options.sizes.count("seq_new"), "--size seq_new",
+         "--lengths-q says the lengths");
   int64_t usual = options.large ? 64 : 5;
   if (!ragged)
     fresh.assign(batch, get("seq_new", usual));

@@ -121,6 +121,7 @@ Workload::Workload(const Manifest &manifest, const WorkloadOptions &options)
   completeSizes();
   allocate();
   locate();
+  refuseIdleOptions();
   fillIndices();
   validateIndices();
   fillData();
@@ -218,6 +219,7 @@ void Workload::chooseLengths() {
                ", where all keys are given; use --size seq_k=N" +
                (p.cache == Layout::Ragged ? " or --lengths-k" : ""));
 
+  refuseLengthsTwice();
   int64_t batch = options.large ? 4 : 1;
   if (p.cache != Layout::Dense || p.query != Layout::Dense)
     batch = options.large ? 4 : 2;
@@ -241,6 +243,52 @@ void Workload::chooseLengths() {
 
   chooseQueryLengths();
   chooseKeyLengths();
+}
+
+/// What says the same lengths twice says one of them in vain.
+void Workload::refuseLengthsTwice() const {
+  const AttentionProblem &p = problem();
+  auto fileOf = [&](const char *role) {
+    return "--input " + p.tensor(role) + " says the lengths";
+  };
+  refuse(options.lengthsQ && isGiven("q_offsets"), "--lengths-q",
+         fileOf("q_offsets"));
+  bool ragged = p.cache == Layout::Ragged;
+  const char *role = ragged ? "k.offsets" : "k.lengths";
+  refuse(options.lengthsK && isGiven(role), "--lengths-k", fileOf(role));
+  refuse(options.cacheLengths && isGiven(role), "--cache-lengths",
+         fileOf(role));
+  refuse(options.cacheLengths && options.lengthsK, "--cache-lengths",
+         "--lengths-k says the lengths, with the new tokens");
+  // Random lengths are up to these.
+  const char *size = ragged ? "seq_k" : "cache";
+  bool known = options.lengthsK || options.cacheLengths || isGiven(role);
+  refuse(p.cache != Layout::Dense && known && options.sizes.count(size),
+         ragged ? "--size seq_k" : "--size cache",
+         "the lengths of the sequences are given");
+}
+
+/// Options that this problem has no use for.
+void Workload::refuseIdleOptions() const {
+  const AttentionProblem &p = problem();
+  std::string cache = std::string("the cache is ") + nameOf(p.cache);
+  for (auto [given, option] : {std::pair(options.sharePages, "--share-pages"),
+                               {options.separateTables, "--separate-tables"}})
+    refuse(given && !k.table, option,
+           cache + ", which has no table; it needs a paged or continuous one");
+  refuse(options.separateTables && v.table == k.table, "--separate-tables",
+         "K and V are one cache, with one table");
+  auto nameOfFile = [&](const HostTensor *table) {
+    return table && fromFile(table->name) ? table->name : std::string();
+  };
+  std::string ofK = nameOfFile(k.table), ofV = nameOfFile(v.table);
+  refuse(options.separateTables && !ofV.empty(), "--separate-tables",
+         "--input " + ofV + " says the pages");
+  refuse(options.sharePages && !ofK.empty(), "--share-pages",
+         "--input " + ofK + " says the pages");
+  refuse(options.init != Init::Normal && fromFile(q->name) &&
+             fromFile(k.data->name) && fromFile(v.data->name),
+         "--init", "q, k and v come from files");
 }
 
 void Workload::chooseQueryLengths() {

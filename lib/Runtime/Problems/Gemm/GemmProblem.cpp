@@ -35,6 +35,7 @@ double decode(const HostTensor &t, int64_t at) {
 GemmProblem::GemmProblem(const Manifest &manifest,
                          const WorkloadOptions &options)
     : Problem(manifest, options) {
+  refuseSequences("a product of matrices");
   std::set<std::string> known = spec.sizeNames();
   takeSizes(known);
   // No multiples of any tile.
