@@ -34,6 +34,24 @@ std::vector<std::string> split(const std::string &text, char separator) {
   return items;
 }
 
+constexpr const char *kParameters[] = {
+#define KVBUF_SCHEDULE_PARAMETER(TYPE, FIELD, NAME, DEFAULT, PRESENCE, SCOPE)  \
+  NAME,
+#include "kvbuffer/Dialect/KVBuffer/IR/ScheduleParameters.def"
+};
+
+bool isParameter(const std::string &name) {
+  return std::find(std::begin(kParameters), std::end(kParameters), name) !=
+         std::end(kParameters);
+}
+
+std::string parameterList() {
+  std::string list;
+  for (const char *name : kParameters)
+    list += (list.empty() ? "" : ", ") + std::string(name);
+  return list;
+}
+
 } // namespace
 
 std::vector<std::string>
@@ -61,6 +79,9 @@ kvbuf::tune::parseCandidates(const std::vector<std::string> &lists) {
         throw Error("--candidates: '" + list + "' names " + name +
                     " twice; expected all of its values in one place, as " +
                     name + "=VALUE,VALUE,...");
+      if (!isParameter(name))
+        throw Error("--candidates: a schedule has no parameter '" + name +
+                    "'; expected one of " + parameterList());
       named.push_back(name);
       std::vector<std::string> longer;
       for (const std::string &begun : product)

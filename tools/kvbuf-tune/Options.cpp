@@ -114,6 +114,9 @@ std::optional<Options> kvbuf::tune::parseCommandLine(int argc, char **argv) {
     throw Error("--turn: expected more than 0 and at most 10000 ms");
   if (!(o.finalTurn > 0 && o.finalTurn <= 10000))
     throw Error("--final-turn: expected more than 0 and at most 10000 ms");
+  for (const char *name : {"--rounds", "--turn", "--finals", "--final-turn"})
+    if (app.count(name) && o.turnOption.empty())
+      o.turnOption = name;
   if (!candidates.empty())
     o.schedules = parseCandidates(candidates);
   o.check = !noCheck;

@@ -33,6 +33,8 @@ struct Options : run::KernelOptions {
   /// front.
   unsigned finals = 8;
   double finalTurn = 200;
+  /// The first option that says how turns are taken; empty: none was given.
+  std::string turnOption;
   /// Lines of the ranking.
   unsigned top = 20;
   std::string json, csv, best;

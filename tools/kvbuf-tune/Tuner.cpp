@@ -167,6 +167,10 @@ void Tuner::run() {
     throw Error("'" + options.file +
                 "' is compiled already; give the .mlir file it was made from");
   open();
+  if (counts() && !options.turnOption.empty())
+    throw Error(options.turnOption +
+                " is for what a GPU is timed by; the emulator has no time, and "
+                "runs each schedule once");
   chooseCandidates();
   compile();
   fitTime();

@@ -299,7 +299,7 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
   }
   json request = json::parse(options);
   std::string schedule = request.value("schedule", "");
-  if (schedule.find("refuse") != std::string::npos) {
+  if (schedule.find("cluster=") != std::string::npos) {
     say(message, user,
         std::string(filename) + ":1:1: error: '" + schedule + "' does not fit");
     return nullptr;
@@ -319,17 +319,19 @@ MOCK_EXPORT void *kvbufCompile(const char *source, size_t bytes,
     return copyOut(kvbuf::serializeArtifact(artifact), artifactBytes);
   }
   manifest["target"]["chip"] = chip;
-  // A schedule "spill=64" is a kernel that spills so many bytes.
-  if (size_t at = schedule.find("spill="); at != std::string::npos)
-    manifest["kernels"][0]["spill_bytes"] = std::stoi(schedule.substr(at + 6));
+  // A schedule "stages=64" is a kernel that spills so many bytes.
+  if (size_t at = schedule.find("stages="); at != std::string::npos)
+    manifest["kernels"][0]["spill_bytes"] = std::stoi(schedule.substr(at + 7));
   artifact.manifest = manifest.dump();
   artifact.sections.push_back({"mlir", artifact.manifest});
-  // For MockCuda.cpp: a schedule "us=120" is a kernel that takes 120 us. One
+  // For MockCuda.cpp: a schedule "BK=120" is a kernel that takes 120 us. One
   // without the kernels that launches choose between takes longer.
   if (!request.value("alternatives", true) &&
-      schedule.find("us=") == std::string::npos)
-    schedule += " us 260";
+      schedule.find("BK=") == std::string::npos)
+    schedule += " BK=260";
   if (const char *ptx = std::getenv("KVBUF_MOCK_PTX")) {
+    if (size_t at = schedule.find("BK="); at != std::string::npos)
+      schedule.replace(at, 3, "us ");
     std::replace(schedule.begin(), schedule.end(), '=', ' ');
     artifact.sections.push_back(
         {"ptx", ptx + std::string(" ") + schedule + '\0'});
@@ -354,7 +356,7 @@ MOCK_EXPORT char *kvbufReportPage(const char *json, size_t bytes,
 
 MOCK_EXPORT char *kvbufProblemCandidates(const char *, size_t, const char *,
                                          const char *) {
-  return strdup("us=80,70\nus=60");
+  return strdup("BK=80,70\nBK=60");
 }
 
 MOCK_EXPORT kvbufEmulator *
