@@ -24,12 +24,20 @@ def to_bf16(array):
     return rounded.astype(np.uint16).reshape(np.shape(array))
 
 
+def are_bf16(dtype):
+    """Whether elements of a type are bfloat16: uint16, a type of that name, or two
+    bytes of no type, as which numpy reads such from a file. Structures are none."""
+    return dtype.itemsize == 2 and (
+        dtype.str == "<u2" or dtype.kind == "V" and dtype.names is None
+        and (dtype.name == "bfloat16" or dtype.type is _numpy().void))
+
+
 def from_bf16(bits):
     """The float32 values of a uint16 array of bfloat16, or of an array of a
     bfloat16 type of two bytes."""
     np = _numpy()
     bits = np.asarray(bits)
-    if bits.dtype.itemsize != 2 or bits.dtype.kind not in "uV":
+    if not are_bf16(bits.dtype):
         raise ValueError(f"bits has type {bits.dtype}; expected uint16, the bits "
                          "of bfloat16")
     return (bits.view(np.uint16).astype(np.uint32) << 16).view(np.float32)

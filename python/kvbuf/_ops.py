@@ -197,9 +197,10 @@ class Numpy(Framework):
         self.np = numpy
 
     def dtype(self, x):
-        return {"<f2": "f16", "<u2": "bf16", "<V2": "bf16", "<f4": "f32",
-                "<i4": "i32", "<i8": "i64"}.get(x.dtype.str.replace("|V", "<V"),
-                                                str(x.dtype))
+        if _arrays.are_bf16(x.dtype):
+            return "bf16"
+        return {"<f2": "f16", "<f4": "f32", "<i4": "i32", "<i8": "i64"}.get(
+            x.dtype.str, str(x.dtype))
 
     def float8_of(self, x):
         return {"float8_e4m3fn": "e4m3", "float8_e5m2": "e5m2",

@@ -87,8 +87,11 @@ def _gpu():
 def _from_interface(name, tensor, interface, device):
     code = interface["typestr"]
     dtype = _ARRAY_TYPES.get(code[1:])
-    if dtype is None or code[0] == ">":
-        raise Error(f"tensor '{name}' has elements of type '{code}', which no "
+    # Of parts with names: a structure.
+    parts = [part[0] for part in interface.get("descr") or ()]
+    if dtype is None or code[0] == ">" or any(parts):
+        kind = getattr(tensor, "dtype", code) if any(parts) else code
+        raise Error(f"tensor '{name}' has elements of type '{kind}', which no "
                     "kernel takes (bfloat16 travels as uint16)")
     shape, strides = interface["shape"], interface.get("strides")
     if strides is not None:

@@ -77,6 +77,20 @@ class Dense(unittest.TestCase):
         np.testing.assert_allclose(o.astype(np.float64), expected, rtol=2**-10,
                                    atol=2**-24)
 
+    def test_types_of_two_bytes(self):
+        """Bytes of no type, as numpy reads bfloat16 from a file, are such; structures
+        are none."""
+        q, k, v = normal(1, 3, 2, 64), normal(1, 5, 2, 64), normal(1, 5, 2, 64)
+        raw = kernel()(q=q.view("V2"), k=k, v=v)
+        np.testing.assert_array_equal(raw.view(np.uint16), kernel()(q=q, k=k, v=v))
+        pairs = [x.view([("low", "u1"), ("high", "u1")]) for x in (q, k, v)]
+        with self.assertRaisesRegex(kvbuf.Error, "^tensor 'q' has elements of type .*low"):
+            kernel()(q=pairs[0], k=k, v=v)
+        with self.assertRaisesRegex(ValueError, "^q has type .*low"):
+            kvbuf.attention(*pairs)
+        with self.assertRaisesRegex(ValueError, "^bits has type .*low"):
+            kvbuf.from_bf16(pairs[0])
+
     def test_no_key(self):
         run = kernel(lse=True)
         o, lse = run(q=normal(1, 3, 2, 64), k=normal(1, 0, 2, 64),
