@@ -84,8 +84,8 @@ void kvbuf::registerLaneLoweringModels(DialectRegistry &registry) {
            SoftmaxMergeOp, SoftmaxSinkOp>(context);
     // Work that blocks share.
     attach<Warps::Any, LaunchSizeOp, LaunchValueOp, FindTileOp, NumberTilesOp,
-           ArriveLastOp, AfterAllOp, ShareWorkOp, PartialStoreOp, PartialLoadOp,
-           PartialJoinOp>(context);
+           ArriveLastOp, AfterAllOp, ShareWorkOp, SharePairsOp, PartialStoreOp,
+           PartialLoadOp, PartialJoinOp>(context);
     // Warps that do different things.
     attach<Warps::Any, MeetOp, StaggerOp, TeamsOp, QueueOp, QueuePutOp,
            QueueTakeOp, ShelfOp, ShelfPutOp, ShelfGetOp>(context);

@@ -18,6 +18,7 @@ void lowerOp(LaneContext &lower, LaunchValueOp op);
 void lowerOp(LaneContext &lower, ArriveLastOp op);
 mlir::LogicalResult lowerOp(LaneContext &lower, AfterAllOp op);
 mlir::LogicalResult lowerOp(LaneContext &lower, ShareWorkOp op);
+mlir::LogicalResult lowerOp(LaneContext &lower, SharePairsOp op);
 
 } // namespace kvbuf
 

@@ -78,6 +78,7 @@ mlir::LogicalResult execute(TileContext &context, LaunchValueOp op);
 mlir::LogicalResult execute(TileContext &context, ArriveLastOp op);
 mlir::LogicalResult execute(TileContext &context, AfterAllOp op);
 mlir::LogicalResult execute(TileContext &context, ShareWorkOp op);
+mlir::LogicalResult execute(TileContext &context, SharePairsOp op);
 mlir::LogicalResult execute(TileContext &context, PartialStoreOp op);
 mlir::LogicalResult execute(TileContext &context, PartialLoadOp op);
 mlir::LogicalResult execute(TileContext &context, PartialJoinOp op);

@@ -55,7 +55,7 @@ void emu::registerTileExecutionModels(DialectRegistry &registry) {
            SoftmaxMergeOp>(context);
     attach<ContextModel, LaunchValueOp, LaunchSizeOp, FindTileOp, NumberTilesOp,
            NextTileOp, AppendTokensOp, ArriveLastOp, AfterAllOp, ShareWorkOp,
-           WorkItemOp, ItemRowsOp, PartialStoreOp, PartialLoadOp,
+           SharePairsOp, WorkItemOp, ItemRowsOp, PartialStoreOp, PartialLoadOp,
            PartialJoinOp>(context);
     attach<ContextModel, MeetOp, StaggerOp, RingOp, RingLoadOp, RingPutOp,
            RingWaitOp, RingReleaseOp, MailboxOp, MailboxPostOp, MailboxTakeOp,

@@ -114,7 +114,24 @@ static int64_t evenWorkers(int64_t workers, int64_t items) {
   return 10 * whole * even >= (10 * whole - 1) * workers ? even : workers;
 }
 
-LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
+namespace {
+/// How units are dealt: units before each item, and of all; those of a share;
+/// workers that have some.
+struct Dealt {
+  SmallVector<int64_t> before{0};
+  int64_t size = 0, workers = 0;
+  int64_t items() const { return before.size() - 1; }
+  /// Those of an item; of a worker without one, none.
+  int64_t unitsOf(int64_t i) const {
+    return i < items() ? before[i + 1] - before[i] : 0;
+  }
+};
+} // namespace
+
+/// Deals the units of an op's items, and sets the worker's results as those of
+/// `kvbuffer.share_work`.
+template <typename OpT>
+static FailureOr<Dealt> deal(TileContext &context, OpT op) {
   Block &body = op.getBody().front();
   Value yielded = cast<YieldOp>(body.getTerminator()).getValue();
   int64_t workers = context.integerOf(op.getWorkers()),
@@ -124,8 +141,8 @@ LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
     return context.errorAt(op)
            << "deals to worker " << worker << " of " << workers << " at least "
            << least << "; expected 1 worker and 1 unit or more";
-  // Units before each item, and of all; and how many items have some.
-  SmallVector<int64_t> before{0};
+  Dealt dealt;
+  SmallVector<int64_t> &before = dealt.before;
   int64_t some = 0;
   for (int64_t i = 0, e = context.integerOf(op.getItems()); i < e; ++i) {
     context.setInteger(body.getArgument(0), i);
@@ -138,10 +155,11 @@ LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
     some += units > 0;
     before.push_back(before.back() + units);
   }
-  int64_t size = std::max<int64_t>(
-      llvm::divideCeil(before.back(), evenWorkers(workers, some)), least);
+  dealt.workers = evenWorkers(workers, some);
+  int64_t size = dealt.size =
+      std::max<int64_t>(llvm::divideCeil(before.back(), dealt.workers), least);
   int64_t from = worker * size, to = std::min(from + size, before.back());
-  int64_t items = before.size() - 1, first = 0;
+  int64_t items = dealt.items(), first = 0;
   while (first < items && before[first + 1] <= from)
     ++first;
   int64_t end = first;
@@ -151,6 +169,80 @@ LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
   context.setInteger(op.getFirst(), first);
   context.setInteger(op.getStart(), before[first]);
   context.setInteger(op.getEnd(), end);
+  return dealt;
+}
+
+LogicalResult tile::execute(TileContext &context, ShareWorkOp op) {
+  return deal(context, op);
+}
+
+/// Units, as pairs count them.
+static int64_t atMost(int64_t units) {
+  return std::min(units, SharePairsOp::kMostUnits);
+}
+
+/// Whether pairs of items even each other out; `order`: those of the workers,
+/// the most units first.
+static bool makesPairs(const Dealt &dealt, int64_t pause,
+                       SmallVectorImpl<int64_t> &order) {
+  int64_t many = dealt.workers;
+  if (many < dealt.items() || many >= 2 * dealt.items() ||
+      many > SharePairsOp::kMostWorkers)
+    return false;
+  bool differs = false;
+  for (int64_t i = 0; i < many; ++i) {
+    differs |= dealt.unitsOf(i) != dealt.size;
+    order.push_back(i);
+  }
+  if (!differs)
+    return false;
+  auto counted = [&](int64_t i) { return atMost(dealt.unitsOf(i)); };
+  llvm::sort(order, [&](int64_t x, int64_t y) {
+    return std::pair(-counted(x), x) < std::pair(-counted(y), y);
+  });
+  int64_t bound = 2 * (atMost(dealt.size) + atMost(pause));
+  for (int64_t i = 0; i < many; ++i)
+    if (counted(order[i]) + counted(order[many - 1 - i]) > bound)
+      return false;
+  return true;
+}
+
+LogicalResult tile::execute(TileContext &context, SharePairsOp op) {
+  FailureOr<Dealt> dealt = deal(context, op);
+  if (failed(dealt))
+    return failure();
+  int64_t pause = context.integerOf(op.getPause()),
+          worker = context.integerOf(op.getWorker());
+  if (pause < 0)
+    return context.errorAt(op)
+           << "has a pause of " << pause << " units; expected 0 or more";
+  context.setInteger(op.getOther(), 0);
+  context.setInteger(op.getKeep(), 0);
+  SmallVector<int64_t> order;
+  if (!makesPairs(*dealt, pause, order))
+    return success();
+  int64_t many = dealt->workers, pieces = 0;
+  int64_t keep = SharePairsOp::kNone, rest = SharePairsOp::kNone;
+  if (worker < many) {
+    int64_t rank = llvm::find(order, worker) - order.begin();
+    int64_t other = order[many - 1 - rank];
+    bool isLarger = rank < many - 1 - rank;
+    int64_t large = atMost(dealt->unitsOf(isLarger ? worker : other)),
+            small = atMost(dealt->unitsOf(isLarger ? other : worker));
+    pieces = dealt->unitsOf(worker) > 0;
+    if (large - small > 2 * atMost(pause)) {
+      keep = int64_t(llvm::divideCeil(large + small, 2)) - atMost(pause) / 4;
+      if (!isLarger) {
+        rest = other;
+        ++pieces;
+      }
+    }
+  }
+  context.setInteger(op.getOther(), rest);
+  context.setInteger(op.getKeep(), keep);
+  context.setInteger(op.getFirst(), worker);
+  context.setInteger(op.getStart(), 0);
+  context.setInteger(op.getEnd(), worker + pieces);
   return success();
 }
 

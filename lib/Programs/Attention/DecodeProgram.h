@@ -148,9 +148,13 @@ private:
     mlir::Value last = {};
   };
   /// What a block knows of its share: its units `from` to `upto`, of `size`;
-  /// the sequences that have some, and the first one's first unit.
+  /// the sequences that have some, and the first one's first unit. Where pairs
+  /// of sequences may even each other out (`kvbuffer.share_pairs`): whether
+  /// they do, whether the rest of another block's sequence comes first, of
+  /// which one, and from which unit on; null elsewhere.
   struct Shares {
     mlir::Value pause, size, first, start, end, from, upto;
+    mlir::Value isPaired = {}, hasRest = {}, other = {}, keep = {};
   };
   /// What teams compute (DecodeRoles.cpp).
   void buildRoles();
@@ -267,6 +271,12 @@ private:
   /// Each block has a share of all sequences.
   void buildShares();
   Shares divideShares();
+  /// The same by an op that deals the units of all sequences.
+  template <typename OpT> void dealUnits(Shares &shares, OpT share);
+  /// The sequence of the piece of that number, of [first, end), and its first
+  /// unit, where `start` is that of shares that lie one behind the other.
+  std::pair<mlir::Value, mlir::Value>
+  sequenceOf(const Shares &shares, mlir::Value number, mlir::Value start);
   /// The tiles of a sequence that are the block's, of whose `units` the first
   /// is unit `start` of all, and unit `stop` the next one's.
   struct OwnTiles {
@@ -275,6 +285,11 @@ private:
   };
   OwnTiles ownTilesOf(const Shares &shares, const Tiles &tiles,
                       mlir::Value start, mlir::Value units, mlir::Value stop);
+  /// The piece of the sequence entered, of whose units the block has those
+  /// before `upto` or, of another block's, the rest, where pairs even each
+  /// other out; elsewhere `piece`.
+  Piece pairedPiece(const Shares &shares, const Piece &piece,
+                    mlir::Value units);
   /// Computes the tiles [first, last), one piece of sequence `batch`.
   void computePiece(const Tiles &tiles, mlir::Value first, mlir::Value last,
                     const Piece &piece);

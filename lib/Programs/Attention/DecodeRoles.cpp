@@ -570,8 +570,10 @@ Value DecodeProgram::isPair(const Shares &shares, const Piece &piece,
       b, from, arith::MulIOp::create(b, shares.size, two).getResult());
   Value isFirst =
       equal(arith::RemUIOp::create(b, first, two).getResult(), constant(0));
-  return both(both(equal(piece.count, two), isFirst),
-              both(equal(from, start), equal(upto, stop)));
+  Value isPair = both(both(equal(piece.count, two), isFirst),
+                      both(equal(from, start), equal(upto, stop)));
+  // Not where other blocks even each other out.
+  return both(isPair, equal(shares.keep, constant(0)));
 }
 
 Value DecodeProgram::queryTile(int64_t first, int64_t cols) {
@@ -737,14 +739,15 @@ void DecodeProgram::forEachPiece(const Roles &roles,
                                  ValueRange{shares.start, zero, zero});
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
-  Value start = loop.getRegionIterArg(0);
+  auto [sequence, start] =
+      sequenceOf(shares, loop.getInductionVar(), loop.getRegionIterArg(0));
   RolePiece own;
-  own.tiles = tilesOf(loop.getInductionVar());
+  own.tiles = tilesOf(sequence);
   own.tilesBefore = loop.getRegionIterArg(1);
   own.piecesBefore = loop.getRegionIterArg(2);
   Value units = unitsOf(own.tiles, own.tiles.count, shares.pause);
   Value stop = arith::AddIOp::create(b, start, units);
-  enter(loop.getInductionVar(), own.tiles);
+  enter(sequence, own.tiles);
   // Sequences without a row for this tile lie between those with some.
   auto ofActive = [&](function_ref<SmallVector<Value>()> values,
                       function_ref<SmallVector<Value>()> others) {

@@ -355,6 +355,10 @@ void DecodeProgram::divideSplits(
   compute(share, used);
 }
 
+/// Teams that begin a sequence have nothing to multiply for about 10 us (H200:
+/// queries, the first tile, the last product and the output).
+static constexpr int64_t kTilesOfTeams = 4;
+
 Value DecodeProgram::pauseInTiles() {
   int64_t bytes = 0;
   SmallVector<CacheType, 2> caches{op.getK().getType()};
@@ -368,11 +372,8 @@ Value DecodeProgram::pauseInTiles() {
                         cache.getElementType().getIntOrFloatBitWidth() / 8);
   int64_t tiles = llvm::bit_floor(
       uint64_t(std::max(bytes, warps * Tuning(target).pauseBytes) / bytes));
-  // Teams that begin a sequence have nothing to multiply for about 10 us (H200:
-  // queries, the first tile, the last product and the output).
-  constexpr int64_t tilesOfTeams = 4;
   if (schedule.getMovingTeam())
-    tiles = tilesOfTeams;
+    tiles = kTilesOfTeams;
   Attribute many =
       expr("min", {number(1),
                    expr("floordiv", {str(kBatchSize),
@@ -390,10 +391,20 @@ DecodeProgram::Shares DecodeProgram::divideShares() {
   // A block of several short sequences has less to read than one of a part of a
   // long one.
   shares.pause = pauseInTiles();
-  auto share = ShareWorkOp::create(
-      b, block, LaunchValueOp::create(b, workers),
-      LaunchSizeOp::create(b, kBatchSize),
-      constant(std::max<int64_t>(1, leastSplit() / schedule.getBN())));
+  Value many = LaunchValueOp::create(b, workers),
+        sequences = LaunchSizeOp::create(b, kBatchSize),
+        least = constant(std::max<int64_t>(1, leastSplit() / schedule.getBN()));
+  // Teams lose the more by a piece, and by a join at the end.
+  if (schedule.getMovingTeam())
+    dealUnits(shares, SharePairsOp::create(b, block, many, sequences, least,
+                                           constant(kTilesOfTeams)));
+  else
+    dealUnits(shares, ShareWorkOp::create(b, block, many, sequences, least));
+  return shares;
+}
+
+template <typename OpT>
+void DecodeProgram::dealUnits(Shares &shares, OpT share) {
   {
     OpBuilder::InsertionGuard guard(b);
     Block *body =
@@ -407,7 +418,52 @@ DecodeProgram::Shares DecodeProgram::divideShares() {
   shares.end = share.getEnd();
   shares.from = arith::MulIOp::create(b, block, shares.size);
   shares.upto = arith::AddIOp::create(b, shares.from, shares.size);
-  return shares;
+  if constexpr (std::is_same_v<OpT, SharePairsOp>) {
+    shares.other = share.getOther();
+    shares.keep = share.getKeep();
+    shares.isPaired = arith::CmpIOp::create(b, arith::CmpIPredicate::ne,
+                                            shares.keep, constant(0));
+    // Who has the rest of another one's sequence has its own to the end.
+    Value none = constant(SharePairsOp::kNone);
+    shares.hasRest =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::ne, shares.other, none);
+    Value upto = arith::SelectOp::create(b, shares.hasRest, none, shares.keep);
+    shares.upto =
+        arith::SelectOp::create(b, shares.isPaired, upto, shares.upto);
+  }
+}
+
+std::pair<Value, Value> DecodeProgram::sequenceOf(const Shares &shares,
+                                                  Value number, Value start) {
+  if (!shares.isPaired)
+    return {number, start};
+  Value isRest = arith::AndIOp::create(
+      b, shares.hasRest,
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, number, shares.first)
+          .getResult());
+  Value paired = arith::SelectOp::create(b, isRest, shares.other, block);
+  return {arith::SelectOp::create(b, shares.isPaired, paired, number),
+          arith::SelectOp::create(b, shares.isPaired, constant(0), start)};
+}
+
+DecodeProgram::Piece DecodeProgram::pairedPiece(const Shares &shares,
+                                                const Piece &piece,
+                                                Value units) {
+  Value one = constant(1);
+  Value isOwn =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, batch, block);
+  Value isAll =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::uge, shares.upto, units);
+  Value isAlone = arith::AndIOp::create(b, isOwn, isAll);
+  // Each sequence has at most two pieces, and a block of its own.
+  auto choose = [&](Value paired, Value other) -> Value {
+    return arith::SelectOp::create(b, shares.isPaired, paired, other);
+  };
+  return {
+      choose(arith::SelectOp::create(b, isOwn, constant(0), one), piece.number),
+      choose(arith::SelectOp::create(b, isAlone, one, constant(2)),
+             piece.count),
+      choose(arith::AddIOp::create(b, batch, batch), piece.base)};
 }
 
 DecodeProgram::OwnTiles DecodeProgram::ownTilesOf(const Shares &shares,
@@ -423,7 +479,14 @@ DecodeProgram::OwnTiles DecodeProgram::ownTilesOf(const Shares &shares,
     return arith::AddIOp::create(
         b, tiles.begin, arith::DivUIOp::create(b, part, units).getResult());
   };
-  Value first = tileAt(arith::MaxUIOp::create(b, shares.from, start));
+  Value from = shares.from;
+  if (shares.isPaired) {
+    Value isOwn =
+        arith::CmpIOp::create(b, arith::CmpIPredicate::eq, batch, block);
+    Value paired = arith::SelectOp::create(b, isOwn, constant(0), shares.keep);
+    from = arith::SelectOp::create(b, shares.isPaired, paired, from);
+  }
+  Value first = tileAt(arith::MaxUIOp::create(b, from, start));
   Value last = tileAt(arith::MinUIOp::create(b, shares.upto, stop));
   // The blocks that have its first and its last unit.
   Value firstWorker = arith::DivUIOp::create(b, start, shares.size);
@@ -433,7 +496,10 @@ DecodeProgram::OwnTiles DecodeProgram::ownTilesOf(const Shares &shares,
       b, arith::SubIOp::create(b, lastWorker, firstWorker).getResult(), one);
   Value number = arith::SubIOp::create(b, block, firstWorker);
   Value base = arith::AddIOp::create(b, firstWorker, batch);
-  return {first, last, {number, count, base}};
+  Piece piece{number, count, base};
+  if (shares.isPaired)
+    piece = pairedPiece(shares, piece, units);
+  return {first, last, piece};
 }
 
 void DecodeProgram::buildShares() {

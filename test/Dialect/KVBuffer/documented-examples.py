@@ -129,6 +129,7 @@ def own_types(op):
         "after_all": {"counters": "memref<?x3xi32>", "last": "i1"} | {
             n: "index" for n in ("head", "count", "shares")},
         "share_work": {n: "index" for n in ("block", "blocks", "least", "c1")},
+        "share_pairs": {n: "index" for n in ("block", "blocks", "least", "c1", "c4")},
         "partial_store": state | parts,
         "partial_load": parts,
         "partial_join": {"parts": "memref<8x?x16x132xf32>"} | {

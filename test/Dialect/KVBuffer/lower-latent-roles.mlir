@@ -23,7 +23,7 @@
 // AHEAD-DAG: #[[RESTA:.*]] = #kvbuffer.kv_buffer<64x64xbf16, swizzle = {{.*}}head_dim_offset = 512>
 
 // SHARES-LABEL: gpu.func @latent
-// SHARES: kvbuffer.share_work
+// SHARES: kvbuffer.share_pairs {{.*}} pause %c4
 // SHARES: kvbuffer.team @scores
 // SHARES-NEXT: scf.for %{{.*}} = %first to %end step %c1 iter_args(%{{.*}} = %start, %[[TILES:.*]] = %c0, %[[PIECES:.*]] = %c0)
 // SHARES: kvbuffer.ring_wait %{{.*}}[%[[PIECES]]]

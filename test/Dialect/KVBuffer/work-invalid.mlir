@@ -164,6 +164,34 @@ func.func @units(%i: index, %x: f32) {
 
 // -----
 
+func.func @pairs(%i: index, %c: i1) {
+  // expected-note @below {{the region is here}}
+  %size, %first, %start, %end, %other, %keep = kvbuffer.share_pairs %i of %i over %i least %i pause %i {
+  ^bb0(%a: index):
+    // expected-error @below {{'scf.if' op is not allowed in a kvbuffer.share_pairs: it runs for several items side by side, and cannot branch}}
+    %n = scf.if %c -> (index) {
+      scf.yield %a : index
+    } else {
+      scf.yield %i : index
+    }
+    kvbuffer.yield %n : index
+  }
+  return
+}
+
+// -----
+
+func.func @pair(%i: index) {
+  // expected-error @below {{'kvbuffer.share_pairs' op expected a region of one index, the item's number}}
+  %size, %first, %start, %end, %other, %keep = kvbuffer.share_pairs %i of %i over %i least %i pause %i {
+  ^bb0(%a: index, %b: index):
+    kvbuffer.yield %a : index
+  }
+  return
+}
+
+// -----
+
 func.func @branches(%i: index, %c: i1) {
   // expected-note @below {{the region is here}}
   %size, %first, %start, %end = kvbuffer.share_work %i of %i over %i least %i {

@@ -63,6 +63,22 @@ func.func @shares(%k: !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, pa
   return
 }
 
+// CHECK-LABEL: func @pairs
+func.func @pairs(%k: !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>, %w: index, %n: index) {
+  %c1 = arith.constant 1 : index
+  // CHECK: %size, %first, %start, %end, %other, %keep = kvbuffer.share_pairs %{{.*}} of %{{.*}} over %{{.*}} least %{{.*}} pause %{{.*}} {
+  // CHECK-NEXT: ^bb0(%[[I:.*]]: index):
+  // CHECK-NEXT:   %[[KEYS:.*]] = kvbuffer.cache.num_keys %{{.*}}[%[[I]]] new(%{{.*}})
+  // CHECK-NEXT:   kvbuffer.yield %[[KEYS]] : index
+  // CHECK-NEXT: }
+  %size, %first, %start, %end, %other, %keep = kvbuffer.share_pairs %w of %n over %n least %c1 pause %c1 {
+  ^bb0(%i: index):
+    %keys = kvbuffer.cache.num_keys %k[%i] new(%c1) : !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+    kvbuffer.yield %keys : index
+  }
+  return
+}
+
 // CHECK-LABEL: func @groups
 func.func @groups(%q: memref<?x?x8x128xbf16>, %lse: memref<?x8x?xf32>, %b: index, %s: !kvbuffer.fragment<16x32xf32, acc>, %m: !row) {
   // CHECK: kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x?x8x128xbf16> -> <16x128xbf16, page_size = 4>

@@ -250,6 +250,15 @@ void ShareWorkOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   setName(getEnd(), "end");
 }
 
+void SharePairsOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
+  setName(getSize(), "size");
+  setName(getFirst(), "first");
+  setName(getStart(), "start");
+  setName(getEnd(), "end");
+  setName(getOther(), "other");
+  setName(getKeep(), "keep");
+}
+
 LogicalResult LaunchValueOp::verify() {
   if (SizeAttr::isSize(getExpression()))
     return success();
@@ -283,21 +292,25 @@ LogicalResult AfterAllOp::verifyRegions() {
   return success();
 }
 
-LogicalResult ShareWorkOp::verifyRegions() {
-  Block &body = getBody().front();
-  auto index = IndexType::get(getContext());
+/// Whether the region of a share of work gives the units of an item, and may
+/// run for several side by side.
+static LogicalResult verifyUnits(Operation *share, Region &region) {
+  Block &body = region.front();
+  auto index = IndexType::get(share->getContext());
   if (body.getArgumentTypes() != TypeRange{index})
-    return emitOpError("expected a region of one index, the item's number");
+    return share->emitOpError(
+        "expected a region of one index, the item's number");
   auto yield = body.empty() ? YieldOp() : dyn_cast<YieldOp>(body.back());
   if (!yield || yield.getValue().getType() != index)
-    return emitOpError("expected a region that ends with kvbuffer.yield of an "
-                       "index, the item's units");
+    return share->emitOpError(
+        "expected a region that ends with kvbuffer.yield of an "
+        "index, the item's units");
   for (Operation &op : body.without_terminator()) {
     auto fail = [&](StringRef why) {
       InFlightDiagnostic diag = op.emitOpError()
-                                << "is not allowed in a kvbuffer.share_work: "
-                                << why;
-      diag.attachNote(getLoc()) << "the region is here";
+                                << "is not allowed in a " << share->getName()
+                                << ": " << why;
+      diag.attachNote(share->getLoc()) << "the region is here";
       return diag;
     };
     if (op.getNumRegions())
@@ -309,6 +322,14 @@ LogicalResult ShareWorkOp::verifyRegions() {
       return fail("it may only read memory");
   }
   return success();
+}
+
+LogicalResult ShareWorkOp::verifyRegions() {
+  return verifyUnits(*this, getBody());
+}
+
+LogicalResult SharePairsOp::verifyRegions() {
+  return verifyUnits(*this, getBody());
 }
 
 /// Whether rows of f32 have an accumulator, a maximum and a sum.

@@ -103,10 +103,10 @@ void Differences::visit(Operation *op) {
     pass(loop.getYieldOp().getResults(), loop.getBeforeArguments());
     return;
   }
-  if (auto share = dyn_cast<ShareWorkOp>(op)) {
+  if (isa<ShareWorkOp, SharePairsOp>(op)) {
     // What is inside has been looked at by itself.
-    auto yielded = share.getBody().front().getTerminator()->getOperands();
-    if (llvm::any_of(share->getOperands(),
+    auto yielded = op->getRegion(0).front().getTerminator()->getOperands();
+    if (llvm::any_of(op->getOperands(),
                      [&](Value v) { return contains(v); }) ||
         llvm::any_of(yielded, [&](Value v) { return contains(v); }))
       addAll(op->getResults());

@@ -63,7 +63,7 @@ def KVBuffer_MapOp : KVBuffer_OpOf<KVBuffer_Fragments, "map", [KVBuffer_NamedRes
 }
 
 def KVBuffer_YieldOp : KVBuffer_OpOf<KVBuffer_Fragments, "yield", [
-    Pure, Terminator, ParentOneOf<["MapOp", "AttentionOp", "ShareWorkOp"]>]> {
+    Pure, Terminator, ParentOneOf<["MapOp", "AttentionOp", "ShareWorkOp", "SharePairsOp"]>]> {
   let summary = "Ends a region that computes an element or a number";
   let description = [{
     The element of the result of a `kvbuffer.map`; the score, or whether the key is

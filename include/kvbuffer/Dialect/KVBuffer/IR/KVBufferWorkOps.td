@@ -375,6 +375,72 @@ def KVBuffer_ShareWorkOp : KVBuffer_OpOf<KVBuffer_Work, "share_work", [Recursive
   let hasRegionVerifier = 1;
 }
 
+def KVBuffer_SharePairsOp : KVBuffer_OpOf<KVBuffer_Work, "share_pairs", [RecursiveMemoryEffects,
+    SingleBlock, KVBuffer_NamedResults]> {
+  let summary = "A worker's share of items of unequal size, which pairs of workers even out";
+  let description = [{
+    As `kvbuffer.share_work`, where pairs cannot even items out: `keep` is 0 then, and
+    `other` means nothing.
+
+    Where units are dealt to as many workers as there are items, or more, but not
+    to twice as many, each of these workers has the item of its own number, or
+    none, but for what another takes of it. These are put in order, the most units
+    first, and of as many the first one first; the first is paired with the last,
+    the second with the last but one, and so on. Of two that differ by more than
+    twice `pause` the larger one's worker keeps its first `keep` units, half of
+    the sum of both, rounded up, less a quarter of `pause`, as it joins both. The
+    other worker has the rest of it, and has it first: it is there long before the
+    larger item's worker ends. That is how units are dealt where no pair is of more units than
+    two shares of `kvbuffer.share_work` and two pauses, and an item differs from
+    such a share. Of more than 128 workers no pairs are made.
+
+    `keep` is then 1 or more, and the worker has `end` - `first` pieces, none, one
+    or two, from `first`, its own number, on; `start` is 0. Where `other` is not
+    2147483647, the first piece is of that item, from unit `keep` on, and the
+    second one, if any, the worker's own item. Else the one piece is of that, up to
+    unit `keep`, which is 2147483647 where nobody takes any of it. Items and pauses
+    of more than 16777215 units count as of so many here.
+
+    Example:
+
+    ```mlir
+    %size, %first, %start, %end, %other, %keep = kvbuffer.share_pairs %block of %blocks over %batch least %least pause %c4 {
+    ^bb0(%sequence: index):
+      %keys = kvbuffer.cache.num_keys %k[%sequence] new(%c1)
+        : !kvbuffer.cache<dense, bf16, heads = 8, head_size = 128>
+      kvbuffer.yield %keys : index
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Index, "the worker's number">:$worker,
+    Arg<Index, "workers, 1 or more">:$workers,
+    Arg<Index, "items">:$items,
+    Arg<Index, "units of a share at least, 1 or more">:$least,
+    Arg<Index, "units that a worker could have instead of one piece more, 0 or more">:$pause);
+  let results = (outs
+      Res<Index, "units of a share">:$size,
+      Res<Index, "the item of the worker's first unit">:$first,
+      Res<Index, "units before that item">:$start,
+      Res<Index, "one past the item of its last unit">:$end,
+      Res<Index, "the item whose rest is the first piece, if there is one">:$other,
+      Res<Index, "the units of a pair's larger item that its own worker has; 0 where there are no pairs">:$keep);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $worker `of` $workers `over` $items `least` $least `pause` $pause
+    attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Workers of which pairs are made, at most: a power of 2.
+    static constexpr int64_t kMostWorkers = 128;
+    /// Units that an item counts as at most where items are put in order.
+    static constexpr int64_t kMostUnits = (int64_t(1) << 24) - 1;
+    /// `other` where there is none, and `keep` where nobody takes any of an item.
+    static constexpr int64_t kNone = (int64_t(1) << 31) - 1;
+  }];
+}
+
 def KVBuffer_LaunchSizeOp : KVBuffer_OpOf<KVBuffer_Work, "launch_size", [Pure]> {
   let summary = "A size of the launch";
   let description = [{
