@@ -336,14 +336,55 @@ static SoftmaxState merge(LaneContext &lanes, FragmentType type,
   return joined;
 }
 
+/// Joins two states as a join of partial results does that are stored one
+/// behind the other (LaneJoin.cpp), with its bits: there a lane of a row has
+/// the sum of the one, and another lane that of the other.
+static SoftmaxState mergeAsStored(LaneContext &lanes, FragmentType type,
+                                  const SoftmaxState &first,
+                                  const SoftmaxState &second,
+                                  const APFloat &scale, bool unbounded) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  const FragmentLayout &atom = lanes.layoutOf(type);
+  Value isFirst = lanes.firstOfRow(atom), zero = lanes.f32(0);
+  SoftmaxState joined;
+  Values factors[2];
+  for (unsigned r = 0; r < first.max.size(); ++r) {
+    Value max = arith::MaxNumFOp::create(b, first.max[r], second.max[r]);
+    RowExponents row = exponentsOf(lanes, max, scale, unbounded);
+    Value sum;
+    for (auto [state, own] :
+         {std::pair(&first, &factors[0]), std::pair(&second, &factors[1])}) {
+      Value before = row.offsetOf(b, state->max[r]);
+      own->push_back(exp2(b, arith::SubFOp::create(b, row.offset, before)));
+      Value whole = lanes.reduceLanes(atom, state->sum[r], /*isMax=*/false);
+      whole = arith::MulFOp::create(b, whole, own->back());
+      sum = sum ? arith::AddFOp::create(b, sum, whole).getResult() : whole;
+    }
+    joined.max.push_back(max);
+    joined.sum.push_back(arith::SelectOp::create(b, isFirst, sum, zero));
+  }
+  int64_t cols = atom.atomCols(type);
+  unsigned parts = atom.rowParts().size();
+  joined.acc = lanes.mapElements(
+      first.acc, [&](Value value, unsigned index, int64_t reg) -> Value {
+        int64_t r = index / cols * parts + atom.rowPart(reg);
+        value = math::FmaOp::create(b, value, factors[0][r], zero);
+        return math::FmaOp::create(b, lanes.element(second.acc[index], reg),
+                                   factors[1][r], value);
+      });
+  return joined;
+}
+
 /// The merge that takes all that another one comes to, and nothing else does.
 static SoftmaxMergeOp takerOf(SoftmaxMergeOp op) {
+  if (op.getAsStored())
+    return {};
   SoftmaxMergeOp taker;
   for (Value result : op->getResults()) {
     if (!result.hasOneUse())
       return {};
     auto user = dyn_cast<SoftmaxMergeOp>(*result.user_begin());
-    if (!user || (taker && user != taker) ||
+    if (!user || (taker && user != taker) || user.getAsStored() ||
         user->getBlock() != op->getBlock() ||
         user.getScale() != op.getScale() ||
         user.getUnbounded() != op.getUnbounded())
@@ -380,7 +421,24 @@ static void leavesOf(SoftmaxMergeOp root,
   }
 }
 
+static void setState(LaneContext &lanes, SoftmaxMergeOp op,
+                     const SoftmaxState &state) {
+  lanes.setLanes(op.getNewAcc(), state.acc);
+  lanes.setLanes(op.getNewMax(), state.max);
+  lanes.setLanes(op.getNewSum(), state.sum);
+}
+
 void kvbuf::lowerOp(LaneContext &lanes, SoftmaxMergeOp op) {
+  if (op.getAsStored())
+    return setState(
+        lanes, op,
+        mergeAsStored(lanes, op.getAcc().getType(),
+                      {lanes.lanesOf(op.getAcc()), lanes.lanesOf(op.getMax()),
+                       lanes.lanesOf(op.getSum())},
+                      {lanes.lanesOf(op.getOtherAcc()),
+                       lanes.lanesOf(op.getOtherMax()),
+                       lanes.lanesOf(op.getOtherSum())},
+                      op.getScale(), op.getUnbounded()));
   // A tree of merges is one: each row's maximum is known before the first
   // weight is computed, so that each partial result is scaled once. As long as
   // registers hold all of them.
@@ -406,11 +464,8 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxMergeOp op) {
       states.push_back({lanes.lanesOf(merge.getAcc()),
                         lanes.lanesOf(merge.getMax()),
                         lanes.lanesOf(merge.getSum())});
-  SoftmaxState joined =
-      merge(lanes, type, states, op.getScale(), op.getUnbounded());
-  lanes.setLanes(op.getNewAcc(), joined.acc);
-  lanes.setLanes(op.getNewMax(), joined.max);
-  lanes.setLanes(op.getNewSum(), joined.sum);
+  setState(lanes, op,
+           merge(lanes, type, states, op.getScale(), op.getUnbounded()));
 }
 
 void kvbuf::lowerOp(LaneContext &lower, SoftmaxSinkOp op) {

@@ -29,6 +29,15 @@ void kvbuf::lowerOp(LaneContext &lower, LaunchValueOp op) {
 // Arrivals
 //===----------------------------------------------------------------------===//
 
+/// What a counter has, looked at atomically, in no order with anything else.
+static Value lookAt(LaneContext &lower, Value counters, Value at) {
+  ImplicitLocOpBuilder &b = lower.builder();
+  auto look = memref::AtomicRMWOp::create(b, arith::AtomicRMWKind::addi,
+                                          lower.i32(0), counters, at);
+  look->setAttr(kRelaxedAttr, b.getUnitAttr());
+  return look;
+}
+
 void kvbuf::lowerOp(LaneContext &lower, ArriveLastOp op) {
   ImplicitLocOpBuilder &b = lower.builder();
   Value counters = lower.flat(lower.tensorOf(op.getCounters()).data);
@@ -46,12 +55,19 @@ void kvbuf::lowerOp(LaneContext &lower, ArriveLastOp op) {
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(arrive.thenBlock());
-    Value before = LaneArriveOp::create(b, b.getI32Type(), counters, at);
+    // A look has no order; nor does anybody wait for an arrival behind it,
+    // which acquires what the others have stored.
+    Value before =
+        op.getIfLast()
+            ? lookAt(lower, counters, at)
+            : LaneArriveOp::create(b, b.getI32Type(), counters, at).getBefore();
     Value isLast =
         arith::CmpIOp::create(b, arith::CmpIPredicate::eq, before, others);
     auto reset = scf::IfOp::create(b, isLast, /*withElseRegion=*/false);
     scf::YieldOp::create(b, isLast);
     b.setInsertionPointToStart(reset.thenBlock());
+    if (op.getIfLast())
+      LaneArriveOp::create(b, b.getI32Type(), counters, at).setEarly(true);
     memref::StoreOp::create(b, lower.i32(0), counters, at);
     b.setInsertionPointToStart(arrive.elseBlock());
     scf::YieldOp::create(

@@ -55,10 +55,10 @@ LogicalResult tile::execute(TileContext &context, LaunchValueOp op) {
 }
 
 /// Counts an arrival at one of some counters, of `count` there; whether it is
-/// the last, which sets the counter back.
+/// the last, which sets the counter back. `ifLast`: counts no other one.
 static FailureOr<bool> arriveAt(const Tensor &counters,
                                 ArrayRef<int64_t> indices, int64_t count,
-                                ErrorFn fail) {
+                                ErrorFn fail, bool ifLast = false) {
   FailureOr<int64_t> offset = counters.offset(indices, fail);
   if (failed(offset))
     return failure();
@@ -68,16 +68,19 @@ static FailureOr<bool> arriveAt(const Tensor &counters,
   int32_t &counter = static_cast<int32_t *>(counters.data)[*offset];
   if (count < 1 || counter >= count)
     return fail() << "is arrival " << counter + 1 << " of " << count;
-  bool last = ++counter == count;
+  bool last = counter + 1 == count;
   if (last)
     counter = 0;
+  else if (!ifLast)
+    ++counter;
   return last;
 }
 
 LogicalResult tile::execute(TileContext &context, ArriveLastOp op) {
   FailureOr<bool> last = arriveAt(
       context.tensorOf(op.getCounters()), context.integersOf(op.getIndices()),
-      context.integerOf(op.getCount()), [&] { return context.errorAt(op); });
+      context.integerOf(op.getCount()), [&] { return context.errorAt(op); },
+      op.getIfLast());
   if (failed(last))
     return failure();
   context.setInteger(op.getLast(), int64_t(*last));

@@ -81,7 +81,8 @@ DecodeState DecodeProgram::merge(const DecodeState &state,
                                  const DecodeState &other) {
   return DecodeState::of(
       SoftmaxMergeOp::create(b, state.acc, state.max, state.sum, other.acc,
-                             other.max, other.sum, softmaxScale, unbounded)
+                             other.max, other.sum, softmaxScale, unbounded,
+                             /*as_stored=*/UnitAttr())
           .getResults());
 }
 
@@ -193,12 +194,44 @@ DecodeState DecodeProgram::joinFrom(int64_t level, Value place, Value count,
   return DecodeState::of(join.getResults());
 }
 
+SmallVector<Value> DecodeProgram::counterOf(int64_t level, Value place) {
+  // Teams arrive each for its slices.
+  int64_t own = ownSlices ? level + 2 * (firstSlice / ownSlices) : level;
+  return {constant(own), line, place};
+}
+
 void DecodeProgram::ifLast(int64_t level, Value place, Value count,
                            function_ref<void()> build) {
-  int64_t own = ownSlices ? level + 2 * (firstSlice / ownSlices) : level;
-  choose(ArriveLastOp::create(b, arrived,
-                              ValueRange{constant(own), line, place}, count),
+  choose(ArriveLastOp::create(b, arrived, counterOf(level, place), count),
          build);
+}
+
+Value DecodeProgram::arriveBehind(const Piece &piece) {
+  auto branch = scf::IfOp::create(b, TypeRange{b.getI1Type()}, piece.isAwaited,
+                                  /*addThenBlock=*/true, /*addElseBlock=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(
+      b, arith::ConstantIntOp::create(b, 0, /*width=*/1).getResult());
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto arrive =
+      ArriveLastOp::create(b, arrived, counterOf(0, piece.base), piece.count);
+  arrive.setIfLast(true);
+  scf::YieldOp::create(b, arrive.getLast());
+  return branch.getResult(0);
+}
+
+DecodeState DecodeProgram::mergeStored(const DecodeState &state,
+                                       const Piece &piece, Value slice) {
+  Value place = arith::AddIOp::create(b, piece.base, constant(1));
+  auto other = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
+                                     placeOf(0, place, slice), rows,
+                                     /*columns=*/DenseI64ArrayAttr());
+  // The bits of what the last one joins out of memory.
+  auto merge = SoftmaxMergeOp::create(
+      b, state.acc, state.max, state.sum, other.getAcc(), other.getMax(),
+      other.getSum(), softmaxScale, unbounded, /*as_stored=*/b.getUnitAttr());
+  return DecodeState::of(merge.getResults());
 }
 
 int64_t DecodeProgram::rowsOfMany() const {

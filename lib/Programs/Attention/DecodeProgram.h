@@ -144,6 +144,9 @@ private:
   /// place `base` of the memory for partial results.
   struct Piece {
     mlir::Value number, count, base;
+    /// Whether it is the first of two, whose other one should have been stored
+    /// when it ends; null where no piece is.
+    mlir::Value isAwaited = {};
     /// Whether it is the block's last one; null where there is one only.
     mlir::Value last = {};
   };
@@ -356,6 +359,15 @@ private:
   /// Slices of parts of a softmax that a lane has registers for at a time, 1 or
   /// more.
   int64_t partsAtOnce() const;
+  /// Whether a piece is the first of two, and the other one has arrived, as it
+  /// should (`isAwaited`): then this one has, too.
+  mlir::Value arriveBehind(const Piece &piece);
+  /// A slice of the first of two pieces, joined with the other one, which is
+  /// stored.
+  DecodeState mergeStored(const DecodeState &state, const Piece &piece,
+                          mlir::Value slice);
+  /// The counter of arrivals at a place.
+  llvm::SmallVector<mlir::Value> counterOf(int64_t level, mlir::Value place);
   /// What only the block that arrives last at a place does.
   void ifLast(int64_t level, mlir::Value place, mlir::Value count,
               llvm::function_ref<void()> build);

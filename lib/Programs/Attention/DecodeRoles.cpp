@@ -537,9 +537,26 @@ void DecodeProgram::storeHalf(const Roles &roles, const RolePiece &own,
       then({sliceOf(accs, slice), max, sum}, constant(firstSlice + slice));
   };
   auto byMemory = [&] {
-    forOwn(
-        [&](DecodeState state, Value slice) { store(state, 0, place, slice); });
-    join(own.piece);
+    auto stored = [&] {
+      forOwn([&](DecodeState state, Value slice) {
+        store(state, 0, place, slice);
+      });
+      join(own.piece);
+    };
+    // Beside a trade a lane has no registers for it (ptxas, 64 heads: 3476
+    // bytes spilled for 704).
+    if (!own.piece.isAwaited || own.isPair)
+      return stored();
+    // Of two pieces the first is its block's last, and most often the second
+    // has long been stored, as its block had it first.
+    choose(
+        arriveBehind(own.piece),
+        [&] {
+          forOwn([&](DecodeState state, Value slice) {
+            finish(mergeStored(state, own.piece, slice), slice);
+          });
+        },
+        stored);
   };
   choose(
       alone,

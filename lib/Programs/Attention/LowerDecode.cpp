@@ -454,7 +454,8 @@ DecodeProgram::Piece DecodeProgram::pairedPiece(const Shares &shares,
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, batch, block);
   Value isAll =
       arith::CmpIOp::create(b, arith::CmpIPredicate::uge, shares.upto, units);
-  Value isAlone = arith::AndIOp::create(b, isOwn, isAll);
+  Value isAlone = arith::AndIOp::create(b, isOwn, isAll),
+        isAwaited = arith::XOrIOp::create(b, isOwn, isAlone);
   // Each sequence has at most two pieces, and a block of its own.
   auto choose = [&](Value paired, Value other) -> Value {
     return arith::SelectOp::create(b, shares.isPaired, paired, other);
@@ -463,7 +464,8 @@ DecodeProgram::Piece DecodeProgram::pairedPiece(const Shares &shares,
       choose(arith::SelectOp::create(b, isOwn, constant(0), one), piece.number),
       choose(arith::SelectOp::create(b, isAlone, one, constant(2)),
              piece.count),
-      choose(arith::AddIOp::create(b, batch, batch), piece.base)};
+      choose(arith::AddIOp::create(b, batch, batch), piece.base),
+      choose(isAwaited, piece.isAwaited)};
 }
 
 DecodeProgram::OwnTiles DecodeProgram::ownTilesOf(const Shares &shares,
@@ -497,8 +499,20 @@ DecodeProgram::OwnTiles DecodeProgram::ownTilesOf(const Shares &shares,
   Value number = arith::SubIOp::create(b, block, firstWorker);
   Value base = arith::AddIOp::create(b, firstWorker, batch);
   Piece piece{number, count, base};
-  if (shares.isPaired)
+  if (shares.isPaired) {
+    // The second of two pieces is its block's first one: where that block has
+    // more to do, it has ended before the first does.
+    auto is = [&](arith::CmpIPredicate how, Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, how, x, y);
+    };
+    Value share = arith::AddIOp::create(b, shares.upto, shares.size);
+    Value isOfTwo = arith::AndIOp::create(
+        b, is(arith::CmpIPredicate::eq, number, constant(0)),
+        is(arith::CmpIPredicate::eq, count, constant(2)));
+    piece.isAwaited = arith::AndIOp::create(
+        b, isOfTwo, is(arith::CmpIPredicate::ult, stop, share));
     piece = pairedPiece(shares, piece, units);
+  }
   return {first, last, piece};
 }
 

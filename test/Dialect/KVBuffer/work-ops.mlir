@@ -79,6 +79,13 @@ func.func @pairs(%k: !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, pag
   return
 }
 
+// CHECK-LABEL: func @behind
+func.func @behind(%arrived: memref<?xi32>, %n: index) {
+  // CHECK: kvbuffer.arrive_last %{{.*}}[%{{.*}}] of %{{.*}} if_last : memref<?xi32>
+  %last = kvbuffer.arrive_last %arrived[%n] of %n if_last : memref<?xi32>
+  return
+}
+
 // CHECK-LABEL: func @groups
 func.func @groups(%q: memref<?x?x8x128xbf16>, %lse: memref<?x8x?xf32>, %b: index, %s: !kvbuffer.fragment<16x32xf32, acc>, %m: !row) {
   // CHECK: kvbuffer.dram_tile {{.*}} {group = 4 : i64} : memref<?x?x8x128xbf16> -> <16x128xbf16, page_size = 4>

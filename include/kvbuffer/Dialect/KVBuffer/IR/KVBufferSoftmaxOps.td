@@ -152,7 +152,9 @@ def KVBuffer_SoftmaxMergeOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_merge", [
     does not matter, that of three does, by rounding. Merges of merges that nothing
     else uses are one by lanes, as far as registers hold all that is merged: each
     partial result is scaled once, by the largest maximum. `unbounded` is that of
-    `kvbuffer.online_softmax`.
+    `kvbuffer.online_softmax`. With `as_stored` the bits are those that
+    `kvbuffer.partial_join` has of both, stored one behind the other: lanes add up
+    what they have of a row's sum first.
 
     Example:
 
@@ -169,7 +171,8 @@ def KVBuffer_SoftmaxMergeOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_merge", [
       Arg<KVBuffer_FragmentType, "each row's maximum over those">:$otherMax,
       Arg<KVBuffer_FragmentType, "each row's sum over those">:$otherSum,
       Arg<F32Attr, "what scores are multiplied by">:$scale,
-      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded);
+      Arg<UnitAttr, "scores may be of any size (`kvbuffer.online_softmax`)">:$unbounded,
+      Arg<UnitAttr, "bits are those of a `kvbuffer.partial_join`">:$as_stored);
   let results = (outs
       Res<KVBuffer_FragmentType, "the weighted sum of values over both">:$newAcc,
       Res<KVBuffer_FragmentType, "each row's maximum over both">:$newMax,

@@ -134,6 +134,10 @@ def KVBuffer_ArriveLastOp : KVBuffer_OpOf<KVBuffer_Work, "arrive_last", [KVBuffe
     one after the op: an arrival releases the block's writes, and the last one
     acquires all. The last block sets the counter back to 0, for the next launch.
 
+    With `if_last` a block arrives only as the last one: where the op is false it
+    has not been counted, and has to arrive later. So it need not store what nobody
+    but itself would read.
+
     The counter is an element of a tensor of i32 with `kvbuffer.access` =
     "counter": zero before the first launch. All threads of a block have to reach
     the op.
@@ -147,10 +151,11 @@ def KVBuffer_ArriveLastOp : KVBuffer_OpOf<KVBuffer_Work, "arrive_last", [KVBuffe
   let arguments = (ins
     Arg<MemRefOf<[I32]>, "the counters">:$counters,
     Arg<Variadic<Index>, "which of them">:$indices,
-    Arg<Index, "the blocks that arrive there, 1 or more">:$count);
+    Arg<Index, "the blocks that arrive there, 1 or more">:$count,
+    Arg<UnitAttr, "the block arrives only where it is the last">:$if_last);
   let results = (outs Res<I1, "true in the block that is last">:$last);
   let assemblyFormat = [{
-    $counters `[` $indices `]` `of` $count attr-dict `:` type($counters)
+    $counters `[` $indices `]` `of` $count (`if_last` $if_last^)? attr-dict `:` type($counters)
   }];
   let hasVerifier = 1;
 }
