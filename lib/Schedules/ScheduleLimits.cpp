@@ -347,6 +347,25 @@ int64_t ScheduleLimits::loadedSlots(const TileOperands &operands) const {
   return slots;
 }
 
+int64_t ScheduleLimits::heldQueryColumns(const TileOperands &operands) const {
+  // At 128 columns it won nothing (docs/scores.md). Keys of heads wider than
+  // products come in blocks of columns, each a product of its own.
+  constexpr int64_t halfBytes = 2, narrow = 128;
+  const MovingTeam *mover = schedule.movingTeam();
+  auto [depth, valueDepth] = paddedSizes(operands);
+  if (!mover || mover->widens.warps || schedule.splitKeys() ||
+      schedule.dividesColumns() || schedule.qInRegs || schedule.sumKeys ||
+      operands.bytes != halfBytes || operands.keyBytes != halfBytes ||
+      schedule.BN > int64_t(target.matrixGroupRows) || depth <= narrow ||
+      depth > int64_t(target.matrixGroupCols))
+    return 0;
+  int64_t block = schedule.rowsOfWarp() * operands.bytes * schedule.BK /
+                  (4 * int64_t(target.waveSize));
+  int64_t left = otherRegisters(*mover) - registers(operands);
+  return schedule.BK *
+         std::clamp<int64_t>(left / block, 0, depth / 2 / schedule.BK);
+}
+
 int64_t ScheduleLimits::querySlots(const TileOperands &operands) const {
   const MovingTeam *mover = schedule.movingTeam();
   if (!mover || operands.bytes > 1 || schedule.qInRegs ||

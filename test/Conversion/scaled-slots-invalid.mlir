@@ -142,7 +142,7 @@ module attributes {kvbuffer.target = "sm_90a"} {
       kvbuffer.teams {
         kvbuffer.team @multiply warps(4) {
           %qs = kvbuffer.ring_wait %qring[%c0] : !kvbuffer.ring<#qbuf>
-          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot, of which each group of warps multiplies the rows that its products have; expected it as operand a of kvbuffer.mma_start alone}}
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot, of which each group of warps multiplies the rows that its products have; expected it as operand a of products alone}}
           %ks = kvbuffer.ring_wait %kring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
           // expected-note @below {{it is read otherwise here}}
           %pending = kvbuffer.mma_start %qs, %ks {transpose_b} : !kvbuffer.staged<#qbuf>, !kvbuffer.staged<#qbuf> -> !kvbuffer.pending<64x64xf32>
@@ -170,6 +170,33 @@ module attributes {kvbuffer.target = "sm_90a"} {
         kvbuffer.team @multiply warps(4) {
           // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot of 128 rows, of which each of the team's 1 groups of warps multiplies 64; expected 64 rows}}
           %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+        }
+        kvbuffer.team @load warps(4) {
+        }
+      }
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+// Nor what lanes read otherwise than as operand a of their own group's products.
+#qbuf = #kvbuffer.kv_buffer<64x64xbf16, stages = 1, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, warps = 4, mma_shape = [64, 8, 16]>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    gpu.func @other_rows() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %qbuf = kvbuffer.alloc : !kvbuffer.buffer<#qbuf>
+      %qring = kvbuffer.ring %qbuf from @load to [@multiply] : !kvbuffer.buffer<#qbuf>
+      kvbuffer.teams {
+        kvbuffer.team @multiply warps(4) {
+          // expected-error @below {{'kvbuffer.ring_wait' op multiplies a slot, of which each group of warps multiplies the rows that its products have; expected it as operand a of products alone}}
+          %qs = kvbuffer.ring_wait %qring[%c0] {kvbuffer.scaled_by = 0.5 : f32} : !kvbuffer.ring<#qbuf>
+          %held = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !kvbuffer.fragment<64x64xbf16, a, #kvbuffer.mma<wgmma, a, shape = [64, 8, 16], warps = [4, 1]>>
+          // expected-note @below {{it is read otherwise here}}
+          %alone = kvbuffer.fragment_load %qs[0, 0] : !kvbuffer.staged<#qbuf> -> !kvbuffer.fragment<64x64xbf16, a, #kvbuffer.mma<mma_sync, a, shape = [16, 8, 16], warps = [4, 1]>>
         }
         kvbuffer.team @load warps(4) {
         }

@@ -108,6 +108,11 @@ public:
   /// unit at a time: all, or, where such products are added to the accumulators
   /// apart and registers do not hold both, a part of them.
   int64_t columnsApart(const TileOperands &operands) const;
+  /// How many of Q's columns, up to half of them, registers have room for
+  /// beside its slot, in blocks of BK, where tiles have so few keys that
+  /// products of scores read no less of Q from LDS than of K. 0: none, or that
+  /// wins nothing.
+  int64_t heldQueryColumns(const TileOperands &operands) const;
   /// Slots of Q: a second one where teams multiply bytes that stay in LDS, if
   /// there is room. Loads are in order: with one, keys of the next tile would
   /// wait until the last group has multiplied this one.

@@ -317,6 +317,16 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingPutOp op) {
   return success();
 }
 
+/// Whether lanes read operand a of products of groups, of all rows of a slot:
+/// each group those that its products have.
+static bool isOperandA(FragmentLoadOp load) {
+  FragmentType type = load.getFragment().getType();
+  auto mma = dyn_cast_or_null<MmaLayoutAttr>(type.getLayout());
+  return type.getRole() == Role::A && mma && warpsTogether(mma.getUnit()) > 1 &&
+         mma.getWarpCols() == 1 && load.getRow() == 0 &&
+         type.getRows() == load.getStaged().getType().getRows();
+}
+
 /// What reads a slot, or a view of it, not as the rows of a product: whoever
 /// does so reads rows that other groups multiply; null where nothing does.
 static Operation *readerOfOtherRows(Value staged) {
@@ -327,6 +337,8 @@ static Operation *readerOfOtherRows(Value staged) {
         return found;
       continue;
     }
+    if (auto load = dyn_cast<FragmentLoadOp>(reader); load && isOperandA(load))
+      continue;
     auto start = dyn_cast<MmaStartOp>(reader);
     if (!start || &use != &start.getAMutable() || start.getB() == staged)
       return reader;
@@ -362,8 +374,7 @@ static LogicalResult checkScaled(RingWaitOp op) {
     InFlightDiagnostic diag =
         op.emitOpError() << "multiplies a slot, of which each group of warps "
                             "multiplies the rows that its products have; "
-                            "expected it as operand a of kvbuffer.mma_start "
-                            "alone";
+                            "expected it as operand a of products alone";
     diag.attachNote(reader->getLoc()) << "it is read otherwise here";
     return diag;
   }

@@ -359,6 +359,18 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
           /*endApart=*/turns};
 }
 
+bool TileProgram::holdsQueries() {
+  // Words that products begin with take LDS's rate, too; tiles of lists take
+  // power, which fewer reads save (docs/scores.md). What else functions read
+  // has registers, which nobody counts here.
+  constexpr int64_t wordBytes = 4;
+  TileOperands operands = operandsOf(op);
+  if (operands.readBytes)
+    return operands.readBytes == wordBytes && operands.beginsWithRead;
+  BlockMaskAttr lists = op.getBlockMaskAttr();
+  return lists && op.getCaptures().size() == lists.getLists().size();
+}
+
 TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
   int64_t BM = schedule.getBM(), BN = schedule.getBN();
   QueryTile tile(std::move(tiles));
@@ -408,6 +420,11 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
     tile.qf = TileFragmentOp::create(b, qType, qtile);
   else if (schedule.getQInRegs())
     tile.qf = FragmentLoadOp::create(b, qType, tile.qs, 0, 0);
+  else if (holdsQueries())
+    tile.heldCols = limits.heldQueryColumns(operandsOf(op));
+  if (tile.heldCols)
+    tile.qHeld = FragmentLoadOp::create(
+        b, fragment(BM, tile.heldCols, element, Role::A), tile.qs, 0, 0);
   beginSums(tile);
   return tile;
 }

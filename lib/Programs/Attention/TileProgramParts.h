@@ -59,11 +59,13 @@ private:
   /// The scores of a tile of K at `key`, which comes through `buffer` as a
   /// whole or block by block; `queries` gives columns of Q, from one on so
   /// many. `begin`: what the first product of a group is added to, null: zero.
+  /// The first `held` columns are a product of their own, which that of the
+  /// rest goes on with.
   mlir::Value
   multiplyKeys(llvm::function_ref<mlir::Value(int64_t, int64_t)> queries,
                mlir::Value cache, mlir::TypedValue<BufferType> buffer,
                mlir::Value key, llvm::ArrayRef<ScaledColumns> groups,
-               mlir::Value begin);
+               mlir::Value begin, int64_t held);
   /// Columns of V and what they are multiplied by.
   struct Weighted {
     ScaledColumns part;
@@ -122,6 +124,9 @@ private:
     mlir::Value left;
     /// Q in registers, or else in its slot.
     mlir::Value qf, qs;
+    /// The first columns of Q, where these have registers beside the slot.
+    mlir::Value qHeld;
+    int64_t heldCols = 0;
     mlir::TypedValue<BufferType> kbuf, vbuf;
     /// A tensor that scores read by tiles.
     std::optional<TiledRead> read;
@@ -146,6 +151,8 @@ private:
     llvm::SmallVector<mlir::Value> init;
   };
   void computeTile();
+  /// Whether a part of Q has registers beside its slot, if these are left.
+  bool holdsQueries();
   /// The load of what scores read by their rows and keys, if tiles of it come
   /// through LDS; else null.
   mlir::memref::LoadOp stagedRead() {

@@ -44,7 +44,7 @@ static ScaledColumns within(const ScaledColumns &part, int64_t first,
 Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
                                 Value cache, TypedValue<BufferType> buffer,
                                 Value key, ArrayRef<ScaledColumns> groups,
-                                Value begin) {
+                                Value begin, int64_t held) {
   KVBufferAttr params = buffer.getType().getParams();
   bool strips = std::holds_alternative<Strips>(schedule.getKeys());
   int64_t blocks = params.getFullKv() ? 1 : params.getNumRepeats();
@@ -67,12 +67,19 @@ Value TileProgram::multiplyKeys(function_ref<Value(int64_t, int64_t)> queries,
         continue;
       if (!product)
         product = fill(type, 0.0f);
-      Value q = queries(part.first, part.cols);
-      Value k = FragmentLoadOp::create(
-          b, fragment(params.getBN(), part.cols, products, Role::B), staged, 0,
-          part.first - first, contracts(b, Dimension::Cols));
-      product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
-                              /*column=*/0);
+      auto multiply = [&](int64_t col, int64_t cols) {
+        Value q = queries(col, cols);
+        Value k = FragmentLoadOp::create(
+            b, fragment(params.getBN(), cols, products, Role::B), staged, 0,
+            col - first, contracts(b, Dimension::Cols));
+        product = MmaOp::create(b, q, k, product, /*transpose_b=*/true,
+                                /*column=*/0);
+      };
+      int64_t own = std::clamp<int64_t>(held - part.first, 0, part.cols);
+      if (own)
+        multiply(part.first, own);
+      if (own < part.cols)
+        multiply(part.first + own, part.cols - own);
       if (part.end() == group.end()) {
         scores = CacheScales(b, batch, kvHead)
                      .addScaled(scores, product, group.scales);
@@ -271,6 +278,8 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
   CacheScales scales(b, batch, kvHead);
   auto queriesAt = [&](int64_t col, int64_t cols) -> Value {
     FragmentType type = fragment(schedule.getBM(), cols, products, Role::A);
+    if (tile.qHeld && col < tile.heldCols)
+      return tile.qHeld;
     if (!tile.qf)
       return FragmentLoadOp::create(b, type, tile.qs, 0, col);
     return cols == depth ? tile.qf
@@ -295,9 +304,9 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
     begin = added->begin(b, op, args, at, tile.scoreType);
     at.begun = true;
   }
-  Value s =
-      multiplyKeys(queriesAt, k, tile.kbuf, tokens.first,
-                   scales.groups(k, depth, tile.scoreType, tokens), begin);
+  Value s = multiplyKeys(queriesAt, k, tile.kbuf, tokens.first,
+                         scales.groups(k, depth, tile.scoreType, tokens), begin,
+                         tile.heldCols);
   if (tile.kFactor)
     s = RescaleOp::create(b, s, tile.kFactor);
   s = scales.multiplyByToken(scales.multiply(s, tile.kScale),

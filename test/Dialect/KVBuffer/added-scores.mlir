@@ -200,3 +200,27 @@ func.func @doubled(%q: !qo, %k: !kv, %v: !kv, %o: !qo, %t: !t) {
     }
   return
 }
+
+// At 256 columns a tile has few keys beside slots of words: half of Q's columns have
+// registers, and the product of the others, which come from LDS, goes on with that of these.
+// CHECK-LABEL: func @wide(
+// CHECK:         %[[Q:.*]] = kvbuffer.lds_stage %{{.*}} {kvbuffer.scaled_by = 6.250000e-02 : f32}
+// CHECK-NEXT:    %[[HELD:.*]] = kvbuffer.fragment_load %[[Q]][0, 0] : {{.*}} -> <128x128xbf16, a>
+// CHECK:         scf.for
+// CHECK:           %[[BEGIN:.*]] = kvbuffer.map
+// CHECK:           %[[K:.*]] = kvbuffer.fragment_load %[[KS:.*]][0, 0] contracted(cols) : {{.*}} -> <48x128xbf16, b>
+// CHECK-NEXT:      %[[FIRST:.*]] = kvbuffer.mma %[[HELD]], %[[K]], %[[BEGIN]] {transpose_b}
+// CHECK-NEXT:      %[[REST:.*]] = kvbuffer.fragment_load %[[Q]][0, 128] : {{.*}} -> <128x128xbf16, a>
+// CHECK-NEXT:      %[[KREST:.*]] = kvbuffer.fragment_load %[[KS]][0, 128] contracted(cols) : {{.*}} -> <48x128xbf16, b>
+// CHECK-NEXT:      kvbuffer.mma %[[REST]], %[[KREST]], %[[FIRST]] {transpose_b}
+func.func @wide(%q: memref<?x?x4x256xbf16>, %k: !kvbuffer.cache<dense, bf16, heads = 4, head_size = 256>, %v: !kvbuffer.cache<dense, bf16, heads = 4, head_size = 256>, %o: memref<?x?x4x256xbf16>, %t: !t) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : memref<?x?x4x256xbf16>, !kvbuffer.cache<dense, bf16, heads = 4, head_size = 256>, !kvbuffer.cache<dense, bf16, heads = 4, head_size = 256>, memref<?x?x4x256xbf16>
+    captures(%t : !t)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %t_: !t):
+      %x = memref.load %t_[%row, %key] : !t
+      %sum = arith.addf %s, %x : f32
+      kvbuffer.yield %sum : f32
+    }
+  return
+}

@@ -222,6 +222,53 @@ gpu.module @m {
     }
     gpu.return
   }
+
+  // Some of a slot's columns that are read once, ahead of the loop, stay in registers: their
+  // product starts first, and that of the others, which come from the slot, goes on with it.
+  // CHECK-LABEL: gpu.func @held
+  // CHECK:         %[[A:.*]] = kvbuffer.ring_wait
+  // CHECK-NEXT:    %[[HELD:.*]] = kvbuffer.fragment_load %[[A]][0, 0] contracted(cols) : {{.*}}128x32xbf16, a>
+  // CHECK:         scf.for
+  // CHECK-NEXT:      %[[B:.*]] = kvbuffer.ring_wait %[[RB:.*]][
+  // CHECK-NEXT:      %[[B0:.*]] = kvbuffer.staged_view %[[B]][0, 0] : {{.*}}64x32
+  // CHECK-NEXT:      %[[P0:.*]] = kvbuffer.mma_start %[[HELD]], %[[B0]], %{{.*}} {transpose_b} : !kvbuffer.fragment<128x32xbf16, a>
+  // CHECK-DAG:       %[[B1:.*]] = kvbuffer.staged_view %[[B]][0, 32] : {{.*}}64x32
+  // CHECK-DAG:       %[[A1:.*]] = kvbuffer.staged_view %[[A]][0, 32] : {{.*}}128x32
+  // CHECK-NEXT:      %[[P1:.*]] = kvbuffer.mma_start %[[A1]], %[[B1]], %[[P0]] {{.*}}{transpose_b}
+  // CHECK-NEXT:      kvbuffer.mma_wait %[[P0]] {younger = 1 : i64}
+  // CHECK-NEXT:      %[[SUM:.*]] = kvbuffer.mma_wait %[[P1]] {younger = 0 : i64}
+  // CHECK-NEXT:      kvbuffer.ring_release %[[RB]][
+  // CHECK-NEXT:      scf.yield %[[SUM]]
+  gpu.func @held(%n: index, %out: !out) kernel attributes {kvbuffer.schedule = #schedule} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %a_slots = kvbuffer.alloc : !kvbuffer.buffer<#left>
+    %b_slots = kvbuffer.alloc : !kvbuffer.buffer<#right>
+    %a_ring = kvbuffer.ring %a_slots from @producers to [@consumers] : !kvbuffer.buffer<#left>
+    %b_ring = kvbuffer.ring %b_slots from @producers to [@consumers] : !kvbuffer.buffer<#right>
+    kvbuffer.teams {
+      kvbuffer.team @consumers warps(8) {
+        %zero = kvbuffer.fragment_fill 0.0 : !sum
+        %as = kvbuffer.ring_wait %a_ring[%c0] : !kvbuffer.ring<#left>
+        %held = kvbuffer.fragment_load %as[0, 0] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<128x32xbf16, a>
+        %all = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %zero) -> !sum {
+          %bs = kvbuffer.ring_wait %b_ring[%i] : !kvbuffer.ring<#right>
+          %b0 = kvbuffer.fragment_load %bs[0, 0] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<64x32xbf16, b>
+          %first = kvbuffer.mma %held, %b0, %acc {transpose_b} : !kvbuffer.fragment<128x32xbf16, a>, !kvbuffer.fragment<64x32xbf16, b>, !sum
+          %a1 = kvbuffer.fragment_load %as[0, 32] contracted(cols) : !kvbuffer.staged<#left> -> !kvbuffer.fragment<128x32xbf16, a>
+          %b1 = kvbuffer.fragment_load %bs[0, 32] contracted(cols) : !kvbuffer.staged<#right> -> !kvbuffer.fragment<64x32xbf16, b>
+          %both = kvbuffer.mma %a1, %b1, %first {transpose_b} : !kvbuffer.fragment<128x32xbf16, a>, !kvbuffer.fragment<64x32xbf16, b>, !sum
+          kvbuffer.ring_release %b_ring[%i] : !kvbuffer.ring<#right>
+          scf.yield %both : !sum
+        }
+        kvbuffer.ring_release %a_ring[%c0] : !kvbuffer.ring<#left>
+        kvbuffer.fragment_store %all, %out : !sum, !out
+      }
+      kvbuffer.team @producers warps(4) {
+      }
+    }
+    gpu.return
+  }
 }
 
 // -----

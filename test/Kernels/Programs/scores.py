@@ -1,6 +1,6 @@
 # Functions of scores and visibility, as problems bring them, on the emulator.
 # RUN: %python %s %src sm_80 bias relative
-# RUN: %python %s %src sm_90a documents alibi halves bias positions wide
+# RUN: %python %s %src sm_90a documents alibi halves bias positions wide words
 # RUN: %python %s %src gfx950 alibi documents earlier relative bias
 # RUN: %python %s %src gfx942 tree bias documents positions
 """Runs the examples of examples/scores against float64.
@@ -76,6 +76,16 @@ class Wide(Halves):
     def edit(text):
         return Halves.edit(text).replace("x64xbf16", "x512xbf16").replace(
             "head_size = 64", "head_size = 512")
+
+
+class Words(Bias):
+    """The bias in f32 of heads that keep a part of Q in registers beside its slot."""
+    example, size, sizes = "bias", 256, ((1, 200, 148),)
+
+    @staticmethod
+    def edit(text):
+        return text.replace("x64xbf16", "x256xbf16").replace(
+            "head_size = 64", "head_size = 256")
 
 
 class Alibi:
@@ -166,7 +176,7 @@ class Bits:
 
 
 CASES = {c.__name__.lower(): c
-         for c in (Bias, Positions, Halves, Wide, Alibi, Relative, Documents, Earlier,
+         for c in (Bias, Positions, Halves, Wide, Words, Alibi, Relative, Documents, Earlier,
                    Tree, Bits)}
 
 

@@ -68,6 +68,15 @@ Value slotOf(OpBuilder &b, Value fragment) {
                               load.getRow(), load.getCol());
 }
 
+/// Whether operand a is some of a slot's columns that are read once, ahead of
+/// the loop or branch that multiplies by them: these have registers.
+bool isHeld(MmaOp op) {
+  FragmentLoadOp load = loadOf(op.getA());
+  return load && load->getBlock() != op->getBlock() &&
+         load.getFragment().getType().getCols() <
+             load.getStaged().getType().getParams().getSmemCols();
+}
+
 /// Whether a schedule names an instruction that groups of warps execute for a
 /// product, for elements of any type.
 bool multipliesByGroups(const TargetInfo &target, ScheduleAttr schedule,
@@ -94,7 +103,7 @@ struct AsyncProductsPass : kvbuf::impl::AsyncProductsBase<AsyncProductsPass> {
     OpBuilder builder(op);
     Value b = slotOf(builder, op.getB());
     Value a = op.getA();
-    if (!qInRegs)
+    if (!qInRegs && !isHeld(op))
       if (Value slot = slotOf(builder, a))
         a = slot;
     FragmentType type = op.getResult().getType();

@@ -267,7 +267,8 @@ def AsyncProducts : Pass<"kvbuf-async-products", "::mlir::gpu::GPUFuncOp"> {
     In a team that reads rings and is whole groups of warps, as the chip's matrix
     unit takes them, a `kvbuffer.mma` becomes a `kvbuffer.mma_start` that reads operand b and, without `q_in_regs`, operand a
     from LDS, and a `kvbuffer.mma_wait` before the first use of its result, in the
-    same iteration. A product whose operand b does not lie in a ring's slot as it
+    same iteration. An operand a of some of a slot's columns that is loaded ahead of the loop or
+    branch of its product stays in registers. A product whose operand b does not lie in a ring's slot as it
     is multiplied (it is widened, or of registers) stays with each warp. The release of a slot moves after the wait of the product
     that reads it. With `ping_pong`, groups of warps take turns in loops that
     start two products: from the first one's start to the second one's.
