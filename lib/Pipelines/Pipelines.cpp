@@ -81,6 +81,7 @@ void kvbuf::buildScheduledPipeline(OpPassManager &pm,
   if (options.prefetch) {
     loads.orders = {"blocks", "loads"};
     kernel.addPass(createRunAhead(loads));
+    kernel.addPass(createDeferReads());
   }
   kernel.addPass(createAssignSlots());
   kernel.addPass(createCanonicalizer());

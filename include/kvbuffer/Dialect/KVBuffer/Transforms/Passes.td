@@ -419,6 +419,19 @@ def HoistReads : Pass<"kvbuf-hoist-reads", "::mlir::gpu::GPUFuncOp"> {
     "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def DeferReads : Pass<"kvbuf-defer-reads", "::mlir::gpu::GPUFuncOp"> {
+  let summary = "Read fragments behind the first loads of tiles";
+  let description = [{
+    A `kvbuffer.tile_fragment` in front of loads of a loop's first tiles, with what is
+    computed of it, moves behind them, in front of the loop, where no load and nothing
+    with a region needs it. Loads of both kinds are under way together then. Before, the
+    first tile's addresses waited for the fragment: an instruction that waits for a load
+    into a register waits for others, too, which share its counter. Not on chips whose
+    waits count loads in their order, where the fragment would wait for all tiles.
+  }];
+  let dependentDialects = ["::kvbuf::KVBufferDialect"];
+}
+
 def TileFragments : Pass<"kvbuf-tile-fragments", "::mlir::gpu::GPUFuncOp"> {
   let summary = "Cut products into steps of the matrix instruction's K";
   let description = [{
