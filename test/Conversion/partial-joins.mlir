@@ -42,6 +42,28 @@ gpu.module @work {
     kvbuffer.partial_store %a, %m, %l into %parts[%c8] valid(%c8) : !acc, !row, memref<9x4x36xf32>
     gpu.return
   }
+  // Sixteen registers of a lane each: ten at a time, which take two thirds of all that
+  // it has. Lanes of a row look at one or two, those that are none of the ten at none.
+  // CHECK-LABEL: gpu.func @ten
+  // CHECK: scf.for {{.*}} step %c10
+  // CHECK-COUNT-2: vector.load {{.*}} vector<2xf32>
+  // CHECK: arith.cmpi ult, {{.*}}, %c10_i32
+  // CHECK-COUNT-40: vector.load {{.*}} vector<4xf32>
+  // CHECK-NOT: vector.load
+  // CHECK-COUNT-3: math.exp2
+  // CHECK-NOT: math.exp2
+  // CHECK-COUNT-10: gpu.shuffle idx
+  // CHECK-NOT: gpu.shuffle idx
+  // CHECK: scf.yield
+  gpu.func @ten(%parts: memref<9x4x132xf32> {kvbuffer.name = "parts", kvbuffer.access = "workspace"})
+      kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+    %c0 = arith.constant 0 : index
+    %c8 = arith.constant 8 : index
+    %y = gpu.block_id y
+    %a, %m, %l = kvbuffer.partial_join %parts[%c0] of %y step 1 valid(%c8) {scale = 0.5 : f32} : memref<9x4x132xf32> -> !kvbuffer.fragment<8x128xf32, acc>, !row
+    kvbuffer.partial_store %a, %m, %l into %parts[%c8] valid(%c8) : !kvbuffer.fragment<8x128xf32, acc>, !row, memref<9x4x132xf32>
+    gpu.return
+  }
   // Any number: sixteen at a time, two for each lane of a row, and what those
   // before them have come to.
   // CHECK-LABEL: gpu.func @many

@@ -138,7 +138,7 @@ PartialJoin::PartialJoin(LaneContext &lower, PartialJoinOp op, RowMemory memory)
     }
   ArrayRef<unsigned> bits = atom.reductionBits();
   sharers = std::min(int64_t(1) << bits.size(), atOnce);
-  own = atOnce / sharers;
+  own = llvm::divideCeil(atOnce, sharers);
   SmallVector<int64_t> basis(atom.layout.inLog2("lane"), 0);
   int64_t lanesOfRow = 0;
   for (auto [i, bit] : llvm::enumerate(bits)) {
@@ -174,18 +174,24 @@ void PartialJoin::chooseAtOnce() {
   for (unsigned i = 0; i < rows; ++i)
     if (!isPastRow(i))
       registers += cols * atom.registers() / rowParts;
-  int64_t fit = llvm::divideCeil(registersOf(lower.chip(), lower.ldsBytes(),
-                                             lower.blockThreads()),
-                                 2) /
-                std::max<int64_t>(registers, 1);
+  int64_t free =
+      registersOf(lower.chip(), lower.ldsBytes(), lower.blockThreads());
+  int64_t fit = llvm::divideCeil(free, 2) / std::max<int64_t>(registers, 1);
   atOnce = std::clamp<int64_t>(llvm::bit_floor(uint64_t(fit)), 1, kMostAtOnce);
   if (most)
     atOnce = std::min<int64_t>(atOnce,
                                llvm::PowerOf2Ceil(std::max<int64_t>(*most, 1)));
+  // What others have joined is of an unknown number, often a few more: one
+  // sequence has nine times eight pieces on an H200, and a second time takes
+  // as long as the first. Where LDS leaves a lane all registers that it can
+  // have, nothing else needs them then.
+  else if (free == lower.chip().registersPerLane)
+    atOnce = std::clamp<int64_t>(
+        2 * free / (3 * std::max<int64_t>(registers, 1)), atOnce, kMostAtOnce);
   // Accumulators stay from one time to the next; half of the rest holds what is
   // on its way.
   int64_t ofRow = std::max<int64_t>(1, atOnce * registers / std::max(rows, 1u));
-  int64_t free = int64_t(lower.chip().registersPerLane) - registers;
+  free = int64_t(lower.chip().registersPerLane) - registers;
   rowsAtOnce = std::clamp<int64_t>(free / (2 * ofRow), 1, std::max(rows, 1u));
 }
 
@@ -228,6 +234,12 @@ PartialJoin::Row PartialJoin::load(unsigned i, Value base, Value left) {
         /*nontemporal=*/false, memory.pairAlignment());
     Value exists = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, n, left);
     exists = arith::AndIOp::create(b, exists, isRow);
+    // Those behind the last one that is joined at this time.
+    if ((t + 1) * sharers > atOnce)
+      exists = arith::AndIOp::create(
+          b, exists,
+          arith::CmpIOp::create(b, arith::CmpIPredicate::ult, n,
+                                lower.i32(atOnce)));
     // A row may have more lanes than there are partial results.
     if (sharers < int64_t(1) << atom.reductionBits().size())
       exists = arith::AndIOp::create(
