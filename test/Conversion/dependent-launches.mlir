@@ -59,6 +59,55 @@ gpu.module @new {
     }
     gpu.return
   }
+  // But where as many run on a multiprocessor as its shared memory has room for twice,
+  // those of the next launch have a place beside each.
+  // CHECK-LABEL: llvm.func @beside
+  // CHECK: nvvm.griddepcontrol{{ +}}wait
+  // CHECK-NEXT: nvvm.griddepcontrol{{ +}}launch_dependents
+  // CHECK: llvm.atomicrmw add
+  gpu.func @beside(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.resident_blocks = 1, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 98304>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      %before = kvbuffer.lane_arrive %arrived[%i] : memref<4xi32>
+    }
+    gpu.return
+  }
+  // CHECK-LABEL: llvm.func @two_beside
+  // CHECK: nvvm.griddepcontrol{{ +}}wait
+  gpu.func @two_beside(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.resident_blocks = 2, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 49152>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      %before = kvbuffer.lane_arrive %arrived[%i] : memref<4xi32>
+    }
+    gpu.return
+  }
+  // Not where they have none, or room for three: one multiprocessor would get two.
+  // CHECK-LABEL: llvm.func @no_place
+  // CHECK-NOT: griddepcontrol
+  gpu.func @no_place(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.resident_blocks = 1, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 131072>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      %before = kvbuffer.lane_arrive %arrived[%i] : memref<4xi32>
+    }
+    gpu.return
+  }
+  // CHECK-LABEL: llvm.func @more_places
+  // CHECK-NOT: griddepcontrol
+  gpu.func @more_places(%arrived: memref<4xi32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>, kvbuffer.resident_blocks = 1, kvbuffer.kernel = #kvbuffer.launch<dynamic_shared_bytes = 65536>} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c4 = arith.constant 4 : index
+    scf.for %i = %c0 to %c4 step %c1 {
+      %before = kvbuffer.lane_arrive %arrived[%i] : memref<4xi32>
+    }
+    gpu.return
+  }
   // Blocks of one warp are many to a multiprocessor.
   // CHECK-LABEL: llvm.func @one_warp
   // CHECK-NOT: griddepcontrol

@@ -383,7 +383,9 @@ Value DecodeProgram::pauseInTiles() {
 
 DecodeProgram::Shares DecodeProgram::divideShares() {
   Attribute workers = workersOf();
-  if (SharedRows::of(op))
+  // Blocks of several warps are told apart by nothing else from those of which
+  // any number may wait.
+  if (SharedRows::of(op) || heads > 1)
     kernel->setAttr(kResidentBlocksAttr, number(residentBlocks()));
   // Each sequence and each block begins at most one piece.
   addScratch(expr("sum", {str(kBatchSize), workers}));

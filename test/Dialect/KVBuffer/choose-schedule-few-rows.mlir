@@ -17,7 +17,7 @@
 // CHECK-DAG: #[[ONE:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}warps = 1, {{.*}}work = split_keys>
 // CHECK-DAG: #[[LENGTHS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 4, warps = 1, {{.*}}work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
 // CHECK-DAG: #[[TOKENS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}stages = 3, warps = 1, {{.*}}work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
-// CHECK-DAG: #[[HEADS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 8, BN = 16, {{.*}}stages = 4, warps = 4, {{.*}}swap_a_b = true, work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
+// CHECK-DAG: #[[HEADS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 8, BN = 16, {{.*}}stages = 3, warps = 4, {{.*}}swap_a_b = true, work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
 // CHECK-DAG: #[[NARROW:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, BN = 32, {{.*}}stages = 3, warps = 4, {{.*}}work = split_keys<equal_shares = true>, ahead = loads<look_ahead = true>>
 // CHECK-DAG: #[[INVARIANT:schedule[0-9]*]] = #kvbuffer.schedule<BM = 16, {{.*}}work = split_keys<split_size = 1024>, ahead = loads<look_ahead = true>>
 // CHECK-DAG: #[[ROWS:schedule[0-9]*]] = #kvbuffer.schedule<BM = 32, {{.*}}work = split_keys>
