@@ -61,11 +61,34 @@ static bool keepsLowest(double factor) {
   return factor * std::numbers::log2e < 2;
 }
 
-std::optional<AddedScores>
-AddedScores::of(AttentionOp op, memref::LoadOp staged, bool scalesQueries) {
+/// Whether a number is the same for all rows and keys of a sequence's head.
+static bool isOfHead(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return isOfHeadAlone(value);
+  if (auto load = dyn_cast<memref::LoadOp>(op))
+    return llvm::all_of(load.getIndices(), isOfHeadAlone);
+  return !op->getNumRegions() && isPure(op) &&
+         llvm::all_of(op->getOperands(), isOfHead);
+}
+
+/// Which operand of a product is the same for a head; nothing where none is, or
+/// a value is no product.
+static std::optional<unsigned> factorOfHead(Value value) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  for (unsigned i : {0, 1})
+    if (product && isOfHead(product->getOperand(i)))
+      return i;
+  return std::nullopt;
+}
+
+std::optional<AddedScores> AddedScores::of(AttentionOp op,
+                                           memref::LoadOp staged,
+                                           bool scalesQueries, bool byPlaces) {
   // Very low numbers over the scale are the lowest one: no weight minds that,
   // but a log-sum-exp of nothing else does, and a sink beside them.
-  if (!staged || op.getLse() || op.getSink())
+  if (op.getScore().empty() || !(staged || byPlaces) || op.getLse() ||
+      op.getSink())
     return std::nullopt;
   // Products of other elements are scaled before a function sees them.
   constexpr unsigned bits = 16;
@@ -112,7 +135,10 @@ AddedScores::of(AttentionOp op, memref::LoadOp staged, bool scalesQueries) {
       sum.factor > 0 && isModerate(sum.factor) && keepsLowest(sum.factor);
   for (const Addend &addend : sum.addends)
     moderate &= isModerate(addend.weight);
-  if (!reads || !moderate ||
+  if (!staged &&
+      (sum.addends.size() != 1 || !factorOfHead(sum.addends.front().value)))
+    return std::nullopt;
+  if (reads != bool(staged) || !moderate ||
       !isModerate(sum.addends.front().weight / sum.factor))
     return std::nullopt;
   // s q k + b, for (q k + b / s) s: nothing multiplies b.
@@ -125,6 +151,25 @@ AddedScores::of(AttentionOp op, memref::LoadOp staged, bool scalesQueries) {
   return sum;
 }
 
+/// Multiplies by a number; what says "hidden" by the lowest one does so still.
+static Value timesFinite(ImplicitLocOpBuilder &b, Value value, double by) {
+  Value product = arith::MulFOp::create(
+      b, value, arith::ConstantOp::create(b, b.getF32FloatAttr(by)));
+  product.getDefiningOp()->setAttr(kFiniteProductAttr, b.getUnitAttr());
+  return product;
+}
+
+Value AddedScores::multiplied(ImplicitLocOpBuilder &b, Value value,
+                              IRMapping &known, double by) const {
+  if (std::optional<unsigned> factor = factorOfHead(value)) {
+    Operation *product = value.getDefiningOp();
+    Value other = copyValue(b, product->getOperand(1 - *factor), known),
+          same = copyValue(b, product->getOperand(*factor), known);
+    return arith::MulFOp::create(b, other, timesFinite(b, same, by));
+  }
+  return timesFinite(b, copyValue(b, value, known), by);
+}
+
 Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
                          const IRMapping &args, const ScoreTile &at,
                          FragmentType type) const {
@@ -132,8 +177,10 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
   hoistOfHead(b, op, args, at, known);
   // Who reads operands as lanes hold accumulators is told by the first input,
   // which nothing reads.
-  SmallVector<Value> inputs{at.read};
-  if (at.read.getType() != type)
+  SmallVector<Value> inputs;
+  if (at.read)
+    inputs.push_back(at.read);
+  if (!at.read || at.read.getType() != type)
     inputs.insert(inputs.begin(),
                   FragmentFillOp::create(b, type, b.getF32FloatAttr(0)));
   auto map = MapOp::create(b, type, inputs, at.query, at.key);
@@ -142,9 +189,9 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
   auto add = [&](Type argument) -> Value {
     return body->addArgument(argument, b.getLoc());
   };
-  if (inputs.size() > 1)
-    add(b.getF32Type());
-  Value read = add(at.readBy->getResult(0).getType());
+  Value read = inputs.size() > 1 || !at.read ? add(b.getF32Type()) : Value();
+  if (at.read)
+    read = add(at.readBy->getResult(0).getType());
   Value row = add(b.getIndexType()), key = add(b.getIndexType());
   b.setInsertionPointToStart(body);
   Value shift = arith::SubIOp::create(b, at.keys, at.queries);
@@ -154,13 +201,19 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
   for (Value capture : op.getCaptures())
     arguments.push_back(args.lookup(capture));
   known.map(op.getScore().getArguments(), arguments);
-  known.map(at.readBy->getResult(0), read);
+  if (at.read)
+    known.map(at.readBy->getResult(0), read);
   auto times = [&](Value value, double by) -> Value {
     return arith::MulFOp::create(
         b, value, arith::ConstantOp::create(b, b.getF32FloatAttr(by)));
   };
   Value sum;
   double weight = addends.front().weight;
+  if (addends.size() == 1 && weight != factor) {
+    YieldOp::create(
+        b, multiplied(b, addends.front().value, known, weight / factor));
+    return map.getResult();
+  }
   for (const Addend &addend : addends) {
     Value value = copyValue(b, addend.value, known);
     double own = addend.weight / weight;
@@ -173,11 +226,8 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
     else
       sum = arith::SubFOp::create(b, sum, value);
   }
-  if (weight != factor) {
-    sum = times(sum, weight / factor);
-    // What says "hidden" by the lowest number does so still.
-    sum.getDefiningOp()->setAttr(kFiniteProductAttr, b.getUnitAttr());
-  }
+  if (weight != factor)
+    sum = timesFinite(b, sum, weight / factor);
   YieldOp::create(b, sum);
   return map.getResult();
 }

@@ -29,9 +29,14 @@ public:
   /// where it is another: what is added depends on the score, or on tensors
   /// that lanes read by the row or the key, products are scaled before, the
   /// factor is not positive, or there is a sink or a log-sum-exp.
-  /// `scalesQueries`: queries can be multiplied where they lie.
-  static std::optional<AddedScores>
-  of(AttentionOp op, mlir::memref::LoadOp staged, bool scalesQueries = false);
+  /// `scalesQueries`: queries can be multiplied where they lie. `byPlaces`: a
+  /// function may be one, too, that adds a product of what is the same for the
+  /// head and what follows from the row and the key, and reads no tensor for
+  /// that (null: no load comes by tiles).
+  static std::optional<AddedScores> of(AttentionOp op,
+                                       mlir::memref::LoadOp staged,
+                                       bool scalesQueries = false,
+                                       bool byPlaces = false);
 
   /// What the product of Q and K, with what it begins with, is to be multiplied
   /// by: the problem's scale, too, unless queries are. Positive.
@@ -41,13 +46,18 @@ public:
   /// then: a power of two, which leaves them exact. Else 1.
   double getQueryScale() const { return queryScale; }
 
-  /// What the product begins with, for the tile `at`, of which `at.read` has
-  /// what the load reads.
+  /// What the product begins with, for the tile `at`, of which `at.read`, if
+  /// there is one, has what the load reads.
   mlir::Value begin(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                     const mlir::IRMapping &args, const ScoreTile &at,
                     FragmentType type) const;
 
 private:
+  /// The value of one addend, times `by`: what is the same for all keys is
+  /// multiplied, where it is a factor.
+  mlir::Value multiplied(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                         mlir::IRMapping &known, double by) const;
+
   /// A value of the function, and what it is multiplied by.
   struct Addend {
     mlir::Value value;

@@ -14,6 +14,7 @@
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Schedules/WideHeads.h"
+#include "kvbuffer/Target/IssueModel.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -427,6 +428,38 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
         b, fragment(BM, tile.heldCols, element, Role::A), tile.qs, 0, 0);
   beginSums(tile);
   return tile;
+}
+
+// Behind the product it is one more instruction a score, and its softmax one
+// more, which run beside the matrix unit. In front of it lanes compute while
+// the other half of the waves multiplies: where products leave few cycles, and
+// there are registers for a tile of scores beside the operands of both.
+bool TileProgram::beginsByPlaces() {
+  std::optional<IssueModel> model = lookupIssueModel(target.chip);
+  if (!schedule.hasHalves() || !model)
+    return false;
+  // From so many cycles of the matrix unit on, for a score of a lane, products
+  // hide what is added behind them (gfx942, 192 columns: 90 % for 88).
+  constexpr int64_t mostCycles = 64;
+  int64_t depth = op.getHeadSize(), valueDepth = op.getValueHeadSize(),
+          lanes = target.waveSize;
+  if (lanes * (depth + valueDepth) > mostCycles * model->matrixMacs)
+    return false;
+  // Of two tiles of scores, the operands of one product, Q and the output; of V
+  // on its way; and what addresses have, twice where V goes through registers,
+  // and over pages.
+  constexpr int64_t ofAddresses = 16;
+  int64_t warps = schedule.getWarps(), rows = schedule.getBM() / warps,
+          BN = schedule.getBN();
+  int64_t registers = (2 * rows * BN + std::max(depth, valueDepth) * BN / 2 +
+                       rows * (valueDepth + depth / 2)) /
+                      lanes;
+  if (!target.readsTransposed)
+    registers += valueDepth * BN / 2 / (warps * lanes);
+  bool moreAddresses =
+      !target.readsTransposed || op.getK().getType().getPageSize();
+  return registers + ofAddresses * (moreAddresses ? 2 : 1) <=
+         target.registersPerLane;
 }
 
 void TileProgram::finishTile(const QueryTile &tile, ArrayRef<Value> sums) {

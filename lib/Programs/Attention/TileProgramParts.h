@@ -159,12 +159,16 @@ private:
     bool stages = limitsOf(op, schedule.getStructure(), target).stagesReads();
     return stages ? tiledReadOf(op) : mlir::memref::LoadOp();
   }
+  /// Whether products begin with what functions add by a factor of the head,
+  /// too.
+  bool beginsByPlaces();
   /// The function of scores, where products begin with what it adds.
   std::optional<AddedScores> addedScores() {
     if (group != 1)
       return std::nullopt;
     return AddedScores::of(op, stagedRead(),
-                           /*scalesQueries=*/!schedule.getQInRegs());
+                           /*scalesQueries=*/!schedule.getQInRegs(),
+                           /*byPlaces=*/beginsByPlaces());
   }
   /// What the softmax multiplies scores by.
   double softmaxScale() {

@@ -2,7 +2,7 @@
 # RUN: %python %s %src sm_80 bias relative
 # RUN: %python %s %src sm_90a documents alibi halves bias positions wide words
 # RUN: %python %s %src gfx950 alibi documents earlier relative bias
-# RUN: %python %s %src gfx942 tree bias documents positions
+# RUN: %python %s %src gfx942 tree bias documents positions alibi
 """Runs the examples of examples/scores against float64.
 
     scores.py SOURCE CHIP EXAMPLE...

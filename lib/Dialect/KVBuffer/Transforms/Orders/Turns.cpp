@@ -351,6 +351,15 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
       first && first->getBlock() == body)
     placement.place(first);
   placement.place(found.scores.fragment);
+  // What the scores begin with, while the other half multiplies: beside its own
+  // products it would all stand in front of the first.
+  if (auto begin = scores.getAcc().getDefiningOp<MapOp>();
+      begin && begin->getBlock() == body) {
+    for (Value input : begin.getInputs())
+      if (auto nothing = input.getDefiningOp<FragmentFillOp>())
+        placement.place(nothing);
+    placement.place(begin);
+  }
   move(found.output, outputSlice, 1);
   // B.
   placement.placeIf([](Operation *op) { return isa<FragmentFillOp>(op); });
