@@ -74,7 +74,10 @@ gpu.module @merge_module {{
       %sum, %acc = scf.for %p = %c0 to %parts step %c1
           iter_args(%l = %zero, %a = %none) -> (f32, !row) {{
         %s = memref.load %lses[%p, %b, %head, %row] : !lses
-        %from = arith.subf %s, %base : f32
+        // Of an infinite one, as sinks make it, nothing is left by a difference.
+        %largest = arith.cmpf oeq, %s, %base : f32
+        %apart = arith.subf %s, %base : f32
+        %from = arith.select %largest, %zero, %apart : f32
         %power = arith.mulf %from, %log2e : f32
         %weight = math.exp2 %power : f32
         // What has no key counts nothing, whatever is there.
@@ -173,7 +176,7 @@ def merge_states(outs: Tensor | Sequence[Tensor], lses: Tensor | Sequence[Tensor
     float16) and ``lses`` [parts, batch, H, rows] or [parts, H, rows] (float32), as
     attention functions return them, stacked or as lists, which are stacked. Any
     number of parts, none too; one whose lse is -inf counts nothing, whatever its
-    result holds. Returns (out, in the type of outs or written to ``out``, of any of
+    result holds, and beside one whose lse is inf no other does. Returns (out, in the type of outs or written to ``out``, of any of
     these types; lse, float32): lse = log sum exp(lse_i), out = sum exp(lse_i - lse)
     out_i, in float32. Where no part has a key: 0 and -inf.
 

@@ -69,6 +69,16 @@ class Merge(unittest.TestCase):
             with self.subTest(size):
                 self.check(*self.parts(2, lead=(), rows=70, size=size))
 
+    def test_infinite(self):
+        """All of the weight of a row is a sink's."""
+        outs, lses = self.parts(3)
+        lses[1, 0, 1], outs[1, 0, :, 1] = np.inf, 0
+        lses[:, 1, 2] = np.inf
+        result, lse = kvbuf.merge_states(outs, lses)
+        self.assertTrue((result[0, :, 1] == 0).all() and (lse[0, 1] == np.inf).all())
+        np.testing.assert_allclose(result[1, :, 2], outs[:, 1, :, 2].mean(0), atol=2e-6)
+        self.assertTrue((lse[1, 2] == np.inf).all() and np.isfinite(lse[0, ::2]).all())
+
     def test_parts_without_keys(self):
         outs, lses = self.parts(3)
         lses[0, 0] = lses[:, 1, 2] = lses[1:, 1, 0] = -np.inf
