@@ -324,15 +324,14 @@ def narrow(ops, x):
     return ops.cast(ops.minimum(ops.maximum(x, -2**31), 2**31 - 1), "i32")
 
 
-def require_counts(ops, name, x, most):
-    """Refuses counts of a slot's rows that it does not have, where the host reads
-    them; devices take the nearest that fits."""
+def require_counts(ops, name, x, most, of="the rows of a slot"):
+    """Refuses counts of rows that there are not, ``most`` being all ``of``, where the
+    host reads them; devices take the nearest that fits."""
     if ops.device_name(x) != "emulator":
         return
     for b, count in enumerate(x.tolist()):
         if not 0 <= count <= most:
-            raise Error(f"{name} holds {count} at {b}; expected 0 to {most}, the "
-                        "rows of a slot")
+            raise Error(f"{name} holds {count} at {b}; expected 0 to {most}, {of}")
 
 
 def _table(ops, block_table, cache_batch_idx, batch, index, like):

@@ -8,7 +8,9 @@ from __future__ import annotations
 import dataclasses
 
 from . import _ops
-from ._attention import Tensor, attention, require_index, require_rank, shape_of
+from ._attention import (Tensor, attention, require_index, require_rank,
+                         require_shape, shape_of)
+from ._flash import require_counts
 from ._merge import merge_states
 
 #: Keys of a part of what is shared, at least; and tiles of 128 rows of a part, times
@@ -32,6 +34,9 @@ class SharedPrefixTables:
     offsets: Tensor
     #: Up to which key each of them hides none, where rows are several.
     prefix: Tensor | None
+    #: Sequences, and rows of a page, of whom they are.
+    batch: int
+    page_size: int
 
 
 def _module(x):
@@ -40,6 +45,17 @@ def _module(x):
     if isinstance(ops, _ops.Torch):
         return ops.torch
     return ops.np if type(ops) is _ops.Numpy else None
+
+
+def _require_room(x, name, most):
+    """Refuses lengths that tables have no pages for, where the host reads them: of
+    parts of these nobody could any more."""
+    ops = _ops.of(x)
+    if isinstance(ops, _ops.Torch):
+        from . import _torch_state
+        if _torch_state.is_recorded():
+            return
+    require_counts(ops, name, x, most, "the keys that its table has pages for")
 
 
 def shared_prefix_tables(
@@ -59,8 +75,16 @@ def shared_prefix_tables(
             "tensors or numpy's arrays")
     require_rank("group_offsets", group_offsets, 1, "(groups + 1)")
     require_rank("prefix_table", prefix_table, 2, "(groups, pages)")
+    require_rank("page_table", page_table, 2, "(batch, pages)")
     groups, pages = shape_of(prefix_table)
     batch = page_table.shape[0]
+    for name, x, count, what in (
+            ("group_offsets", group_offsets, groups + 1, "groups + 1"),
+            ("prefix_lengths", prefix_lengths, groups, "one a group"),
+            ("lengths", lengths, batch, "one a sequence")):
+        require_shape(name, x, (count,), what)
+    _require_room(prefix_lengths, "prefix_lengths", pages * page_size)
+    _require_room(lengths, "lengths", page_table.shape[1] * page_size)
     if parts is None:
         tiles = (-(-batch * rows // TILE_ROWS) + max(groups - 1, 0)) * heads
         parts = max(1, min(pages * page_size // PART_KEYS, MOST_TILES // max(tiles, 1)))
@@ -88,7 +112,7 @@ def shared_prefix_tables(
     return SharedPrefixTables(
         parts, rows, longest * rows, join([*table, widened(page_table)]),
         join([*counts, lengths]), join([*starts, (own + parts * batch) * rows]),
-        join(open_to) if rows > 1 else None)
+        join(open_to) if rows > 1 else None, batch, page_size)
 
 
 def shared_prefix_attention(
@@ -128,6 +152,14 @@ def shared_prefix_attention(
     if tables is not None and sink is not None:
         raise NotImplementedError("sink is given with tables, of which each would have "
                                   "it; expected the tensors that they are made of")
+    made_of = {"group_offsets": group_offsets, "prefix_table": prefix_table,
+               "prefix_lengths": prefix_lengths, "page_table": page_table,
+               "lengths": lengths, "longest_group": longest_group}
+    for name, x in made_of.items():
+        if tables is not None and x is not None:
+            raise ValueError(f"{name} is given with tables, which are in its place")
+        if tables is None and x is None and name != "longest_group":
+            raise ValueError(f"{name} is None, and so is tables")
     if tables is None and (sink is not None or _module(q) is None):
         return _apart(ops, q, k, v, group_offsets, prefix_table, prefix_lengths,
                       page_table, lengths, longest_group, causal, sink, shared,
@@ -137,9 +169,13 @@ def shared_prefix_attention(
             group_offsets=group_offsets, prefix_table=prefix_table,
             prefix_lengths=prefix_lengths, page_table=page_table, lengths=lengths,
             page_size=k.shape[1], heads=heads, rows=rows, longest_group=longest_group)
-    if tables.rows != rows:
-        raise ValueError(f"tables are of {tables.rows} rows a sequence, and q has "
-                         f"{rows}; expected tables of q's")
+    for have, what, name, want in (
+            (tables.rows, "rows a sequence", "q", rows),
+            (tables.batch, "sequences", "q", batch),
+            (tables.page_size, "rows a page", "k", k.shape[1])):
+        if have != want:
+            raise ValueError(f"tables are of {have} {what}, and {name} has {want}; "
+                             f"expected tables of {name}'s")
     kinds = tables.parts + 1
     copies = q.reshape(1, batch * rows, heads, size)
     copies = ops.expand(copies, (kinds, *shape_of(copies)[1:]))

@@ -138,6 +138,45 @@ class SharedPrefix(unittest.TestCase):
             with self.subTest(rows=rows):
                 self.check(rows, parts)
 
+    def test_refused(self):
+        """Lengths that tables have no pages for, of which parts would tell nothing, and
+        tables of other tensors, or beside what they are made of."""
+        q = kvbuf.to_bf16(RNG.standard_normal((2, 1, 4, 32)))
+        k, v = (kvbuf.to_bf16(RNG.standard_normal((9, 16, 2, 32))) for _ in "kv")
+        given = {name: np.array(x, np.int32) for name, x in {
+            "group_offsets": [0, 2], "prefix_table": [[0, 1, 2]], "prefix_lengths": [40],
+            "page_table": [[3, 4], [5, 6]], "lengths": [5, 18]}.items()}
+        of = {"page_size": 16, "heads": 4}
+        tables = kvbuf.shared_prefix_tables(**given, **of)
+
+        def made(**more):
+            return lambda: kvbuf.shared_prefix_tables(**{**given, **of, **more})
+
+        def call(q=q, k=k, v=v, **more):
+            return lambda: kvbuf.shared_prefix_attention(q, k, v, **more)
+
+        wide_k, wide_v = (x[:8].reshape(4, 32, 2, 32) for x in (k, v))
+        for error, words, what in (
+                (kvbuf.Error, "prefix_lengths holds 49 at 0; expected 0 to 48",
+                 made(prefix_lengths=np.array([49], np.int32))),
+                (kvbuf.Error, "lengths holds 33 at 1; expected 0 to 32",
+                 made(lengths=np.array([5, 33], np.int32))),
+                (kvbuf.Error, "lengths holds -1 at 0",
+                 call(**{**given, "lengths": np.array([-1, 3], np.int32)})),
+                (ValueError, "lengths has shape (1,)", made(lengths=given["lengths"][:1])),
+                (ValueError, "group_offsets has shape (2,); expected (3,)",
+                 made(prefix_table=np.zeros((2, 3), np.int32))),
+                (ValueError, "lengths is given with tables",
+                 call(tables=tables, lengths=given["lengths"])),
+                (ValueError, "group_offsets is None, and so is tables", call()),
+                (ValueError, "tables are of 2 sequences, and q has 1",
+                 call(q=q[:1], tables=tables)),
+                (ValueError, "tables are of 16 rows a page, and k has 32",
+                 call(k=wide_k, v=wide_v, tables=tables))):
+            with self.subTest(words), self.assertRaises(error) as caught:
+                what()
+            self.assertIn(words, str(caught.exception))
+
     def check(self, rows, parts):
         heads, size, page = 4, 32, 16
         q = kvbuf.to_bf16(RNG.standard_normal((4, rows, heads, size)))
