@@ -730,7 +730,8 @@ def attention(
     sees the keys up to there. ``window=(left, right)``: it sees so many keys
     before and after that place besides it; None, or -1, is no limit.
     ``scale``: of the scores, default 1/sqrt(D). ``softcap`` c > 0 makes a score s
-    c * tanh(s / c). ``sink`` [H] (float32): exp(sink[h]) joins the denominator.
+    c * tanh(s / c). ``sink`` [H] (float32): exp(sink[h]) joins the denominator;
+    inf makes the rows 0.
 
     ``alibi_slopes`` [H] or [batch, H] (float32): a score falls by the slope times
     the distance between the key and the query's place. ``bias`` (bfloat16,

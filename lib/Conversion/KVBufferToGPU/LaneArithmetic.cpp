@@ -73,6 +73,16 @@ RowExponents kvbuf::unboundedExponents(LaneContext &lanes, Value max,
   return row;
 }
 
+Value kvbuf::mostOfMaxima(LaneContext &lanes, const APFloat &scale,
+                          bool unbounded) {
+  double base2 = scale.convertToFloat() * std::numbers::log2e;
+  // By the power of two below, products are exact.
+  double factor = unbounded ? std::exp2(std::floor(std::log2(base2))) : base2;
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return lanes.f32(factor > 1 ? std::nextafter(float(kMost / factor), 0.0f)
+                              : kMost);
+}
+
 Value kvbuf::fold(unsigned count, ArrayRef<Value> values,
                   function_ref<Value(Value, Value)> fn) {
   Value chains[2];

@@ -67,6 +67,11 @@ RowExponents exponentsOf(LaneContext &lanes, mlir::Value max,
 RowExponents unboundedExponents(LaneContext &lanes, mlir::Value max,
                                 const llvm::APFloat &scale);
 
+/// The largest maximum whose exponents are finite. A sink beyond it counts as
+/// infinite: it has all of a row's weight, and a log-sum-exp of infinity.
+mlir::Value mostOfMaxima(LaneContext &lanes, const llvm::APFloat &scale,
+                         bool unbounded);
+
 /// Folds values with one or two chains: two overlap latencies, one saves
 /// registers.
 mlir::Value fold(unsigned count, llvm::ArrayRef<mlir::Value> values,

@@ -704,6 +704,10 @@ static FinishedRow finishUnbounded(LaneContext &lanes, SoftmaxFinishOp op,
   // A score as those of keys are, before they are scaled.
   Value sink = mulf(b, lanes.single(op.getSink()),
                     lanes.f32(1 / op.getScale().convertToFloat()));
+  Value most = mostOfMaxima(lanes, op.getScale(), /*unbounded=*/true);
+  sink = arith::SelectOp::create(
+      b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, most), most,
+      sink);
   Value joint = maxf(b, max, sink);
   RowExponents row = unboundedExponents(lanes, joint, op.getScale());
   auto weightOf = [&](Value score) {
@@ -760,9 +764,17 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxFinishOp op) {
   Value ln2 = lanes.f32(std::numbers::ln2), zero = lanes.f32(0),
         one = lanes.f32(1);
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
-  Value sink;
-  if (op.getSink() && !op.getUnbounded())
+  // What a sink that counts as infinite makes a maximum.
+  Value sink, most;
+  if (op.getSink() && !op.getUnbounded()) {
     sink = mulf(b, lanes.single(op.getSink()), lanes.f32(std::numbers::log2e));
+    most = lanes.f32(std::numeric_limits<float>::max());
+    sink = arith::SelectOp::create(
+        b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, most),
+        most, sink);
+  } else if (op.getSink() || op.getMax().getDefiningOp<SoftmaxSinkOp>()) {
+    most = mostOfMaxima(lanes, op.getScale(), op.getUnbounded());
+  }
   Values inverse, lse, excess;
   if (op.getExcess())
     excess = lanes.lanesOf(op.getExcess());
@@ -788,8 +800,14 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxFinishOp op) {
           fma(b, largestExcess(lanes, op, m, scale, weights), factor, sum);
     Value ratio = lanes.ratio(factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
-    lse.push_back(arith::SelectOp::create(b, empty, lowest,
-                                          logSumExp(lanes, op, finished, ln2)));
+    Value logarithm = logSumExp(lanes, op, finished, ln2);
+    if (most)
+      logarithm = arith::SelectOp::create(
+          b,
+          arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, sink ? top : m,
+                                most),
+          lanes.f32(std::numeric_limits<double>::infinity()), logarithm);
+    lse.push_back(arith::SelectOp::create(b, empty, lowest, logarithm));
   }
   lanes.setLanes(
       op.getResult(),

@@ -480,6 +480,7 @@ void kvbuf::lowerOp(LaneContext &lower, SoftmaxSinkOp op) {
         zero = lower.f32(0);
   // Maxima are of scores before they are scaled.
   Value unscaled = lower.f32(1 / op.getScale().convertToFloat());
+  Value most = mostOfMaxima(lower, op.getScale(), op.getUnbounded());
   unsigned parts = layout.rowParts().size();
   SoftmaxState sink;
   for (unsigned r = 0; r < own.max.size(); ++r) {
@@ -487,7 +488,10 @@ void kvbuf::lowerOp(LaneContext &lower, SoftmaxSinkOp op) {
     at = arith::RemUIOp::create(b, at, lower.i32(op.getGroup()));
     Value score = memref::LoadOp::create(
         b, scores, ValueRange{add(b, base, lower.toIndex(at))});
-    sink.max.push_back(arith::MulFOp::create(b, score, unscaled));
+    Value max = arith::MulFOp::create(b, score, unscaled);
+    Value isAll =
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, max, most);
+    sink.max.push_back(arith::SelectOp::create(b, isAll, most, max));
     sink.sum.push_back(arith::SelectOp::create(b, isFirst, lower.f32(1), zero));
   }
   SoftmaxState joined = merge(lower, op.getAcc().getType(), {own, sink},

@@ -214,6 +214,13 @@ SoftmaxTail tile::softmaxTail(const Matrix &exponents, const Matrix &sum,
   return tail;
 }
 
+float tile::mostOfMaxima(float scale, bool unbounded) {
+  double base2 = scale * std::numbers::log2e_v<double>;
+  double factor = unbounded ? std::exp2(std::floor(std::log2(base2))) : base2;
+  constexpr float kMost = std::numeric_limits<float>::max();
+  return factor > 1 ? std::nextafter(float(kMost / factor), 0.0f) : kMost;
+}
+
 SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
                                   const Matrix &sum, const Matrix *excess,
                                   mlir::Type weights, float scale,
@@ -222,7 +229,12 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
   for (int64_t r = 0; r < acc.rows; ++r) {
     float m = max.at(r, 0) == -kInfinity ? -kInfinity : scale * max.at(r, 0);
     float l = sum.at(r, 0), origin = m, factor = 1;
-    if (sink) {
+    float most = mostOfMaxima(scale, unbounded);
+    bool isAll = max.at(r, 0) >= most || (sink && *sink * (1 / scale) > most);
+    if (sink && isAll) {
+      factor = 0;
+      l = 1;
+    } else if (sink) {
       // Both terms relative to the larger exponent.
       origin = std::max(m, *sink);
       factor = l == 0 ? 0 : std::exp(m - origin);
@@ -241,7 +253,9 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
     float inverse = l == 0 ? 0 : factor / divisor;
     for (int64_t c = 0; c < acc.cols; ++c)
       result.out.at(r, c) = acc.at(r, c) * inverse;
-    result.lse.at(r, 0) = l == 0 ? -kInfinity : origin + std::log(l);
+    result.lse.at(r, 0) = l == 0  ? -kInfinity
+                          : isAll ? kInfinity
+                                  : origin + std::log(l);
   }
   return result;
 }

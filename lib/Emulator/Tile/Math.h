@@ -86,6 +86,10 @@ SoftmaxResult finishSoftmax(const Matrix &acc, const Matrix &max,
                             mlir::Type weights, float scale, const float *sink,
                             bool unbounded);
 
+/// The largest maximum whose exponents are finite: a sink beyond it counts as
+/// infinite.
+float mostOfMaxima(float scale, bool unbounded);
+
 /// A softmax over some of the keys: `kvbuffer.partial_store`.
 struct SoftmaxPart {
   Matrix acc, max, sum;

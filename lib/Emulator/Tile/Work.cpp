@@ -374,7 +374,9 @@ LogicalResult tile::execute(TileContext &context, SoftmaxSinkOp op) {
     FailureOr<int64_t> offset = sinks->offset(indices, fail);
     if (failed(offset))
       return failure();
-    sink.max.at(r, 0) = sinks->loadFloat(*offset) * (1 / scale);
+    float max = sinks->loadFloat(*offset) * (1 / scale),
+          most = mostOfMaxima(scale, op.getUnbounded());
+    sink.max.at(r, 0) = max > most ? most : max;
   }
   SoftmaxPart part = mergeSoftmax(
       {acc, context.matrixOf(op.getMax()), context.matrixOf(op.getSum())}, sink,

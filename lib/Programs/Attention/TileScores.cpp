@@ -353,8 +353,9 @@ static Value maskListed(ImplicitLocOpBuilder &b, AttentionOp op, Value scores,
 
 double kvbuf::softmaxScaleOf(AttentionOp op) {
   double scale = op.getScaleValue();
+  // Sinks are divided by the softmax's.
   bool inSoftmax =
-      scale > 0 && op.getSoftcapValue() == 0 && op.getScore().empty();
+      scale >= 0x1p-120 && op.getSoftcapValue() == 0 && op.getScore().empty();
   return inSoftmax ? scale : 1.0;
 }
 
@@ -372,7 +373,7 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
   if (cap > 0)
     scores = SoftcapOp::create(b, scores, b.getF32FloatAttr(scale),
                                b.getF32FloatAttr(cap));
-  else if (scale <= 0 && !own)
+  else if (softmaxScaleOf(op) != scale && !own)
     scores = FragmentScaleOp::create(b, scores, b.getF32FloatAttr(scale));
   // What is left of the scale to the functions.
   double rest =

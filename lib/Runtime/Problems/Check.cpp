@@ -189,9 +189,12 @@ void compareRow(const Workload &w, const RowId &row, const RowResult &r,
     t.baseWorst = std::max(t.baseWorst, std::sqrt(base2 / norm2));
     takeLarger(t.worst, t.worstRow, std::sqrt(error2 / norm2), row);
   }
-  if (p.lse && std::isfinite(r.lse)) {
-    double error = errorOf(w.lse(row.b, row.i, row.h), r.lse);
-    double limit = kLseFloor + kLseFactor * std::abs(r.lse);
+  // One of infinity is of a sink's.
+  if (p.lse && (std::isfinite(r.lse) || r.lse > 0)) {
+    float lse = w.lse(row.b, row.i, row.h);
+    double error = lse == r.lse ? 0 : errorOf(lse, r.lse);
+    double limit =
+        kLseFloor + (std::isfinite(r.lse) ? kLseFactor * std::abs(r.lse) : 0.0);
     takeLarger(t.lseShare, t.lseRow, error / limit, row, [&] {
       t.lse = error;
       t.lseLimit = limit;

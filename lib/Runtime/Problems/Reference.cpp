@@ -13,6 +13,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 
 using namespace kvbuf::rt;
 
@@ -36,6 +37,13 @@ using U16 = uint16_t __attribute__((vector_size(16)));
 using U32 = uint32_t __attribute__((vector_size(32)));
 using F32 = float __attribute__((vector_size(32)));
 using F64 = double __attribute__((vector_size(64)));
+
+/// Does a sink count as infinite, as its product with log2(e) does in f32? It
+/// has all of a row's weight then.
+bool isAllOfRow(float sink) {
+  return sink * std::numbers::log2e_v<float> >
+         std::numeric_limits<float>::max();
+}
 
 #define KVBUF_INLINE inline __attribute__((always_inline))
 
@@ -297,6 +305,10 @@ void Reference::compute(const RowId &row, RowResult &result) {
   if (p.sink) {
     sums.m64 = std::max(sums.m64, static_cast<double>(sink));
     sums.m32 = std::max(sums.m32, sink);
+  }
+  if (p.sink && isAllOfRow(sink)) {
+    result.lse = std::numeric_limits<double>::infinity();
+    return;
   }
   if (result.keys == 0) {
     // Without keys O is 0, and all of the weight is the sink's.

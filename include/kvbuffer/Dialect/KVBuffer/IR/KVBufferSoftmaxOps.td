@@ -111,7 +111,8 @@ def KVBuffer_SoftmaxFinishOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_finish",
   let summary = "Normalizes an attention accumulator";
   let description = [{
     O = acc / l and LSE = scale * m + ln l; rows without a key give 0 and -inf.
-    With `sink`, exp(sink) joins the denominator. With `excess`, which is what
+    With `sink`, exp(sink) joins the denominator; an infinite one makes O = 0 and
+    LSE infinite. With `excess`, which is what
     rounding has added to the weights (`kvbuffer.carry_excess`), O = acc / (l +
     excess); the LSE knows nothing of it. `unbounded` is that of
     `kvbuffer.online_softmax`.
@@ -191,7 +192,9 @@ def KVBuffer_SoftmaxSinkOp : KVBuffer_OpOf<KVBuffer_Softmax, "softmax_sink", [
   let description = [{
     The score of row r, scaled already, is the element of `sinks` at `indices`
     with r % `group` added to the last of them; so it adds exp(score) to the
-    row's sum. -inf adds nothing. `unbounded` is that of
+    row's sum. -inf adds nothing; inf, or a score that becomes it where it is
+    divided by the scale, makes the row one of the largest maximum, for which
+    `kvbuffer.softmax_finish` gives 0 and inf. `unbounded` is that of
     `kvbuffer.online_softmax`.
 
     Example:
