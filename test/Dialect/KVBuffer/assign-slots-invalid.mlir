@@ -141,3 +141,76 @@ gpu.module @m {
     gpu.return
   }
 }
+
+// -----
+
+// One slot, which the next iteration fills while slower warps read it.
+#one = #kvbuffer.kv_buffer<16x16xbf16, stages = 1, BK = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!one = !kvbuffer.buffer<#one>
+!token = !kvbuffer.token<#one>
+!staged = !kvbuffer.staged<#one>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+gpu.module @m {
+  gpu.func @reused(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = kvbuffer.alloc : !one
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error @below {{'kvbuffer.dram_load' op fills the one slot of its buffer, which warps may still read; expected a kvbuffer.meet behind the last read, or stages of at least 2}}
+      %t = kvbuffer.dram_load %tile into %b : !tile, !one
+      %s = kvbuffer.lds_stage %t : !token
+      // expected-note @below {{it is read here}}
+      %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+    }
+    gpu.return
+  }
+
+  // They meet, at the end of an iteration or because another tile is awaited.
+  gpu.func @met(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %b = kvbuffer.alloc : !one
+    %other = kvbuffer.alloc : !one
+    scf.for %i = %c0 to %n step %c1 {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !one
+      %s = kvbuffer.lds_stage %t : !token
+      %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+      kvbuffer.meet
+    }
+    scf.for %i = %c0 to %n step %c1 {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !one
+      %s = kvbuffer.lds_stage %t : !token
+      %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+      %t1 = kvbuffer.dram_load %tile into %other : !tile, !one
+      %s1 = kvbuffer.lds_stage %t1 : !token
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#one = #kvbuffer.kv_buffer<16x16xbf16, stages = 1, BK = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!one = !kvbuffer.buffer<#one>
+!token = !kvbuffer.token<#one>
+!staged = !kvbuffer.staged<#one>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+gpu.module @m {
+  // In one block, behind a branch in which warps meet, but not in its other side.
+  gpu.func @branch(%tile: !tile, %on: i1) kernel {
+    %b = kvbuffer.alloc : !one
+    %t = kvbuffer.dram_load %tile into %b : !tile, !one
+    %s = kvbuffer.lds_stage %t : !token
+    // expected-note @below {{it is read here}}
+    %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+    scf.if %on {
+      kvbuffer.meet
+    }
+    // expected-error @below {{'kvbuffer.dram_load' op fills the one slot of its buffer}}
+    %t1 = kvbuffer.dram_load %tile into %b : !tile, !one
+    %s1 = kvbuffer.lds_stage %t1 : !token
+    gpu.return
+  }
+}

@@ -8,6 +8,7 @@
 
 #include "FillCounts.h"
 #include "LoopParts.h"
+#include "SlotReuse.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/PatternMatch.h"
@@ -571,7 +572,18 @@ struct AssignSlotsPass : kvbuf::impl::AssignSlotsBase<AssignSlotsPass> {
         return failure();
       assigned.insert_range(loads);
     }
-    return checkInFlight(loads);
+    if (failed(checkInFlight(loads)))
+      return failure();
+    // Tiles in registers are stored when they are awaited; one warp reads what
+    // it has asked for before it asks again.
+    auto schedule = getOperation()->getAttrOfType<ScheduleAttr>(
+        KVBufferDialect::kScheduleAttr);
+    bool isCopied =
+        cast<BufferType>(buffer.getType()).getParams().getPolicy() !=
+        Policy::RegisterStaged;
+    return slots > 1 || !isCopied || (schedule && schedule.getWarps() == 1)
+               ? success()
+               : checkReuseOfSlot(loads);
   }
 
   /// Moves buffers out of loops: one that a loop allocates is the same in every

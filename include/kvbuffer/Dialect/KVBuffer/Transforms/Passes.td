@@ -344,7 +344,8 @@ def AssignSlots : Pass<"kvbuf-assign-slots", "::mlir::gpu::GPUFuncOp"> {
 
     A slot that is filled while an earlier load into it has not been awaited, within
     one block, is an error (but of buffers that are `register_staged`, whose loads
-    fill their slot when they are awaited); so are loads of which some name their slot and some do
+    fill their slot when they are awaited); so is a load into a buffer of one slot that
+    no meeting parts from a read before, in a kernel of several warps; so are loads of which some name their slot and some do
     not, and a load without one in a loop or branch that is not `scf.for`, `scf.while` or
     `scf.if`, or into a buffer that a loop or branch hands on.
 
