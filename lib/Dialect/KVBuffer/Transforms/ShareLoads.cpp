@@ -106,8 +106,7 @@ void Differences::visit(Operation *op) {
   if (isa<ShareWorkOp, SharePairsOp>(op)) {
     // What is inside has been looked at by itself.
     auto yielded = op->getRegion(0).front().getTerminator()->getOperands();
-    if (llvm::any_of(op->getOperands(),
-                     [&](Value v) { return contains(v); }) ||
+    if (llvm::any_of(op->getOperands(), [&](Value v) { return contains(v); }) ||
         llvm::any_of(yielded, [&](Value v) { return contains(v); }))
       addAll(op->getResults());
     return;
