@@ -499,27 +499,40 @@ Value DecodeProgram::sliceOf(ValueRange accs, int64_t slice) {
 
 void DecodeProgram::tradeHalf(const Roles &roles, ValueRange accs, Value max,
                               Value sum) {
-  // The first block has the first slices: what it needs of the others' it gets,
-  // and gives what it does not need.
+  // The first block keeps the first slices, the other one the last ones: both
+  // run the same code, which neither has run before.
   int64_t kept = ownSlices / 2;
   Value slot = constant(firstSlice / ownSlices);
-  auto keep = [&](int64_t first) {
-    SmallVector<Value> given;
-    for (int64_t i = 0; i < kept; ++i)
-      given.push_back(sliceOf(accs, kept - first + i));
-    given.append({max, sum});
-    ShelfPutOp::create(b, given, roles.traded, slot);
-    auto trade = ShelfGetOp::create(b, roles.traded, slot);
-    ValueRange others = trade.getValues();
-    for (int64_t i = 0; i < kept; ++i)
-      finish(merge({sliceOf(accs, first + i), max, sum},
-                   {others[i], others[kept], others[kept + 1]}),
-             constant(firstSlice + first + i));
-  };
   Value rank = arith::RemUIOp::create(b, block, constant(2));
-  choose(
-      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, constant(0)),
-      [&] { keep(0); }, [&] { keep(kept); });
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, rank, constant(0));
+  auto turned = scf::IfOp::create(b, SmallVector<Type>(ownSlices, sliceType),
+                                  isFirst, /*withElseRegion=*/true);
+  for (int64_t from : {int64_t(0), kept}) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(from ? turned.elseBlock() : turned.thenBlock());
+    SmallVector<Value> slices;
+    for (int64_t i = 0; i < ownSlices; ++i)
+      slices.push_back(sliceOf(accs, (from + i) % ownSlices));
+    scf::YieldOp::create(b, slices);
+  }
+  ValueRange own = turned.getResults();
+  Value first = arith::SelectOp::create(b, isFirst, constant(firstSlice),
+                                        constant(firstSlice + kept));
+  SmallVector<Value> given(own.drop_front(kept));
+  given.append({max, sum});
+  ShelfPutOp::create(b, given, roles.traded, slot);
+  // Each slice is got when it is joined: there are no registers for all.
+  Value otherMax, otherSum;
+  for (int64_t i = 0; i < kept; ++i) {
+    ValueRange others = ShelfGetOp::create(b, roles.traded, slot).getValues();
+    if (i == 0) {
+      otherMax = others[kept];
+      otherSum = others[kept + 1];
+    }
+    finish(merge({own[i], max, sum}, {others[i], otherMax, otherSum}),
+           arith::AddIOp::create(b, first, constant(i)));
+  }
 }
 
 void DecodeProgram::storeHalf(const Roles &roles, const RolePiece &own,
