@@ -395,10 +395,13 @@ static int64_t tradersOf(ShelfOp op, int64_t threads) {
     if (auto slice = dyn_cast_or_null<SliceLayoutAttr>(layout))
       layout = slice.getParent();
     auto mma = dyn_cast_or_null<MmaLayoutAttr>(layout);
-    // A group of warps that multiply together has rows in the warps' order.
-    int64_t warps = mma ? warpsTogether(mma.getUnit()) : 1;
-    if (warps == 1 || mma.getWarpRows() != warps || mma.getWarpCols() != 1 ||
-        mma.getShape()[0] != fragment.getRows())
+    // Warps have rows in their order where one product has them all, of a group
+    // that multiplies together or of each warp.
+    if (!mma || mma.getWarpCols() != 1)
+      return threads;
+    int64_t warps = mma.getWarpRows(), together = warpsTogether(mma.getUnit());
+    if (warps % together ||
+        mma.getShape()[0] * (warps / together) != fragment.getRows())
       return threads;
     int64_t rowsOfWarp = fragment.getRows() / warps;
     int64_t some = llvm::divideCeil(needed.getInt(), rowsOfWarp);

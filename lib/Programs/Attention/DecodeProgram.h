@@ -217,6 +217,8 @@ private:
   scoreTilesAhead(const Roles &roles, const RolePiece &own,
                   llvm::ArrayRef<RoleColumns> columns, mlir::Value rest,
                   const EdgeTiles &edges);
+  /// The maxima that rows begin with.
+  mlir::Value firstMax();
   /// A loop over `count` tiles that carries maxima, sums and `other`.
   mlir::scf::ForOp scoreLoop(mlir::Value count, mlir::Value other);
   /// The products that scores are made of, with queries in registers taken.
