@@ -361,15 +361,11 @@ TileProgram::KeyTiles TileProgram::tilesOfLists() {
 }
 
 bool TileProgram::holdsQueries() {
-  // Words that products begin with take LDS's rate, too; tiles of lists take
-  // power, which fewer reads save (docs/scores.md). What else functions read
-  // has registers, which nobody counts here.
+  // Words that products begin with take LDS's rate, too (docs/scores.md). Tiles
+  // of lists as narrow won nothing.
   constexpr int64_t wordBytes = 4;
   TileOperands operands = operandsOf(op);
-  if (operands.readBytes)
-    return operands.readBytes == wordBytes && operands.beginsWithRead;
-  BlockMaskAttr lists = op.getBlockMaskAttr();
-  return lists && op.getCaptures().size() == lists.getLists().size();
+  return operands.readBytes == wordBytes && operands.beginsWithRead;
 }
 
 TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
