@@ -18,11 +18,12 @@ namespace kvbuf {
 /// (`kvbuffer.lane_arrive`) begin before the launch before it has ended, and
 /// lets the one after it begin once all of its blocks run. It waits for the
 /// launches before it ahead of the first access to memory. Kernels without
-/// arrivals, those that arrive in a loop, and those that order launches
-/// themselves stay as they are. Of two kernels that share launches
-/// (`kSharedRowsAttr`) the second may begin once all blocks of the first run,
-/// and ends after it; what it takes of shared memory keeps as many blocks to a
-/// multiprocessor of `target` as `kResidentBlocksAttr` says.
+/// arrivals, those that arrive in a loop and leave no place on a multiprocessor
+/// of `target` for as many blocks again as `kResidentBlocksAttr` says, and
+/// those that order launches themselves stay as they are. Of two kernels that
+/// share launches (`kSharedRowsAttr`) the second may begin once all blocks of
+/// the first run, and ends after it; what it takes of shared memory keeps as
+/// many blocks to a multiprocessor as `kResidentBlocksAttr` says.
 void overlapLaunches(mlir::gpu::GPUFuncOp kernel, const TargetInfo &target);
 
 } // namespace kvbuf

@@ -44,9 +44,9 @@ inline constexpr llvm::StringLiteral kSizesAttr = "kvbuffer.sizes";
 /// keys runs in such launches only; the others compute all sequences elsewhere.
 inline constexpr llvm::StringLiteral kSharedRowsAttr = "kvbuffer.shared_rows";
 
-/// On a kernel with `kSharedRowsAttr` whose blocks have equal shares: as many
-/// of them as there are for each multiprocessor. More, where one has room
-/// early, would be missing elsewhere.
+/// On a kernel whose blocks have equal shares, with `kSharedRowsAttr` or heads
+/// side by side: as many of them as there are for each multiprocessor. More,
+/// where one has room early, would be missing elsewhere.
 inline constexpr llvm::StringLiteral kResidentBlocksAttr =
     "kvbuffer.resident_blocks";
 
