@@ -354,6 +354,31 @@ static int checkFile(llvm::StringRef bytes) {
   return status;
 }
 
+/// Whether no option says how to compile what is compiled already; says which
+/// does.
+static bool isOnlyRead() {
+  for (const cl::Option *option :
+       {static_cast<const cl::Option *>(&target),
+        static_cast<const cl::Option *>(&schedule),
+        static_cast<const cl::Option *>(&emit),
+        static_cast<const cl::Option *>(&outputFile),
+        static_cast<const cl::Option *>(&remarks),
+        static_cast<const cl::Option *>(&showTime),
+        static_cast<const cl::Option *>(&ptxas),
+        static_cast<const cl::Option *>(&linker),
+        static_cast<const cl::Option *>(&noPrefetch),
+        static_cast<const cl::Option *>(&noSplitLoops),
+        static_cast<const cl::Option *>(&noAlternatives),
+        static_cast<const cl::Option *>(&code)}) {
+    if (!option->getNumOccurrences())
+      continue;
+    fail((option->ArgStr.size() == 1 ? "-" : "--") + option->ArgStr +
+         " is for the compiler, but '" + inputFile + "' is compiled already");
+    return false;
+  }
+  return true;
+}
+
 /// Prints the report of what was compiled already.
 static int reportFile(llvm::StringRef bytes) {
   if (report == Report::None)
@@ -399,7 +424,9 @@ static int compileTo(std::string &output, kvbuf::Stage stage, Steps &steps) {
     return fail("cannot read '" + inputFile + "': " + error.message());
   llvm::StringRef bytes = (*file)->getBuffer();
   if (kvbuf::looksLikeElf(bytes) || kvbuf::looksLikeArtifact(bytes))
-    return checkIsa ? checkFile(bytes) : reportFile(bytes);
+    return !isOnlyRead() ? kBadInput
+           : checkIsa    ? checkFile(bytes)
+                         : reportFile(bytes);
   if (checkIsa)
     return fail("--check-isa reads a code object or an artifact; '" +
                 inputFile + "' is neither");
