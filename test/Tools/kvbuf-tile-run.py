@@ -44,3 +44,8 @@ said = run(2, *inputs)
 assert "the tensor 'c' needs --input c=FILE.npy" in said, said
 said = run(2, *inputs, "--expect", "d=x.npy")
 assert "--expect d: the kernel has no such tensor; it has a, b, c" in said, said
+# Options that would have no effect: of drawn inputs, and of arrays.
+said = run(2, *inputs, "--expect", save("c", c), "--seed=3")
+assert "--seed is for inputs that are drawn; --input and --expect give arrays" in said, said
+said = run(2, "--output", f"c={folder}/out.npy")
+assert "--output is for arrays; give --input or --expect" in said, said

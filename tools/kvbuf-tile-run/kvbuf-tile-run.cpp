@@ -33,6 +33,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/SourceMgr.h"
 
+#include <functional>
 #include <map>
 
 using namespace mlir;
@@ -435,6 +436,27 @@ static tilerun::ArrayRun arrayRun() {
   return run;
 }
 
+/// Refuses options that are for what is not asked for: arrays, or a problem's
+/// inputs.
+static void refuseIdleOptions() {
+  bool arrays = !inputs.empty() || !expects.empty();
+  auto refuse =
+      [](std::initializer_list<std::reference_wrapper<const cl::Option>>
+             options,
+         const char *why) {
+        for (const cl::Option &option : options)
+          if (option.getNumOccurrences())
+            throw rt::Error(("--" + option.ArgStr + why).str());
+      };
+  if (arrays)
+    refuse({seed, init, lengthsQ, lengthsK, cacheLengths, sharePages, rowPad,
+            headsMajor, poisonPage, wildLengths, blocks},
+           " is for inputs that are drawn; --input and --expect give arrays");
+  else
+    refuse({outputs, gridOption, tolerance},
+           " is for arrays; give --input or --expect");
+}
+
 /// Runs one kernel; returns false if it broke a promise or failed the check.
 static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   if (!inputs.empty() || !expects.empty())
@@ -546,6 +568,13 @@ static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
                                raw_ostream &os) {
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module || failed(complete(*module))) {
+    status = 2;
+    return failure();
+  }
+  try {
+    refuseIdleOptions();
+  } catch (const rt::Error &e) {
+    module->emitError() << e.what();
     status = 2;
     return failure();
   }
