@@ -184,8 +184,10 @@ void PartialJoin::chooseAtOnce() {
   // What others have joined is of an unknown number, often a few more: one
   // sequence has nine times eight pieces on an H200, and a second time takes
   // as long as the first. Where LDS leaves a lane all registers that it can
-  // have, nothing else needs them then.
-  else if (free == lower.chip().registersPerLane)
+  // have, nothing else needs them then. (Not where waits count loads: gfx942
+  // spilled two scalars for their places.)
+  else if (!lower.chip().waitsByOperand &&
+           free == lower.chip().registersPerLane)
     atOnce = std::clamp<int64_t>(
         2 * free / (3 * std::max<int64_t>(registers, 1)), atOnce, kMostAtOnce);
   // Accumulators stay from one time to the next; half of the rest holds what is
