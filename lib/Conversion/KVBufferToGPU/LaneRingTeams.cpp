@@ -12,18 +12,11 @@
 ///
 //===----------------------------------------------------------------------===//
 
-#include "LaneArithmetic.h"
 #include "LaneLowering.h"
-#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace kvbuf;
-
-/// What memory brings at once, bytes.
-static constexpr int64_t kLineBytes = 128;
 
 int64_t kvbuf::registerShare(const Lanes &lower) {
   return llvm::alignDown<int64_t>(lower.target.registersPerBlock /
@@ -95,71 +88,6 @@ static LogicalResult checkRegisters(Lanes &lower, TeamsOp op) {
   return diag;
 }
 
-/// Tables of pages that a kernel's tiles are found by, each with the sizes of
-/// its dimensions, which the kernel has to know.
-static SmallVector<std::pair<const IndexArg *, std::array<Value, 2>>>
-tablesOf(LaneLowering &lower) {
-  llvm::SmallSetVector<Value, 2> caches;
-  lower.kernel.walk([&](CacheTileOp tile) {
-    // What is no argument may be made behind this place.
-    if (tile.getLayout().getRows().table && isa<BlockArgument>(tile.getCache()))
-      caches.insert(tile.getCache());
-  });
-  SmallVector<std::pair<const IndexArg *, std::array<Value, 2>>> tables;
-  for (Value cache : caches) {
-    auto layout = cast<CacheLayout>(cache.getType());
-    unsigned number = *layout.getRows().table;
-    SmallVector<CacheTensor> indices = layout.getIndexTensors();
-    ArrayRef<CacheDim> dims = indices[number].dims;
-    if (dims.size() != 2)
-      continue;
-    std::array<Value, 2> sizes;
-    for (auto [size, dim] : llvm::zip_equal(sizes, dims))
-      size = lower.launchSize(sizeOfCache(cache, dim.name));
-    if (sizes[0] && sizes[1])
-      tables.push_back({&lower.tensorOf(cache).indices[number], sizes});
-  }
-  return tables;
-}
-
-/// Asks the L2 for tables of pages before anybody knows which entries it needs:
-/// one warp of each block for as many lines as it has lanes. Who looks an entry
-/// up then finds it there, and waits for one way to memory less.
-static void askForTables(LaneLowering &lower) {
-  ImplicitLocOpBuilder &b = lower.b;
-  auto tables = tablesOf(lower);
-  int64_t wave = lower.target.waveSize, warps = lower.blockThreads() / wave;
-  if (tables.empty() || warps < 3)
-    return;
-  // The last one finds the block's share, and the first makes barriers ready.
-  auto asks =
-      scf::IfOp::create(b,
-                        arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
-                                              lower.warp, lower.i32(warps - 2)),
-                        /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(asks.thenBlock());
-  Value line = add(
-      b,
-      mul(b, gpu::BlockIdOp::create(b, gpu::Dimension::x), lower.index(wave)),
-      lower.toIndex(lower.lane));
-  for (auto [table, sizes] : tables) {
-    unsigned bits =
-        cast<MemRefType>(table->data.getType()).getElementTypeBitWidth();
-    Value at = mul(b, line, lower.index(8 * kLineBytes / bits));
-    Value lastRow = arith::SubIOp::create(b, sizes[0], lower.index(1));
-    Value end = add(b, mul(b, lastRow, table->strides[0]), sizes[1]);
-    auto isThere = scf::IfOp::create(
-        b, arith::CmpIOp::create(b, arith::CmpIPredicate::slt, at, end),
-        /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard inner(b);
-    b.setInsertionPointToStart(isThere.thenBlock());
-    memref::PrefetchOp::create(b, lower.flat(table->data), ValueRange{at},
-                               /*isWrite=*/false, /*localityHint=*/2,
-                               /*isDataCache=*/true);
-  }
-}
-
 LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
   ImplicitLocOpBuilder &b = lower.b;
   if (failed(checkRegisters(lower, op)))
@@ -192,10 +120,8 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
     return success();
   {
     OpBuilder::InsertionGuard guard(b);
-    if (meanwhile) {
+    if (meanwhile)
       b.setInsertionPoint(meanwhile);
-      askForTables(lower);
-    }
     Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                         lower.thread, lower.i32(0));
     auto init = scf::IfOp::create(b, first, /*withElseRegion=*/false);
