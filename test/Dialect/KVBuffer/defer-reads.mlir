@@ -40,6 +40,50 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
       gpu.return
     }
 
+    // So does what is computed behind the load,
+    // CHECK-LABEL:  gpu.func @computed_behind
+    // CHECK:          kvbuffer.dram_load
+    // CHECK-NEXT:     %[[Q:.*]] = kvbuffer.tile_fragment
+    // CHECK-NEXT:     %[[S:.*]] = kvbuffer.fragment_convert %[[Q]]
+    // CHECK-NEXT:     scf.for
+    gpu.func @computed_behind(%k: !cache, %qt: !rows, %n: index) kernel {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %q = kvbuffer.tile_fragment %qt : !rows -> !q
+      %t0 = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %n : !cache -> !tile
+      %a0 = kvbuffer.dram_load %t0 into %buf : !tile, <#kbuf>
+      %h = kvbuffer.fragment_convert %q : !q -> !half
+      scf.for %i = %c0 to %n step %c1 {
+        "test.use"(%h) : (!half) -> ()
+      }
+      gpu.return
+    }
+
+    // but nothing where a branch there needs it.
+    // CHECK-LABEL:  gpu.func @branch_behind
+    // CHECK:          kvbuffer.tile_fragment
+    // CHECK:          kvbuffer.dram_load
+    // CHECK:          scf.if
+    gpu.func @branch_behind(%k: !cache, %qt: !rows, %yes: i1, %n: index) kernel {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %buf = kvbuffer.alloc : !kvbuffer.buffer<#kbuf>
+      %z = kvbuffer.fragment_fill 0.0 : !q
+      %q = kvbuffer.tile_fragment %qt : !rows -> !q
+      %t0 = kvbuffer.cache_tile %k[%c0, %c0, %c0] from %c0 upto %n : !cache -> !tile
+      %a0 = kvbuffer.dram_load %t0 into %buf : !tile, <#kbuf>
+      %b = scf.if %yes -> !q {
+        scf.yield %q : !q
+      } else {
+        scf.yield %z : !q
+      }
+      scf.for %i = %c0 to %n step %c1 {
+        "test.use"(%b) : (!q) -> ()
+      }
+      gpu.return
+    }
+
     // Two fragments keep their order, and one that nothing is computed of comes along.
     // CHECK-LABEL:  gpu.func @both
     // CHECK:          kvbuffer.dram_load

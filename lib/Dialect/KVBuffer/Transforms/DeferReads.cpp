@@ -52,28 +52,37 @@ static DramLoadOp lastLoadBefore(scf::ForOp loop) {
   return nullptr;
 }
 
+/// Whether an op, or one in it, has one of `values` as an operand.
+static bool needsSomeOf(const llvm::SetVector<Operation *> &values,
+                        Operation *op) {
+  return op
+      ->walk([&](Operation *inner) {
+        return llvm::any_of(inner->getOperands(),
+                            [&](Value operand) {
+                              return values.contains(operand.getDefiningOp());
+                            })
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// What is read into registers in front of `last`, behind the last op there
-/// that waits or writes, and what is computed of it, in order; nothing where
-/// some of that cannot come later: a load needs it, or a branch.
-static llvm::SetVector<Operation *> readsBefore(DramLoadOp last) {
+/// that waits or writes, and what is computed of it in front of `loop`, in
+/// order; nothing where some of that cannot come later: a load needs it, or a
+/// branch.
+static llvm::SetVector<Operation *> readsBefore(DramLoadOp last,
+                                                scf::ForOp loop) {
   Operation *first = last;
   while (first->getPrevNode() && onlyReads(first->getPrevNode()))
     first = first->getPrevNode();
   llvm::SetVector<Operation *> found;
-  for (Operation *op = first; op != last->getNextNode();
-       op = op->getNextNode()) {
-    bool needsSome = op->walk([&](Operation *inner) {
-                         return llvm::any_of(inner->getOperands(),
-                                             [&](Value operand) {
-                                               return found.contains(
-                                                   operand.getDefiningOp());
-                                             })
-                                    ? WalkResult::interrupt()
-                                    : WalkResult::advance();
-                       }).wasInterrupted();
+  for (Operation *op = first; op != loop; op = op->getNextNode()) {
+    bool needsSome = needsSomeOf(found, op);
     if (needsSome && (op->getNumRegions() || !isPure(op)))
       return {};
-    if (needsSome || isa<TileFragmentOp>(op))
+    if (needsSome ||
+        (isa<TileFragmentOp>(op) && op->isBeforeInBlock(last.getOperation())))
       found.insert(op);
   }
   return found;
@@ -91,7 +100,7 @@ struct DeferReadsPass : kvbuf::impl::DeferReadsBase<DeferReadsPass> {
       return;
     getOperation().walk([](scf::ForOp loop) {
       if (DramLoadOp last = lastLoadBefore(loop))
-        for (Operation *op : readsBefore(last))
+        for (Operation *op : readsBefore(last, loop))
           op->moveBefore(loop);
     });
   }
