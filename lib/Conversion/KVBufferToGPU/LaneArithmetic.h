@@ -72,6 +72,24 @@ RowExponents unboundedExponents(LaneContext &lanes, mlir::Value max,
 mlir::Value mostOfMaxima(LaneContext &lanes, const llvm::APFloat &scale,
                          bool unbounded);
 
+/// Which rows of maxima have such a sink, where `kvbuffer.softmax_sink` has
+/// made them: the largest maximum may be one of keys, too.
+class InfiniteSinks : public LaneState {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(InfiniteSinks)
+  /// Those of a fragment of maxima, i1 each; none where others made it.
+  llvm::ArrayRef<mlir::Value> of(mlir::Value maxima) const {
+    auto it = rows.find(maxima);
+    return it == rows.end() ? llvm::ArrayRef<mlir::Value>() : it->second;
+  }
+  void set(mlir::Value maxima, llvm::ArrayRef<mlir::Value> infinite) {
+    rows[maxima].assign(infinite.begin(), infinite.end());
+  }
+
+private:
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value>> rows;
+};
+
 /// Folds values with one or two chains: two overlap latencies, one saves
 /// registers.
 mlir::Value fold(unsigned count, llvm::ArrayRef<mlir::Value> values,

@@ -695,19 +695,37 @@ struct FinishedRow {
 };
 } // namespace
 
-/// The row of a softmax that is `unbounded`, from its maximum and sum.
-static FinishedRow finishUnbounded(LaneContext &lanes, SoftmaxFinishOp op,
-                                   Value max, Value sum, Value one) {
-  ImplicitLocOpBuilder &b = lanes.builder();
+/// A sink as a score that is compared with maxima, and whether it counts as
+/// infinite; null where there is none.
+struct FinishSink {
+  Value score, isAll;
+};
+
+/// The sink of an op: as those of keys are before they are scaled where the
+/// softmax is `unbounded`, else in base 2.
+static FinishSink sinkOf(LaneContext &lanes, SoftmaxFinishOp op) {
   if (!op.getSink())
+    return {};
+  ImplicitLocOpBuilder &b = lanes.builder();
+  bool unbounded = op.getUnbounded();
+  Value factor = unbounded ? lanes.f32(1 / op.getScale().convertToFloat())
+                           : lanes.f32(std::numbers::log2e);
+  Value score = mulf(b, lanes.single(op.getSink()), factor);
+  Value most = unbounded ? mostOfMaxima(lanes, op.getScale(), unbounded)
+                         : lanes.f32(std::numeric_limits<float>::max());
+  Value isAll =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, score, most);
+  return {arith::SelectOp::create(b, isAll, most, score), isAll};
+}
+
+/// The row of a softmax that is `unbounded`, from its maximum and sum; `sink`
+/// may be null.
+static FinishedRow finishUnbounded(LaneContext &lanes, SoftmaxFinishOp op,
+                                   Value max, Value sum, Value sink,
+                                   Value one) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  if (!sink)
     return {max, sum, one};
-  // A score as those of keys are, before they are scaled.
-  Value sink = mulf(b, lanes.single(op.getSink()),
-                    lanes.f32(1 / op.getScale().convertToFloat()));
-  Value most = mostOfMaxima(lanes, op.getScale(), /*unbounded=*/true);
-  sink = arith::SelectOp::create(
-      b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, most), most,
-      sink);
   Value joint = maxf(b, max, sink);
   RowExponents row = unboundedExponents(lanes, joint, op.getScale());
   auto weightOf = [&](Value score) {
@@ -764,17 +782,9 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxFinishOp op) {
   Value ln2 = lanes.f32(std::numbers::ln2), zero = lanes.f32(0),
         one = lanes.f32(1);
   Value lowest = lanes.f32(-std::numeric_limits<double>::infinity());
-  // What a sink that counts as infinite makes a maximum.
-  Value sink, most;
-  if (op.getSink() && !op.getUnbounded()) {
-    sink = mulf(b, lanes.single(op.getSink()), lanes.f32(std::numbers::log2e));
-    most = lanes.f32(std::numeric_limits<float>::max());
-    sink = arith::SelectOp::create(
-        b, arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, sink, most),
-        most, sink);
-  } else if (op.getSink() || op.getMax().getDefiningOp<SoftmaxSinkOp>()) {
-    most = mostOfMaxima(lanes, op.getScale(), op.getUnbounded());
-  }
+  auto [sink, sinkIsAll] = sinkOf(lanes, op);
+  // Rows that have such a sink already.
+  ArrayRef<Value> rowsOfSinks = lanes.ofKernel<InfiniteSinks>().of(op.getMax());
   Values inverse, lse, excess;
   if (op.getExcess())
     excess = lanes.lanesOf(op.getExcess());
@@ -785,7 +795,7 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxFinishOp op) {
     bool isWhole = op.getSum().getDefiningOp<RowReduceOp>() != nullptr;
     Value keys = isWhole ? l : lanes.reduceLanes(atom, l, /*isMax=*/false);
     FinishedRow finished = op.getUnbounded()
-                               ? finishUnbounded(lanes, op, m, keys, one)
+                               ? finishUnbounded(lanes, op, m, keys, sink, one)
                                : finishRow(lanes, m, keys, scale, sink, one);
     auto [top, sum, factor] = finished;
     Value empty =
@@ -801,12 +811,10 @@ void kvbuf::lowerOp(LaneContext &lanes, SoftmaxFinishOp op) {
     Value ratio = lanes.ratio(factor, divisor);
     inverse.push_back(arith::SelectOp::create(b, empty, zero, ratio));
     Value logarithm = logSumExp(lanes, op, finished, ln2);
-    if (most)
+    if (Value isAll = rowsOfSinks.empty() ? sinkIsAll : rowsOfSinks[row])
       logarithm = arith::SelectOp::create(
-          b,
-          arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, sink ? top : m,
-                                most),
-          lanes.f32(std::numeric_limits<double>::infinity()), logarithm);
+          b, isAll, lanes.f32(std::numeric_limits<double>::infinity()),
+          logarithm);
     lse.push_back(arith::SelectOp::create(b, empty, lowest, logarithm));
   }
   lanes.setLanes(

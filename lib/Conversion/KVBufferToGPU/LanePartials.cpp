@@ -481,6 +481,7 @@ void kvbuf::lowerOp(LaneContext &lower, SoftmaxSinkOp op) {
   // Maxima are of scores before they are scaled.
   Value unscaled = lower.f32(1 / op.getScale().convertToFloat());
   Value most = mostOfMaxima(lower, op.getScale(), op.getUnbounded());
+  Values infinite;
   unsigned parts = layout.rowParts().size();
   SoftmaxState sink;
   for (unsigned r = 0; r < own.max.size(); ++r) {
@@ -489,13 +490,14 @@ void kvbuf::lowerOp(LaneContext &lower, SoftmaxSinkOp op) {
     Value score = memref::LoadOp::create(
         b, scores, ValueRange{add(b, base, lower.toIndex(at))});
     Value max = arith::MulFOp::create(b, score, unscaled);
-    Value isAll =
-        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, max, most);
-    sink.max.push_back(arith::SelectOp::create(b, isAll, most, max));
+    infinite.push_back(
+        arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, max, most));
+    sink.max.push_back(arith::SelectOp::create(b, infinite.back(), most, max));
     sink.sum.push_back(arith::SelectOp::create(b, isFirst, lower.f32(1), zero));
   }
   SoftmaxState joined = merge(lower, op.getAcc().getType(), {own, sink},
                               op.getScale(), op.getUnbounded());
+  lower.ofKernel<InfiniteSinks>().set(op.getNewMax(), infinite);
   lower.setLanes(op.getNewAcc(), joined.acc);
   lower.setLanes(op.getNewMax(), joined.max);
   lower.setLanes(op.getNewSum(), joined.sum);

@@ -229,9 +229,10 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
   for (int64_t r = 0; r < acc.rows; ++r) {
     float m = max.at(r, 0) == -kInfinity ? -kInfinity : scale * max.at(r, 0);
     float l = sum.at(r, 0), origin = m, factor = 1;
-    float most = mostOfMaxima(scale, unbounded);
-    bool isAll = max.at(r, 0) >= most || (sink && *sink * (1 / scale) > most);
-    if (sink && isAll) {
+    // All of the weight is a sink's, here or in front of the op.
+    bool isAll = max.at(r, 0) == kInfinity ||
+                 (sink && *sink * (1 / scale) > mostOfMaxima(scale, unbounded));
+    if (isAll) {
       factor = 0;
       l = 1;
     } else if (sink) {
@@ -243,7 +244,7 @@ SoftmaxResult tile::finishSoftmax(const Matrix &acc, const Matrix &max,
         l += std::exp(*sink - origin);
     }
     float divisor = excess ? l + excess->at(r, 0) * factor : l;
-    if (weights) {
+    if (weights && !isAll) {
       // The weight of the largest score, as `onlineSoftmax` computes it.
       float base2 = exponentScale(max.at(r, 0), scale, unbounded);
       float finite = max.at(r, 0) == -kInfinity ? 0 : max.at(r, 0);

@@ -369,6 +369,7 @@ LogicalResult tile::execute(TileContext &context, SoftmaxSinkOp op) {
   const Matrix &acc = context.matrixOf(op.getAcc());
   SoftmaxPart sink{Matrix(acc.rows, acc.cols), Matrix(acc.rows, 1),
                    Matrix(acc.rows, 1, 1)};
+  SmallVector<bool> isAll;
   for (int64_t r = 0; r < acc.rows; ++r) {
     indices.back() = first + r % int64_t(op.getGroup());
     FailureOr<int64_t> offset = sinks->offset(indices, fail);
@@ -376,11 +377,16 @@ LogicalResult tile::execute(TileContext &context, SoftmaxSinkOp op) {
       return failure();
     float max = sinks->loadFloat(*offset) * (1 / scale),
           most = mostOfMaxima(scale, op.getUnbounded());
-    sink.max.at(r, 0) = max > most ? most : max;
+    isAll.push_back(max > most);
+    sink.max.at(r, 0) = isAll.back() ? most : max;
   }
   SoftmaxPart part = mergeSoftmax(
       {acc, context.matrixOf(op.getMax()), context.matrixOf(op.getSum())}, sink,
       scale, op.getUnbounded());
+  // What tells such a row from one of the largest score.
+  for (int64_t r = 0; r < acc.rows; ++r)
+    if (isAll[r])
+      part.max.at(r, 0) = std::numeric_limits<float>::infinity();
   context.setMatrix(op.getNewAcc(), std::move(part.acc));
   context.setMatrix(op.getNewMax(), std::move(part.max));
   context.setMatrix(op.getNewSum(), std::move(part.sum));

@@ -12,14 +12,15 @@
 # RUN: %if ld.lld %{ %python %s %t gfx942 f16 %}
 """Runs sequences of such scores against a softmax in float64.
 
-    unbounded-scores.py FOLDER CHIP bf16|f16 [sinks] [tiles] [biases] [doubled] [steep]
+    unbounded-scores.py FOLDER CHIP bf16|f16 [sinks] [tiles] [biases] [doubled] [steep] [sloped]
 
 A result passes by the rule of kvbuf-run: errors in units of those of the same
 mathematics with P and O rounded to 16 bits. With `tiles` the interpreter of tiles
 runs the same program as well. With `biases` a tensor of rows and keys has what is added,
 which products begin with where a team brings tiles of it; the emulator cuts their sums as
 an H200 does. Sums that are `doubled`, and a scale above 1 (`steep`), are multiplied by more
-than 2 in base 2: none of the lowest scores may leave the range on its way.
+than 2 in base 2: none of the lowest scores may leave the range on its way, nor where what is
+read has a factor of its head (`sloped`).
 """
 
 import pathlib
@@ -89,17 +90,28 @@ def source():
         lse = ("",) * 3
     by_row, rows, row = ("x?", ' "seq_q",', " %row,") if "biases" in OPTIONS else ("",) * 3
     more = (" sink(%sink)", ", sink memref<4xf32>") if sink else ("", "")
+    slopes, slope = [("", "", "")] * 2
+    if "sloped" in OPTIONS:
+        slopes = (f', %slopes: memref<{HEADS}xf32> {{kvbuffer.name = "slopes"}}', ", %slopes",
+                  f", memref<{HEADS}xf32>")
+        slope = (f", %slopes_: memref<{HEADS}xf32>",
+                 f"%slope = memref.load %slopes_[%head] : memref<{HEADS}xf32>",
+                 "%more = arith.mulf %own, %slope : f32")
+    name = "own" if "sloped" in OPTIONS else "more"
     return f"""
 !q = memref<?x?x{HEADS}x{SIZE}x{TYPE}>
 !c = !kvbuffer.cache<dense, {TYPE}, heads = 1, head_size = {SIZE}>
 !t = memref<?x?{by_row}xf32>
 func.func @own(%q: !q, %k: !c, %v: !c, %o: !q{lse[0]}{sink},
-    %t: !t {{kvbuffer.name = "t", kvbuffer.shape = ["batch",{rows} "seq_k"]}}) {{
+    %t: !t {{kvbuffer.name = "t", kvbuffer.shape = ["batch",{rows} "seq_k"]}}{slopes[0]}) {{
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o){lse[1]}{more[0]} {{scale = {SCALE} : f32}}
     : !q, !c, !c, !q{lse[2]}{more[1]}
-    captures(%t : !t) score {{
-    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %t_: !t):
-      %more = memref.load %t_[%batch,{row} %key] : !t
+    captures(%t{slopes[1]} : !t{slopes[2]}) score {{
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index,
+         %t_: !t{slope[0]}):
+      {slope[1]}
+      %{name} = memref.load %t_[%batch,{row} %key] : !t
+      {slope[2]}
       %sum = arith.addf %s, %more : f32
       %times = arith.constant {TIMES}.0 : f32
       %all = arith.mulf %sum, %times : f32
@@ -153,7 +165,8 @@ def check_rows(run, kernel, queries):
     if "biases" in OPTIONS:
         sums_of = {}
         t = np.ascontiguousarray(np.broadcast_to(more[:, None], (batch, queries, KEYS)))
-    run(kernel, dict(q=q, k=k, v=v, o=o, t=t, **sums_of, **sinks))
+    slopes = {"slopes": np.ones(HEADS, np.float32)} if "sloped" in OPTIONS else {}
+    run(kernel, dict(q=q, k=k, v=v, o=o, t=t, **sums_of, **sinks, **slopes))
     s = np.einsum("bihd,bjd->bhij", from_bits(q), from_bits(k)[:, :, 0]) * SCALE
     # The region's sum is rounded once.
     s = (s + more[:, None, None].astype(np.float64)).astype(np.float32)
@@ -184,6 +197,21 @@ def check_rows(run, kernel, queries):
         sys.exit("the log-sum-exps are others")
 
 
+def check_infinite_sinks(run, kernel, queries):
+    """Sinks have all of the weight: an infinite one, and one near the largest number."""
+    q = to_bits(RNG.standard_normal((2, queries, HEADS, SIZE)))
+    k, v = (to_bits(RNG.standard_normal((2, KEYS, 1, SIZE))) for _ in "kv")
+    o = to_bits(np.full(q.shape, np.nan, np.float32))
+    lse = np.full((2, HEADS, queries), np.nan, np.float32)
+    t = np.stack([np.zeros(KEYS, np.float32), np.full(KEYS, LOWEST, np.float32)])
+    sinks = np.array([np.inf, 1, 3e38, -np.inf], np.float32)
+    run(kernel, dict(q=q, k=k, v=v, o=o, t=t, lse=lse, sink=sinks))
+    most = sinks > 1e38
+    if (from_bits(o)[:, :, most].any() or not np.isfinite(lse[:, ~most]).all() or
+            not np.allclose(lse[:, most], sinks[most][:, None], rtol=1e-6)):
+        sys.exit(f"rows of infinite sinks have others' log-sum-exps: {lse[:, :, 0]}")
+
+
 (FOLDER / "source.mlir").write_text(source())
 # Of many rows, and of few rows whose keys are split.
 shapes = (20, "BN=64"), (1, "split_keys=true")
@@ -192,6 +220,9 @@ for rows, schedule in shapes[:1] if "biases" in OPTIONS else shapes:
                     f"--schedule={schedule}", "--ptxas=none", "--no-alternatives",
                     "-o", FOLDER / "own.kvbuf"], check=True)
     check_rows(run_device, kvbuf.load(FOLDER / "own.kvbuf"), rows)
+    if "sinks" in OPTIONS:
+        check_infinite_sinks(run_device, kvbuf.load(FOLDER / "own.kvbuf"), rows)
     if "tiles" in OPTIONS:
         own = schedule if rows == 1 else "BM=16,BN=64,warps=1"
         check_rows(run_tiles(own), None, rows)
+        check_infinite_sinks(run_tiles(own), None, rows)
