@@ -13,6 +13,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include <cmath>
@@ -159,10 +160,30 @@ static Value timesFinite(ImplicitLocOpBuilder &b, Value value, double by) {
   return product;
 }
 
+/// Whether a number is far from the lowest one: made of integers and of such
+/// constants.
+static bool isFarFromLowest(Value value) {
+  constexpr double most = 0x1p96;
+  if (std::optional<double> constant = constantFactor(value))
+    return std::abs(*constant) <= most;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::SIToFPOp, arith::UIToFPOp>(op))
+    return true;
+  if (auto choice = dyn_cast_or_null<arith::SelectOp>(op))
+    return isFarFromLowest(choice.getTrueValue()) &&
+           isFarFromLowest(choice.getFalseValue());
+  return isa_and_nonnull<arith::NegFOp, math::AbsFOp, arith::AddFOp,
+                         arith::SubFOp, arith::MinimumFOp, arith::MaximumFOp,
+                         arith::MinNumFOp, arith::MaxNumFOp>(op) &&
+         llvm::all_of(op->getOperands(), isFarFromLowest);
+}
+
 Value AddedScores::multiplied(ImplicitLocOpBuilder &b, Value value,
                               IRMapping &known, double by) const {
-  if (std::optional<unsigned> factor = factorOfHead(value)) {
-    Operation *product = value.getDefiningOp();
+  std::optional<unsigned> factor = factorOfHead(value);
+  Operation *product = value.getDefiningOp();
+  // What a tensor has may be the lowest number, which is finite still.
+  if (factor && isFarFromLowest(product->getOperand(1 - *factor))) {
     Value other = copyValue(b, product->getOperand(1 - *factor), known),
           same = copyValue(b, product->getOperand(*factor), known);
     return arith::MulFOp::create(b, other, timesFinite(b, same, by));

@@ -54,7 +54,7 @@ public:
 
 private:
   /// The value of one addend, times `by`: what is the same for all keys is
-  /// multiplied, where it is a factor.
+  /// multiplied, where it is a factor of what is far from the lowest number.
   mlir::Value multiplied(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                          mlir::IRMapping &known, double by) const;
 

@@ -56,6 +56,35 @@ func.func @slopes(%q: !qo, %k: !kv, %v: !kv, %slopes: memref<4xf32>, %o: !qo) {
   return
 }
 
+// What may be the lowest number stays finite: the product is cut off, not its factor alone.
+// CHECK-LABEL: func @hidden(
+// CHECK:         scf.for
+// CHECK:           %[[BEGIN:.*]] = kvbuffer.map
+// CHECK:             %[[FAR:.*]] = arith.select
+// CHECK-NEXT:        %[[BIAS:.*]] = arith.mulf %[[FAR]], %{{.*}} : f32
+// CHECK-NEXT:        %[[ADDED:.*]] = arith.mulf %[[BIAS]], %{{.*}} {kvbuffer.finite_product} : f32
+// CHECK-NEXT:        kvbuffer.yield %[[ADDED]]
+// CHECK:           kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
+func.func @hidden(%q: !qo, %k: !kv, %v: !kv, %slopes: memref<4xf32>, %o: !qo) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
+    captures(%slopes : memref<4xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %slopes_: memref<4xf32>):
+      %slope = memref.load %slopes_[%head] : memref<4xf32>
+      %lowest = arith.constant 0xFF7FFFFF : f32
+      %distance = arith.subi %key, %at : index
+      %i = arith.index_cast %distance : index to i32
+      %f = arith.sitofp %i : i32 to f32
+      %seven = arith.constant 7 : i32
+      %odd = arith.cmpi eq, %i, %seven : i32
+      %far = arith.select %odd, %lowest, %f : f32
+      %bias = arith.mulf %far, %slope : f32
+      %t = arith.addf %s, %bias : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
 // What has no such factor would be divided for each score.
 // CHECK-LABEL: func @prefix(
 // CHECK:         scf.for

@@ -5,7 +5,7 @@
 # RUN: %python %s %t sm_80 bf16 sinks tiles
 # RUN: %python %s %t sm_90a f16
 # RUN: %python %s %t sm_90a bf16 biases
-# RUN: %python %s %t sm_90a bf16 biases doubled
+# RUN: %python %s %t sm_90a bf16 biases doubled sloped
 # RUN: %python %s %t sm_90a bf16 biases steep
 # RUN: %python %s %t sm_100a bf16
 # RUN: %if ld.lld %{ %python %s %t gfx950 bf16 sinks %}
