@@ -187,6 +187,64 @@ gpu.module @m {
     }
     gpu.return
   }
+
+  // A team of one warp waits for what it reads itself.
+  gpu.func @team(%tile: !tile, %n: index) kernel {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    kvbuffer.teams {
+      kvbuffer.team @t warps(1) {
+        %b = kvbuffer.alloc : !one
+        scf.for %i = %c0 to %n step %c1 {
+          %t = kvbuffer.dram_load %tile into %b : !tile, !one
+          %s = kvbuffer.lds_stage %t : !token
+          %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+        }
+      }
+    }
+    gpu.return
+  }
+
+  // Warps meet where a loop's condition is found.
+  gpu.func @condition(%tile: !tile, %on: i1) kernel {
+    %b = kvbuffer.alloc : !one
+    scf.while : () -> () {
+      kvbuffer.meet
+      scf.condition(%on)
+    } do {
+      %t = kvbuffer.dram_load %tile into %b : !tile, !one
+      %s = kvbuffer.lds_stage %t : !token
+      %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+      scf.yield
+    }
+    gpu.return
+  }
+}
+
+// -----
+
+#one = #kvbuffer.kv_buffer<16x16xbf16, stages = 1, BK = 16>
+!tile = !kvbuffer.tile<16x16xbf16>
+!one = !kvbuffer.buffer<#one>
+!token = !kvbuffer.token<#one>
+!staged = !kvbuffer.staged<#one>
+!a = !kvbuffer.fragment<16x16xbf16, a>
+gpu.module @m {
+  // A load where the condition is found, behind a read of the iteration before.
+  gpu.func @ahead(%tile: !tile, %on: i1) kernel {
+    %b = kvbuffer.alloc : !one
+    scf.while : () -> () {
+      // expected-error @below {{'kvbuffer.dram_load' op fills the one slot of its buffer}}
+      %t = kvbuffer.dram_load %tile into %b : !tile, !one
+      %s = kvbuffer.lds_stage %t : !token
+      // expected-note @below {{it is read here}}
+      %f = kvbuffer.fragment_load %s[0, 0] contracted(cols) : !staged -> !a
+      scf.condition(%on)
+    } do {
+      scf.yield
+    }
+    gpu.return
+  }
 }
 
 // -----

@@ -102,8 +102,14 @@ Operation *Reads::before(DramLoadOp load) const {
     Block *block = at->getBlock();
     Found found = findBack(block->begin(), at->getIterator(), read);
     // An iteration before.
-    if (found == Found::Nothing &&
-        isa<LoopLikeOpInterface>(block->getParentOp()))
+    Operation *loop = block->getParentOp();
+    if (auto both = dyn_cast<scf::WhileOp>(loop);
+        both && found == Found::Nothing) {
+      Block *other = block == both.getBeforeBody() ? both.getAfterBody()
+                                                   : both.getBeforeBody();
+      found = findBack(other->begin(), other->end(), read);
+    }
+    if (found == Found::Nothing && isa<LoopLikeOpInterface>(loop))
       found = findBack(at->getIterator(), block->end(), read);
     if (found != Found::Nothing)
       break;
@@ -114,6 +120,10 @@ Operation *Reads::before(DramLoadOp load) const {
 LogicalResult kvbuf::checkReuseOfSlot(ArrayRef<DramLoadOp> loads) {
   Reads reads(loads);
   for (DramLoadOp load : loads) {
+    // One warp reads what it has asked for before it asks again.
+    auto team = load->getParentOfType<TeamOp>();
+    if (team && team.getWarps() == 1)
+      continue;
     Operation *read = reads.before(load);
     if (!read)
       continue;
