@@ -95,7 +95,8 @@ bool kvbuf::addAtExchanges(Function &kernel) {
       for (auto [exchange, more] : exchanges)
         exchange->setArgOperand(
             0, IRBuilder<>(exchange).CreateAdd(
-                   place, ConstantInt::get(place->getType(), more << 2)));
+                   place,
+                   ConstantInt::get(place->getType(), uint32_t(more << 2))));
       changed = true;
     }
   }
