@@ -5,6 +5,8 @@
 
 // RUN: kvbuf-opt %s --kvbuf-to-tile=chip=gfx950 --mlir-print-local-scope | FileCheck %s
 // RUN: kvbuf-opt %s --kvbuf-to-scheduled=chip=gfx950 --mlir-print-local-scope | FileCheck %s --check-prefix=PARTS
+// A map of a program's own that it reads comes along.
+// RUN: kvbuf-opt %s --kvbuf-to-tile=chip=gfx950 --mlir-print-local-scope | sed 's/^ *%mapped = kvbuffer.map \(%zero_[0-9]*\)\( at(.*{\)$/%own = kvbuffer.map \1\2\n^bb0(%x: f32, %r: index, %c: index):\n%e = math.exp %x : f32\nkvbuffer.yield %e : f32\n}\n%mapped = kvbuffer.map %own\2/' | kvbuf-opt --kvbuf-to-scheduled --mlir-print-local-scope | FileCheck %s --check-prefix=OWN
 // At 192 columns gfx942's products hide it, and at 128 there are no registers for it.
 // RUN: sed -e 's/x64xbf16/x192xbf16/g; s/head_size = 64/head_size = 192/' %s | kvbuf-opt --kvbuf-to-tile=chip=gfx942 --mlir-print-local-scope | FileCheck %s --check-prefix=BEHIND
 // RUN: sed -e 's/x64xbf16/x128xbf16/g; s/head_size = 64/head_size = 128/' %s | kvbuf-opt --kvbuf-to-tile=chip=gfx942 --mlir-print-local-scope | FileCheck %s --check-prefix=BEHIND
@@ -35,6 +37,14 @@
 // PARTS:           kvbuffer.lds_stage
 // PARTS-NEXT:      kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
 // PARTS:           kvbuffer.meet
+// OWN-LABEL:   func @slopes(
+// OWN:           scf.for
+// OWN:             kvbuffer.apply_raise
+// OWN:             %[[MADE:.*]] = kvbuffer.map
+// OWN:               math.exp
+// OWN:             %[[BEGIN:.*]] = kvbuffer.map %[[MADE]]
+// OWN:             kvbuffer.lds_stage
+// OWN-NEXT:        kvbuffer.mma %{{.*}}, %{{.*}}, %[[BEGIN]] {transpose_b}
 // BEHIND-LABEL: func @slopes(
 // BEHIND:         scf.for
 // BEHIND-NOT:       kvbuffer.map

@@ -287,6 +287,25 @@ static Operation *lastQuestion(Block &body) {
   return last;
 }
 
+/// The map that scores begin with, behind all that it needs of the body but
+/// what loads of tiles need, too (`loading`), which is there before; nothing
+/// where it is of a tile, which comes in a part of its own.
+static SmallVector<Operation *>
+beginOf(MmaOp scores, scf::ForOp loop,
+        const llvm::DenseSet<Operation *> &loading) {
+  auto begin = scores.getAcc().getDefiningOp<MapOp>();
+  OpSlice slice;
+  if (!begin || begin->getBlock() != loop.getBody() ||
+      !collectSlice(begin.getResult(), loop, slice) ||
+      llvm::any_of(slice, llvm::IsaPred<LdsStageOp>))
+    return {};
+  SmallVector<Operation *> own;
+  for (Operation *op : slice)
+    if (!loading.contains(op))
+      own.push_back(op);
+  return own;
+}
+
 /// Puts the ops of the loop into the parts A to D.
 static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
                        const OrderedKernel &kernel, Placement &placement) {
@@ -353,13 +372,7 @@ static void placeParts(IRRewriter &rewriter, AttentionLoop &found,
   placement.place(found.scores.fragment);
   // What the scores begin with, while the other half multiplies: beside its own
   // products it would all stand in front of the first.
-  if (auto begin = scores.getAcc().getDefiningOp<MapOp>();
-      begin && begin->getBlock() == body) {
-    for (Value input : begin.getInputs())
-      if (auto nothing = input.getDefiningOp<FragmentFillOp>())
-        placement.place(nothing);
-    placement.place(begin);
-  }
+  placement.place(beginOf(scores, loop, loading));
   move(found.output, outputSlice, 1);
   // B.
   placement.placeIf([](Operation *op) { return isa<FragmentFillOp>(op); });
