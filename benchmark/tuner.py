@@ -174,14 +174,16 @@ def run(folder, names, options):
     """Tunes problems: one at a time on the GPU, and `jobs` at a time on the emulator;
     returns how many failed."""
     folder.mkdir(parents=True, exist_ok=True)
-    tool = [options.kvbuf_tune, f"--rounds={options.rounds}", f"--turn={options.turn}",
-            f"--finals={FINALS}", f"--final-turn={FINAL_TURN}"]
+    tool = [options.kvbuf_tune]
+    # The emulator has no time, and takes no turns.
+    timed = [*tool, f"--rounds={options.rounds}", f"--turn={options.turn}",
+             f"--finals={FINALS}", f"--final-turn={FINAL_TURN}"]
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         models = {name: pool.submit(tune, folder, name, tool, "emulator")
                   for name in names if name in PROBLEMS and options.by != "time"}
         for name in names if options.by != "model" else ():
-            said = (tune(folder, name, tool, options.device) if name in PROBLEMS else
+            said = (tune(folder, name, timed, options.device) if name in PROBLEMS else
                     time_function(folder, name, options.kvbuf_compile, options.rounds,
                                   options.turn))
             print(f"{name}: " + (said or "timed"), flush=True)

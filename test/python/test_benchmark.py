@@ -8,6 +8,7 @@ import json
 import pathlib
 import subprocess
 import sys
+import types
 import unittest
 import unittest.mock
 
@@ -480,6 +481,25 @@ class Tuner(unittest.TestCase):
             self.assertNotIn(f"{near}: a schedule", out.getvalue())
         self.assertIn("d128 full: the compiler's own schedule has no time",
                       out.getvalue())
+
+
+    def test_only_a_gpu_takes_turns(self):
+        """kvbuf-tune refuses options of turns on the emulator."""
+        called = []
+
+        def said(command, **_):
+            called.append(command)
+            return types.SimpleNamespace(returncode=0, stderr="")
+
+        options = types.SimpleNamespace(kvbuf_tune="kvbuf-tune", rounds=5, turn=50,
+                                        jobs=1, by="both", device="cuda")
+        with unittest.mock.patch.object(tuner.subprocess, "run", said), \
+                contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(tuner.run(WORK / "tuned", ["d64 full"], options), 0)
+        turns = ("--rounds", "--turn", "--finals", "--final-turn")
+        self.assertEqual(
+            {"--device=emulator" in c: sum(a.startswith(turns) for a in c) for c in called},
+            {True: 0, False: 4})
 
 
 class Neighbours(unittest.TestCase):
