@@ -176,9 +176,10 @@ def merge_states(outs: Tensor | Sequence[Tensor], lses: Tensor | Sequence[Tensor
     float16) and ``lses`` [parts, batch, H, rows] or [parts, H, rows] (float32), as
     attention functions return them, stacked or as lists, which are stacked. Any
     number of parts, none too; one whose lse is -inf counts nothing, whatever its
-    result holds, and beside one whose lse is inf no other does. Returns (out, in the type of outs or written to ``out``, of any of
-    these types; lse, float32): lse = log sum exp(lse_i), out = sum exp(lse_i - lse)
-    out_i, in float32. Where no part has a key: 0 and -inf.
+    result holds, and beside one whose lse is inf no other does. Returns (out, in the
+    type of outs or written to ``out``, of any of these types; lse, float32): lse =
+    log sum exp(lse_i), out = sum exp(lse_i - lse) out_i, in float32. Where no part
+    has a key: 0 and -inf.
 
     One kernel, which the host does not wait for."""
     outs, lses = _stacked("outs", outs), _stacked("lses", lses)

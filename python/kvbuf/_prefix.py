@@ -11,6 +11,7 @@ from . import _ops
 from ._attention import (Tensor, attention, require_index, require_rank,
                          require_shape, shape_of)
 from ._flash import require_counts
+from ._library import Error
 from ._merge import merge_states
 
 #: Keys of a part of what is shared, at least; and tiles of 128 rows of a part, times
@@ -47,15 +48,35 @@ def _module(x):
     return ops.np if type(ops) is _ops.Numpy else None
 
 
-def _require_room(x, name, most):
-    """Refuses lengths that tables have no pages for, where the host reads them: of
-    parts of these nobody could any more."""
+def _is_read(x):
+    """Whether the host reads what a tensor holds."""
+    if _module(x) is None:
+        return False
     ops = _ops.of(x)
     if isinstance(ops, _ops.Torch):
         from . import _torch_state
         if _torch_state.is_recorded():
-            return
-    require_counts(ops, name, x, most, "the keys that its table has pages for")
+            return False
+    return ops.device_name(x) == "emulator"
+
+
+def _require_room(x, name, most):
+    """Refuses lengths that tables have no pages for, where the host reads them: of
+    parts of these nobody could any more."""
+    if _is_read(x):
+        require_counts(_ops.of(x), name, x, most,
+                       "the keys that its table has pages for")
+
+
+def _require_groups(group_offsets, batch):
+    """Refuses groups that are not all of the batch, where the host reads them: a row of
+    none has no result of what a group shares."""
+    if not _is_read(group_offsets):
+        return
+    at = group_offsets.tolist()
+    if at[:1] != [0] or at[-1] != batch or at != sorted(at):
+        raise Error(f"group_offsets holds {at}; expected 0 to {batch}, all of the batch, "
+                    "in order")
 
 
 def shared_prefix_tables(
@@ -83,6 +104,7 @@ def shared_prefix_tables(
             ("prefix_lengths", prefix_lengths, groups, "one a group"),
             ("lengths", lengths, batch, "one a sequence")):
         require_shape(name, x, (count,), what)
+    _require_groups(group_offsets, batch)
     _require_room(prefix_lengths, "prefix_lengths", pages * page_size)
     _require_room(lengths, "lengths", page_table.shape[1] * page_size)
     if parts is None:
@@ -206,6 +228,7 @@ def _apart(ops, q, k, v, group_offsets, prefix_table, prefix_lengths, page_table
     require_rank("group_offsets", group_offsets, 1, "(groups + 1)")
     require_rank("prefix_table", prefix_table, 2, "(groups, pages)")
     batch, rows, heads, size = shape_of(q)
+    _require_groups(group_offsets, batch)
     width = v.shape[-1]
     most = batch if longest_group is None else require_index(
         "longest_group", longest_group, 0)
