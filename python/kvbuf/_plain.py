@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import torch
@@ -16,6 +17,9 @@ from ._torch_state import wants_derivatives
 _torch_sdpa = torch.nn.functional.scaled_dot_product_attention
 
 _warned: set = set()
+
+#: Beyond it a sink is infinite for kernels, whose exponents are in base 2.
+_MOST = torch.finfo(torch.float32).max / math.log2(math.e)
 
 
 def _by_torch(name, *tensors):
@@ -67,7 +71,8 @@ def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
         hidden |= j > at + right
     s = s.masked_fill(hidden, float("-inf"))
     if sink is not None:
-        s = torch.cat([s, sink.float()[None, :, None, None].expand(
+        # Differences from an infinite one are NaN, in gradients too.
+        s = torch.cat([s, sink.float().clamp(max=_MOST)[None, :, None, None].expand(
             s.shape[0], -1, rows, 1)], -1)
     lse = torch.logsumexp(s, -1)
     # A row without a key: zeros, and no NaN in a gradient.
@@ -75,7 +80,7 @@ def _plainly(q, k, v, scale, causal, left, right, softcap, sink=None):
     p = torch.exp(s.masked_fill(empty, 0) - lse[..., None].masked_fill(empty, 0))
     p = p.masked_fill(empty, 0)[..., :keys]
     out = torch.einsum("bhij,bjhd->bihd", p, v.float())
-    return out.to(q.dtype), lse
+    return out.to(q.dtype), lse.masked_fill(lse >= _MOST, float("inf"))
 
 
 def _varlen_plainly(q, k, v, cu_q, cu_k, opts, sink):

@@ -537,6 +537,12 @@ class Gradients(Case):
                 kt.flash_attn_func(q, k, v, v_descale=torch.tensor([3.0]))
             with self.assertRaisesRegex(ValueError, "^q has 1 heads"):
                 kt.flash_attn_func(q[:, :, :1], k, v)
+            # All of the weight of a head's rows is a sink's, and nothing is left to change.
+            sink = torch.full(q.shape[2:3], float("inf"), requires_grad=True)
+            none, lse = kt.flash_attn_func(q, k, v, sink=sink, return_lse=True)
+            self.assertTrue((none == 0).all() and (lse == float("inf")).all())
+            for x in torch.autograd.grad(none.float().sum(), (q, sink)):
+                self.assertTrue((x == 0).all())
             grad, = torch.autograd.grad(o.float().square().sum(), q)
         self.assertEqual([str(w.message).split(":")[0] for w in seen],
                          ["flash_attn_func", "flash_attn_varlen_func"])
