@@ -64,11 +64,21 @@ static bool overlap(llvm::ArrayRef<uint16_t> x, llvm::ArrayRef<uint16_t> y) {
       x, [&](uint16_t unit) { return llvm::is_contained(y, unit); });
 }
 
+/// Units of `x` that are none of `y`.
+static RegisterUnits without(llvm::ArrayRef<uint16_t> x,
+                             llvm::ArrayRef<uint16_t> y) {
+  RegisterUnits rest;
+  llvm::copy_if(x, std::back_inserter(rest),
+                [&](uint16_t unit) { return !llvm::is_contained(y, unit); });
+  return rest;
+}
+
 /// Distances behind a matrix instruction. `later`: states more that the chip
-/// needs behind all but the shortest.
+/// needs behind all but the shortest. `anew`: what matrix instructions between
+/// the two write, of which C is then.
 static void behindMatrix(const IsaInstruction &first,
                          const IsaInstruction &second, unsigned later,
-                         Distance &distance) {
+                         llvm::ArrayRef<uint16_t> anew, Distance &distance) {
   if (first.ofF64)
     return;
   unsigned passes = first.mfmaCycles / kClocksPerPass;
@@ -80,9 +90,9 @@ static void behindMatrix(const IsaInstruction &first,
     distance.need(overlap(written, use.vectorsRead), result,
                   "takes for A or B what");
     bool same = use.accumulatorsRead == written;
-    distance.need(!same && overlap(written, use.accumulatorsRead),
-                  passes + (first.ofF32 ? 0 : 1) + more,
-                  "takes for a part of C what");
+    distance.need(
+        !same && overlap(without(written, anew), use.accumulatorsRead),
+        passes + (first.ofF32 ? 0 : 1) + more, "takes for a part of C what");
     return;
   }
   bool isVector = second.kind == IsaClass::Valu;
@@ -129,12 +139,13 @@ static void behindVector(const IsaInstruction &first,
   }
 }
 
-/// How far `second` has to stand behind `first`.
+/// How far `second` has to stand behind `first`, with `anew` written between.
 static Distance distanceOf(const IsaInstruction &first,
-                           const IsaInstruction &second, unsigned later) {
+                           const IsaInstruction &second, unsigned later,
+                           llvm::ArrayRef<uint16_t> anew) {
   Distance distance;
   if (first.kind == IsaClass::Mfma)
-    behindMatrix(first, second, later, distance);
+    behindMatrix(first, second, later, anew, distance);
   else if (first.kind == IsaClass::Valu)
     behindVector(first, second, distance);
   distance.need(first.kind == IsaClass::Scalar && first.registers.writesM0 &&
@@ -176,24 +187,35 @@ findHazard(llvm::ArrayRef<IsaInstruction> code, unsigned later) {
   for (auto [index, second] : llvm::enumerate(code)) {
     if (second.kind == IsaClass::Nop || second.kind == IsaClass::Wait)
       continue;
-    // Instructions by the fewest states between them and this one.
-    llvm::SmallVector<std::pair<size_t, unsigned>> work;
-    llvm::DenseMap<size_t, unsigned> reached;
-    auto reach = [&](size_t from, unsigned behind) {
+    // Ways back: an instruction, the states between it and this one, and what
+    // matrix instructions between them write.
+    struct Way {
+      size_t at;
+      unsigned states;
+      RegisterUnits anew;
+    };
+    std::vector<Way> work;
+    llvm::DenseMap<size_t, std::vector<Way>> reached;
+    auto reach = [&](size_t from, unsigned behind, const RegisterUnits &anew) {
       for (auto [at, branches] : before[from]) {
-        unsigned states = behind + (branches ? kTakenBranch - 1 : 0);
-        auto [it, isNew] = reached.try_emplace(at, states);
-        if (!isNew && it->second <= states)
+        Way way{at, behind + (branches ? kTakenBranch - 1 : 0), anew};
+        // No sooner there than by another one, on which no more is written.
+        std::vector<Way> &known = reached[at];
+        if (llvm::any_of(known, [&](const Way &other) {
+              return other.states <= way.states &&
+                     without(other.anew, way.anew).empty();
+            }))
           continue;
-        it->second = states;
-        work.push_back({at, states});
+        known.push_back(way);
+        work.push_back(std::move(way));
       }
     };
-    reach(index, 0);
+    reach(index, 0, {});
     while (!work.empty()) {
-      auto [at, states] = work.pop_back_val();
+      auto [at, states, anew] = std::move(work.back());
+      work.pop_back();
       const IsaInstruction &first = code[at];
-      Distance distance = distanceOf(first, second, later);
+      Distance distance = distanceOf(first, second, later, anew);
       if (distance.states > states)
         return llvm::formatv("the instruction at 0x{0:x-} {1} that at "
                              "0x{2:x-} writes, {3} cycles too early",
@@ -203,7 +225,9 @@ findHazard(llvm::ArrayRef<IsaInstruction> code, unsigned later) {
       // A function that is called, or waits, takes longer than any.
       if (first.isCall || states + statesOf(first) >= kMostStates)
         continue;
-      reach(at, states + statesOf(first));
+      if (first.kind == IsaClass::Mfma && second.kind == IsaClass::Mfma)
+        anew.append(without(first.registers.vectorsWritten, anew));
+      reach(at, states + statesOf(first), anew);
     }
   }
   return std::nullopt;

@@ -91,6 +91,13 @@ assert not compiled(sound, []), compiled(sound, [])
 assert not compiled([MFMA, MFMA], ["s_mov_b32 m0, s20", "s_nop 0",
                                    "buffer_load_dword v40, s[24:27], 0 offen lds"])
 
+# So are those that another matrix instruction has written since; not where a way has none.
+moved = ["v_mfma_f32_16x16x16_bf16 v[38:41], v[48:49], v[50:51], v[40:43]",
+         "v_mfma_f32_16x16x16_bf16 v[38:41], v[48:49], v[50:51], v[38:41]"]
+assert not compiled([MFMA, *moved], [])
+around = [MFMA, "s_cbranch_scc1 2f", moved[0], f"2: {moved[1]}"]
+expect(compiled(around, []), "planted", (*FAULTS[5][:3], "takes for a part of C what"), 1 + LATER)
+
 # Around a loop, whose branch, as it is taken, is worth four cycles, and its compare one.
 loop = ["1: v_add_f32 v44, v41, v45", "s_nop 1", MFMA, "s_cmp_lt_u32 s20, s21",
         "s_cbranch_scc1 1b"]
