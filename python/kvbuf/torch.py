@@ -519,7 +519,7 @@ def flash_attn_with_kvcache(
             and (cache_batch_idx is None or block_table is None)
             and _are_plain(q, k_cache, v_cache, table, cache_seqlens, cu_seqlens_q,
                            alibi_slopes, sink, k_descale, v_descale, out)):
-        if table is None and _is_within(cache_seqlens, k_cache):
+        if table is None and _is_within(cache_seqlens, k_cache, q, cu_seqlens_q):
             cache_batch_idx = table = _places(cache_seqlens)
         if table is not None:
             wide = _Wide(("cache", softmax_scale, causal, window_size, softcap,
@@ -602,9 +602,11 @@ def _alike(length, count, q):
     return lengths
 
 
-def _is_within(lengths, cache):
-    """Whether a cache has a slot for each of these lengths of sequences."""
-    return (lengths.dim() == 1 and lengths.shape[0] <= cache.shape[0]
+def _is_within(lengths, cache, q, offsets):
+    """Whether these are lengths of q's sequences, and a cache has a slot for each."""
+    count = (q.shape[:1] if offsets is None
+             else tuple(n - 1 for n in offsets.shape[:1]))
+    return (lengths.shape == count and lengths.shape[0] <= cache.shape[0]
             and lengths.dtype in (torch.int32, torch.int64))
 
 

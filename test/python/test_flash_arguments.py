@@ -142,6 +142,17 @@ class Meaning(unittest.TestCase):
         for a, b in zip(*both):
             self.assertTrue(torch.equal(a, b))
 
+    def test_lengths_of_other_batches(self):
+        """It is the lengths that are wrong, whatever finds the sequences."""
+        pages = [x[:2].repeat(2, 1, 1, 1) for x in self.pages]
+        for count in (1,), (3,), (2, 1):
+            lengths = torch.ones(count, dtype=torch.int32)
+            for q, more in ((self.q, {}), (self.q.flatten(0, 1), {
+                    "cu_seqlens_q": self.offsets, "max_seqlen_q": 4})):
+                with self.assertRaisesRegex(ValueError, "cache_seqlens has shape"):
+                    kt.flash_attn_with_kvcache(q, *pages, cache_seqlens=lengths,
+                                               **more)
+
     def test_windows_of_fa4(self):
         call = self.q, self.k, self.v
         for theirs, ours in (((None, 0), (-1, 0)), ((3, None), (3, -1)),
