@@ -134,6 +134,9 @@ def unshard(
 
 def _in_order(pieces, dim, order):
     """Tokens in their sequence's order, of what each process holds."""
+    if pieces[0].shape[dim] % 2:
+        raise ValueError(f"dimension {dim} has {pieces[0].shape[dim]} tokens on this "
+                         "process; expected two parts of one size")
     parts = [None] * (2 * len(pieces))
     for rank, piece in enumerate(pieces):
         for i, part in zip(_parts(rank, len(pieces), order),
@@ -354,6 +357,13 @@ def _halves(cu_seqlens, tokens):
            "(Tensor, Tensor)")
 def _ring_varlen(q, k, v, cu_seqlens, max_seqlen, causal, scale, softcap, group):
     longest, half = max_seqlen, (max_seqlen + 1) // 2
+    if cu_seqlens.device.type == "cpu":
+        # Where the host has them. Halves of odd lengths would be others' tokens.
+        lengths = (cu_seqlens[1:] - cu_seqlens[:-1]).tolist()
+        for b, length in enumerate(lengths):
+            if length % 2:
+                raise ValueError(f"sequence {b} has {length} tokens on this process; "
+                                 "expected an even number")
     if causal:
         half_cu, lo, hi = _halves(cu_seqlens, q.shape[0])
 

@@ -150,6 +150,11 @@ def errors(kd, size):
             (ValueError, "k has 5 tokens on this process; expected an even "
              "number, and as many as q", lambda: kd.ring_attention_varlen(
                  q[0], q[0, 1:], q[0], torch.tensor([0, 6]), 6)),
+            (ValueError, "sequence 1 has 3 tokens on this process; expected an "
+             "even number", lambda: kd.ring_attention_varlen(
+                 q[0], q[0], q[0], torch.tensor([0, 0, 3, 6]), 3, causal=True)),
+            (ValueError, "dimension 1 has 5 tokens on this process; expected two "
+             "parts of one size", lambda: kd.unshard(q[:, 1:])),
             (ValueError, "cu_seqlens is (1, 2) of torch.float32; expected",
              lambda: kd.ring_attention_varlen(
                  q[0], q[0], q[0], torch.zeros(1, 2), 6))):
