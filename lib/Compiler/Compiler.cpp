@@ -302,6 +302,12 @@ static LogicalResult addCode(Artifact &artifact, TargetModule &found,
     return failure();
   step(options, "asm");
   bool nvidia = target.vendor == Vendor::NVIDIA;
+  if (nvidia ? !options.linker.empty()
+             : !options.ptxas.empty() && !isPtxasOff(options.ptxas))
+    return emitError(loc) << "is for \"" << target.chip << "\"; '"
+                          << (nvidia ? "linker" : "ptxas")
+                          << "' is for chips of "
+                          << (nvidia ? "AMD" : "NVIDIA");
   llvm::FailureOr<std::string> code = generateCode(
       *translated, target, nvidia ? CodeKind::Assembly : CodeKind::Object, loc);
   if (failed(code))
@@ -509,6 +515,34 @@ static LogicalResult checkSchedule(ArrayRef<ModuleFunction> functions,
   return success();
 }
 
+/// Whether the order of a function's kernels is still to be chosen.
+static bool isToBeScheduled(const ModuleFunction &function) {
+  return !function.op
+              ->walk([](Operation *op) {
+                auto phase =
+                    op->getAttrOfType<PhaseAttr>(KVBufferDialect::kPhaseAttr);
+                return phase && phase.getValue() != Phase::Tile
+                           ? WalkResult::interrupt()
+                           : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+/// Says which pass is switched off that no function is still to go through.
+static LogicalResult checkSwitches(ArrayRef<ModuleFunction> functions,
+                                   const CompileOptions &options) {
+  if (functions.empty() || llvm::any_of(functions, isToBeScheduled))
+    return success();
+  for (auto [on, name] : {std::pair(options.prefetch, "no-prefetch"),
+                          std::pair(options.splitLoops, "no-split-loops"),
+                          std::pair(options.alternatives, "no-alternatives")})
+    if (!on)
+      return functions.front().named->emitOpError()
+             << "is scheduled already; '" << name
+             << "' is for problems and kernels at stage 'tile'";
+  return success();
+}
+
 /// The functions of a module, of which the one that is asked for is left.
 static llvm::FailureOr<SmallVector<ModuleFunction>>
 chooseFunctions(ModuleOp module, const CompileOptions &options) {
@@ -523,7 +557,8 @@ chooseFunctions(ModuleOp module, const CompileOptions &options) {
       return function.name != options.function;
     });
   }
-  if (failed(checkSchedule(*functions, options.schedule)))
+  if (failed(checkSchedule(*functions, options.schedule)) ||
+      failed(checkSwitches(*functions, options)))
     return failure();
   return functions;
 }

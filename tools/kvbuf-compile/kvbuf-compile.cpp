@@ -535,6 +535,10 @@ int main(int argc, char **argv) {
   if (report != Report::None && !binary)
     return fail("--report needs --emit=artifact: the numbers come from the "
                 "binary");
+  for (const cl::opt<std::string> *tool : {&ptxas, &linker})
+    if (!tool->empty() && *tool != "none" && (!binary || code == "none"))
+      return fail("--" + tool->ArgStr + " is for machine code, and " +
+                  (binary ? "--code=none" : "--emit=" + emit) + " makes none");
   std::string path = outputFile;
   if (path.empty())
     path = isCodeKind(emit) ? baseName() + "." + emit.getValue()
