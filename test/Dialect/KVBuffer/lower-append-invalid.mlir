@@ -1,4 +1,6 @@
 // RUN: kvbuf-opt %s --kvbuf-choose-target=chip=sm_80 --kvbuf-lower-append --split-input-file --verify-diagnostics
+// RUN: not kvbuf-opt %s --split-input-file --kvbuf-choose-target=chip=sm_80 --kvbuf-lower-append=alignment=3 2>&1 | FileCheck %s
+// CHECK: error: 'func.func' op is to be lowered with alignment = 3; expected 2, 4, 8 or 16
 
 !new = memref<?x8x128xbf16, strided<[?, ?, 1]>>
 !paged = !kvbuffer.cache<paged, bf16, heads = 8, head_size = 128, page_size = 16>

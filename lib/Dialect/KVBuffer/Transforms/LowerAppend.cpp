@@ -415,6 +415,12 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
         funcs.push_back(func);
     if (funcs.empty())
       return;
+    if (int64_t bytes = alignment; !llvm::is_contained({2, 4, 8, 16}, bytes)) {
+      funcs.front().emitOpError()
+          << "is to be lowered with alignment = " << bytes
+          << "; expected 2, 4, 8 or 16";
+      return signalPassFailure();
+    }
     std::optional<TargetInfo> target = targetOf(module);
     if (!target) {
       module.emitError() << "has no known '" << KVBufferDialect::kTargetAttr
