@@ -213,10 +213,14 @@ static json::Array peaksIn(StringRef manifest) {
 
 llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
                                                   const CompileOptions &given) {
-  CompileOptions options = given;
-  options.alternatives = false;
-  if (failed(keepOneFunction(module, options, "a page")))
+  if (failed(keepOneFunction(module, given, "a page")))
     return failure();
+  CompileOptions options = given, scheduled = given;
+  options.alternatives = false;
+  // A schedule is for the problem, and so is what its making leaves out: both
+  // are refused at later stages.
+  scheduled.schedule.clear();
+  scheduled.prefetch = scheduled.splitLoops = scheduled.alternatives = true;
   StageWriter writer(module);
   // A kernel that is at a later stage already begins there.
   bool isProblem = true;
@@ -248,19 +252,23 @@ llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
     if (isPast)
       continue;
     llvm::raw_null_ostream unused;
-    if (failed(emitStage(module, stage, options, unused)))
+    if (stage == Stage::Scheduled)
+      options.schedule.clear();
+    if (failed(emitStage(module, stage,
+                         stage > Stage::Scheduled ? scheduled : options,
+                         unused)))
       return failure();
     writer.write(stage);
   }
   writer.keepTargetLines();
   json::Array kernels = describeKernels(module);
-  llvm::FailureOr<std::string> assembly = assemblyWithLines(module, options);
+  llvm::FailureOr<std::string> assembly = assemblyWithLines(module, scheduled);
   if (failed(assembly))
     return failure();
   writer.writeAssembly(*assembly);
 
   SmallVector<KernelResources> resources;
-  llvm::FailureOr<Artifact> artifact = compile(module, options, &resources);
+  llvm::FailureOr<Artifact> artifact = compile(module, scheduled, &resources);
   if (failed(artifact))
     return failure();
   auto chip = module->getAttrOfType<StringAttr>(KVBufferDialect::kTargetAttr);

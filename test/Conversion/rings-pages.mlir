@@ -164,7 +164,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 // -----
 
 // The blocks of a cluster ask for 32 rows each, in all of them: of 12 pages and 4 rows a
-// warp takes a quarter. Every lane of the producers runs, and arrives at the end.
+// warp takes a quarter. Every lane of the producers runs, and one of each warp arrives at
+// the end.
 #kbuf = #kvbuffer.kv_buffer<k, bf16, double_buffered, mma_shape = [64, 8, 16], swizzle = [3, 0, 3], BN = 64, WN = 64, BK = 64, num_threads = 128, depth = 64, stages = 2>
 #schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 2, warps = 4, mma_shape = [64, 8, 16], producers = 4, producer_registers = 40, consumer_registers = 232>
 !q = memref<?x?x1x64xbf16>
@@ -172,7 +173,7 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
 !tile = !kvbuffer.tile<64x64xbf16, page_size = 5>
 
 // CHECK-LABEL: gpu.func @shared(
-// CHECK:       nvvm.mbarrier.init %{{.*}}, %c512_i32 :
+// CHECK:       nvvm.mbarrier.init %{{.*}}, %c16_i32 :
 module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
   gpu.module @m {
     gpu.func @shared(%q: !q {kvbuffer.name = "q"}, %k: !k {kvbuffer.name = "k"}) kernel attributes {known_block_size = array<i32: 256, 1, 1>, known_cluster_size = array<i32: 2, 1, 1>, kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule} {
