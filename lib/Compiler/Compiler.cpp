@@ -529,13 +529,14 @@ static bool isToBeScheduled(const ModuleFunction &function) {
 }
 
 /// Says which pass is switched off that no function is still to go through.
+/// Alternatives are none of these: kernels that are scheduled have none, as
+/// asked.
 static LogicalResult checkSwitches(ArrayRef<ModuleFunction> functions,
                                    const CompileOptions &options) {
   if (functions.empty() || llvm::any_of(functions, isToBeScheduled))
     return success();
   for (auto [on, name] : {std::pair(options.prefetch, "no-prefetch"),
-                          std::pair(options.splitLoops, "no-split-loops"),
-                          std::pair(options.alternatives, "no-alternatives")})
+                          std::pair(options.splitLoops, "no-split-loops")})
     if (!on)
       return functions.front().named->emitOpError()
              << "is scheduled already; '" << name

@@ -215,12 +215,13 @@ llvm::FailureOr<Artifact> kvbuf::compileForReport(ModuleOp module,
                                                   const CompileOptions &given) {
   if (failed(keepOneFunction(module, given, "a page")))
     return failure();
-  CompileOptions options = given, scheduled = given;
+  CompileOptions options = given;
   options.alternatives = false;
+  CompileOptions scheduled = options;
   // A schedule is for the problem, and so is what its making leaves out: both
   // are refused at later stages.
   scheduled.schedule.clear();
-  scheduled.prefetch = scheduled.splitLoops = scheduled.alternatives = true;
+  scheduled.prefetch = scheduled.splitLoops = true;
   StageWriter writer(module);
   // A kernel that is at a later stage already begins there.
   bool isProblem = true;

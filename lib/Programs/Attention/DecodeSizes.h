@@ -86,12 +86,12 @@ public:
 
   /// Blocks that a multiprocessor has at the same time.
   int64_t residentBlocks() const;
+  /// As many lines (`linesOf`) as there are in any launch.
+  int64_t fewestLines() const;
 
 private:
   /// Those of all multiprocessors.
   mlir::Attribute busyBlocks() const;
-  /// As many lines (`linesOf`) as there are in any launch.
-  int64_t fewestLines() const;
 };
 
 } // namespace kvbuf

@@ -396,8 +396,12 @@ DecodeProgram::Shares DecodeProgram::divideShares() {
   Value many = LaunchValueOp::create(b, workers),
         sequences = LaunchSizeOp::create(b, kBatchSize),
         least = constant(std::max<int64_t>(1, leastSplit() / schedule.getBN()));
-  // Teams lose the more by a piece, and by a join at the end.
-  if (schedule.getMovingTeam())
+  // Teams lose the more by a piece, and by a join at the end. Of more blocks a
+  // sequence than two a pair has fewer sequences, and lanes no registers left
+  // (H200, 128 heads: with two query rows, 64 x 4096, 237.7 us for 248.7, with
+  // 8 bytes spilled for 732).
+  constexpr int64_t mostLines = 2;
+  if (schedule.getMovingTeam() && fewestLines() <= mostLines)
     dealUnits(shares, SharePairsOp::create(b, block, many, sequences, least,
                                            constant(kTilesOfTeams)));
   else

@@ -186,3 +186,13 @@ func.func @listed(%q: !q, %rows: !listed, %o: !o) {
   kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o) : !q, !listed, !listed, !o
   return
 }
+
+// Four blocks a sequence, two for each row: pairs would leave lanes no registers.
+// SHARES-LABEL: gpu.func @rows
+// SHARES-NOT: kvbuffer.share_pairs
+// SHARES: kvbuffer.share_work
+func.func @rows(%q: memref<?x2x128x576xbf16>, %rows: !rows, %o: memref<?x2x128x512xbf16>) {
+  kvbuffer.attention q(%q) k(%rows) v(%rows) out(%o)
+    : memref<?x2x128x576xbf16>, !rows, !rows, memref<?x2x128x512xbf16>
+  return
+}
