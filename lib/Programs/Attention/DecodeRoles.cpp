@@ -633,6 +633,8 @@ Value DecodeProgram::isPair(const Shares &shares, const Piece &piece,
       equal(arith::RemUIOp::create(b, first, two).getResult(), constant(0));
   Value isPair = both(both(equal(piece.count, two), isFirst),
                       both(equal(from, start), equal(upto, stop)));
+  if (!shares.isPaired)
+    return isPair;
   // Not where other blocks even each other out.
   return both(isPair, equal(shares.keep, constant(0)));
 }

@@ -30,16 +30,8 @@ using namespace kvbuf;
 
 /// Whether an op does nothing to memory but read it, or asks for a tile.
 static bool onlyReads(Operation *op) {
-  if (isMemoryEffectFree(op) || isa<CacheTileOp, DramLoadOp>(op))
-    return true;
-  auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!effects)
-    return false;
-  SmallVector<MemoryEffects::EffectInstance> list;
-  effects.getEffects(list);
-  return llvm::all_of(list, [](const MemoryEffects::EffectInstance &effect) {
-    return isa<MemoryEffects::Read>(effect.getEffect());
-  });
+  return isMemoryEffectFree(op) || isa<CacheTileOp, DramLoadOp>(op) ||
+         hasSingleEffect<MemoryEffects::Read>(op);
 }
 
 /// The last load of a tile in front of a loop, in its block, behind which
