@@ -23,9 +23,6 @@ _grad_enabled = torch.is_grad_enabled
 _is_compiling = torch.compiler.is_compiling
 #: Enough where tensors' types are asked for too, and half the time.
 _is_traced = getattr(torch.compiler, "is_dynamo_compiling", _is_compiling)
-#: The type of 16 bits that parts of complex tensors have, and so torch's negative
-#: bit: memory that holds what a tensor is not.
-_half = torch.float16
 
 #: Launches by what they follow from; addresses alone are open.
 _plans: dict = {}

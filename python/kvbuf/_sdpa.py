@@ -12,7 +12,7 @@ from torch.nn.attention.bias import CausalBias, CausalVariant
 from . import _flash
 from ._operators import Operator
 from ._plain import _by_torch, _torch_sdpa
-from ._plans import (_calls_by_options, _half, _is_traced, _keep, _laid_out_like,
+from ._plans import (_calls_by_options, _is_traced, _keep, _laid_out_like,
                      _plans, _watched)
 from ._settings import settings as _settings
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
@@ -72,10 +72,9 @@ def scaled_dot_product_attention(
             elif attn_mask.dtype is torch.int32:
                 plain = False  # a call that is refused, like a kept one
             tensors = query, key, value, attn_mask if flags is None else flags
-        if plain and query.dim() == 4 and (
-                query.dtype is not _half or not (
-                    query.is_neg() or key.is_neg() or value.is_neg()
-                    or (attn_mask is not None and attn_mask.is_neg()))):
+        if plain and query.dim() == 4 and not (
+                query.is_neg() or key.is_neg() or value.is_neg()
+                or (attn_mask is not None and attn_mask.is_neg())):
             options = ("sdpa", dropout_p, is_causal, scale, enable_gqa,
                        len(tensors))
             call = _calls_by_options.get(options)

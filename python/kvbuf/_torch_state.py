@@ -29,8 +29,8 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 
 
 def is_memory(*tensors) -> bool:
-    """Whether tensors are what their memory holds. torch's negative bit is of f16
-    and f32 tensors, parts of complex ones."""
+    """Whether tensors are what their memory holds: torch's negative bit is of parts
+    of complex tensors, and of others that code of torch's own made."""
     return not any(x.is_neg() or x._is_zerotensor() for x in tensors)
 
 

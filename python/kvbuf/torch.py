@@ -33,8 +33,8 @@ from ._merge import flash_attn_combine, merge_states
 from ._operators import Operator
 from ._patch import Patch, patch_sdpa
 from ._plain import _by_torch, _plainly, _refuse_by_torch, _varlen_plainly
-from ._plans import (_are_plain, _calls_by_options, _forget, _half, _is_traced, _plans,
-                     _remember, _watched, _Wide)
+from ._plans import (_are_plain, _calls_by_options, _forget, _is_traced, _plans, _remember,
+                     _watched, _Wide)
 from ._sdpa import scaled_dot_product_attention
 from ._settings import settings as _settings
 from ._torch_state import (dispatch_modes, forward_ad, function_modes,
@@ -160,8 +160,7 @@ def flash_attn_func(
             and level() is None and forward_ad._current_level < 0
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
                                           or v.requires_grad))
-            and not (q.dtype is _half
-                     and (q.is_neg() or k.is_neg() or v.is_neg()))):
+            and not (q.is_neg() or k.is_neg() or v.is_neg())):
         options = ("dense", dropout_p, softmax_scale, causal, window_size,
                    softcap, want)
         try:
@@ -310,8 +309,7 @@ def flash_attn_varlen_func(
             and level() is None and forward_ad._current_level < 0
             and not (_grad_enabled() and (q.requires_grad or k.requires_grad
                                           or v.requires_grad))
-            and not (q.dtype is _half
-                     and (q.is_neg() or k.is_neg() or v.is_neg()))):
+            and not (q.is_neg() or k.is_neg() or v.is_neg())):
         options = ("varlen", dropout_p, softmax_scale, causal, window_size,
                    softcap, want, max_seqlen_q, max_seqlen_k, min_seqlen_q)
         try:
@@ -489,8 +487,7 @@ def flash_attn_with_kvcache(
             and not (_grad_enabled() and (q.requires_grad
                                           or k_cache.requires_grad
                                           or v_cache.requires_grad))
-            and not (q.dtype is _half and (q.is_neg() or k_cache.is_neg()
-                                           or v_cache.is_neg()))
+            and not (q.is_neg() or k_cache.is_neg() or v_cache.is_neg())
             and (cache_batch_idx is None or block_table is None)):
         options = ("cache", softmax_scale, causal, window_size, softcap,
                    return_softmax_lse, num_splits)

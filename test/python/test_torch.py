@@ -285,6 +285,11 @@ class Functions(Case):
         z = torch.complex(*normal(2, 1, 9, 64, 2, dtype=torch.float32)).chalf()
         neg = z.conj().imag
         neg = neg.as_strided((1, 9, 2, 64), (1152, 128, 64, 1), neg.storage_offset())
+        for x in neg, normal(1, 9, 2, 64)._neg_view():
+            with self.subTest(type=x.dtype):
+                self.hold_not_the_memory(x)
+
+    def hold_not_the_memory(self, neg):
         self.assertTrue(neg.is_neg())
         half = neg.clone()
         self.assertFalse(half.is_neg())
