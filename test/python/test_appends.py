@@ -123,6 +123,35 @@ class Places(unittest.TestCase):
                 None, table, None, True, (-1, -1), 0.0, False, None, 0, False,
                 np.array([0, 2**32 + 1, 2]), 2, None, None)
 
+    def test_tokens_in_the_cache(self):
+        """Blocks store rows that others still read; a part of each row that no new
+        token goes to is no such."""
+        for rows in FEW, MANY:
+            for name in "q", "k", "v":
+                with self.subTest(rows=rows, name=name):
+                    caches = normal(2, 96, 2, 64), normal(2, 96, 2, 64)
+                    before = [np.copy(x) for x in caches]
+                    new = {"q": normal(2, rows, 2, 64), "k": normal(2, rows, 2, 64),
+                           "v": normal(2, rows, 2, 64)}
+                    new[name] = caches[name == "v"][:, 10:10 + rows]
+                    at = {"q": "q", "k": "k_new", "v": "v_new"}[name]
+                    if name == "q" and rows == MANY:
+                        continue  # another kernel reads it, after the first
+                    with self.assertRaisesRegex(
+                            kvbuf.Error, f"^tensor '{'v' if name == 'v' else 'k'}' "
+                            f"shares memory with tensor '{at}', which is still read "
+                            "while it is written; expected memory of its own$"):
+                        call(new["q"], *caches, new["k"], new["v"], ints(20, 21))
+                    for x, y in zip(caches, before):
+                        np.testing.assert_array_equal(x, y)
+        both = normal(2, 96, 2, 128)
+        new = normal(2, MANY, 2, 64)
+        both[:, :MANY, :, 64:] = new
+        v_cache, q = normal(2, 96, 2, 64), normal(2, MANY, 2, 64)
+        call(q, both[..., :64], v_cache, both[:, :MANY, :, 64:], new, ints(20, 21))
+        for b, at in enumerate((20, 21)):
+            np.testing.assert_array_equal(both[b, at:at + MANY, :, :64], new[b])
+
     def test_padding(self):
         caches = normal(2, 16, 2, 64), normal(2, 16, 2, 64)
         self.refuses("'k.lengths' holds -1 at 1", 1, caches, (3, -1),

@@ -139,6 +139,17 @@ class Slots(unittest.TestCase):
                         got, x[t], rtol=2 ** -4,
                         atol=float(abs(x[t]).max()) * 2 ** -9)
 
+    def test_tokens_in_the_cache(self):
+        """Blocks store rows that others still read."""
+        caches = cache("BNHC"), cache("BNHC")
+        k, v = (x.reshape(-1, HEADS, SIZE)[:3] for x in caches)
+        own = normal(3, HEADS, SIZE)
+        for name, new in ("k", (k, own)), ("v", (own, v)):
+            with self.assertRaisesRegex(
+                    kvbuf.Error, f"^tensor '{name}' shares memory with tensor "
+                    f"'{name}_new', which is still read"):
+                kvbuf.append_slots(*new, *caches, np.arange(2, 5))
+
     def test_nothing(self):
         caches = cache("BNHC"), cache("BNHC")
         before = [np.copy(c) for c in caches]

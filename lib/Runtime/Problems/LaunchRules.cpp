@@ -51,7 +51,17 @@ std::vector<Manifest::Apart> kvbuf::rt::findApart(const Manifest &m) {
   std::vector<Manifest::Apart> apart;
   for (auto written = m.tensors.begin(); written != m.tensors.end();
        ++written) {
-    if (!written->output || written->input || isOfCache(m, *written))
+    if (!written->output)
+      continue;
+    if (isOfCache(m, *written)) {
+      // New tokens go into it, and where their own rows lie in it, or a
+      // query's, a block may read them when another has stored already.
+      for (const TensorSpec &other : m.tensors)
+        if (other.input && !isOfCache(m, other))
+          apart.push_back({written->name, other.name, /*inPlace=*/!m.stated});
+      continue;
+    }
+    if (written->input)
       continue;
     for (auto other = m.tensors.begin(); other != m.tensors.end(); ++other) {
       if (other == written)
