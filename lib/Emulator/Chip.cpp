@@ -15,6 +15,7 @@
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace kvbuf;
 using namespace kvbuf::emu;
@@ -55,6 +56,18 @@ static std::optional<Chip> namedChip(llvm::StringRef name) {
     return chip;
   }
   return std::nullopt;
+}
+
+bool kvbuf::emu::isChipName(llvm::StringRef name) {
+  if (name.consume_front("gfx"))
+    return name.size() >= 3 && name.size() <= 4 &&
+           llvm::all_of(name, llvm::isHexDigit);
+  if (!name.consume_front("sm_"))
+    return false;
+  llvm::StringRef number = name.take_while(llvm::isDigit);
+  llvm::StringRef kind = name.drop_front(number.size());
+  return number.size() >= 2 && number.size() <= 3 &&
+         (kind.empty() || kind == "a" || kind == "f");
 }
 
 /// What clang and others say of an AMD kernel they compiled: its waves differ

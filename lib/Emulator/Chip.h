@@ -58,6 +58,9 @@ struct Chip {
   std::string describe() const { return name.empty() ? "this chip" : name; }
 };
 
+/// Whether a chip may be called so: sm_80, sm_90a, gfx942, gfx90a, ...
+bool isChipName(llvm::StringRef name);
+
 /// The chip that `kernel` is for: the one that a `kvbuffer.target` or the
 /// target of a `gpu.module` around it names, or the `target_cpu` of a kernel
 /// for AMD's GPUs, else the vendor's least particular one. `name`, if not

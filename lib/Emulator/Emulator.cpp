@@ -108,6 +108,12 @@ private:
 std::unique_ptr<Emulator> Emulator::create(mlir::ModuleOp module,
                                            const Options &options,
                                            MessageFn message) {
+  if (!options.chip.empty() && !isChipName(options.chip)) {
+    message(Severity::Error, "emulator options: the chip '" + options.chip +
+                                 "' is unknown; expected such as sm_90a or "
+                                 "gfx942");
+    return nullptr;
+  }
   auto emulator = std::make_unique<EmulatorImpl>(options, message);
   if (!emulator->load(module))
     return nullptr;

@@ -59,11 +59,20 @@ static Expected<uint64_t> parseNumber(StringRef text, StringRef type) {
       consumeError(status.takeError());
       return createStringError("'" + text + "' is no number of type " + type);
     }
+    if (*status & APFloat::opOverflow)
+      return createStringError("'" + text +
+                               "' is larger than any number of "
+                               "type " +
+                               type);
     return value.bitcastToAPInt().getZExtValue();
   }
   int64_t value;
-  if (!widthOf(type) || text.getAsInteger(0, value))
+  unsigned bits = static_cast<unsigned>(widthOf(type)) * 8;
+  if (!bits || text.getAsInteger(0, value))
     return createStringError("'" + text + "' is no number of type " + type);
+  // Types have no signs.
+  if (!isIntN(bits, value) && !isUIntN(bits, static_cast<uint64_t>(value)))
+    return createStringError("'" + text + "' has more bits than " + type);
   return static_cast<uint64_t>(value);
 }
 
@@ -203,6 +212,10 @@ static Error fillArray(Buffer &buffer, StringRef fill, uint64_t elements) {
     std::memcpy(buffer.bytes.data() + i * width, &bits, width);
   };
   if (fill == "iota") {
+    if (elements && !semanticsOf(buffer.type) && width < 8 &&
+        !isUIntN(static_cast<unsigned>(width) * 8, elements - 1))
+      return createStringError("'iota' of " + Twine(elements) +
+                               " elements has more bits than " + buffer.type);
     for (uint64_t i = 0; i < elements; ++i)
       put(i, bitsOf(static_cast<double>(i), buffer.type));
     return Error::success();
@@ -369,6 +382,16 @@ Error Arguments::add(StringRef text, mlir::Type type) {
       for (int64_t d = 0; fits && d < memref.getRank(); ++d)
         fits =
             memref.isDynamicDim(d) || memref.getDimSize(d) == buffer->shape[d];
+      // An array's elements follow each other.
+      SmallVector<int64_t> strides;
+      int64_t offset = 0, expectedStride = 1;
+      fits &= succeeded(memref.getStridesAndOffset(strides, offset)) &&
+              (mlir::ShapedType::isDynamic(offset) || offset == 0);
+      for (int64_t d = memref.getRank() - 1; fits && d >= 0; --d) {
+        fits = mlir::ShapedType::isDynamic(strides[d]) ||
+               buffer->shape[d] < 2 || strides[d] == expectedStride;
+        expectedStride *= std::max<int64_t>(buffer->shape[d], 1);
+      }
       if (!same || !fits) {
         std::string expected;
         raw_string_ostream(expected) << memref;

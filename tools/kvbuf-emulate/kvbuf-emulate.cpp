@@ -447,11 +447,17 @@ int main(int argc, char **argv) {
     return 2;
   if (grid.size() > 3 || block.size() > 3 || cluster.size() > 3)
     return fail("--grid, --block and --cluster take at most three sizes");
+  if (is_contained(cluster, 0u))
+    return fail("--cluster takes sizes of at least 1");
 
   if (listOps.getNumOccurrences())
     return listOperations();
   if (input.empty())
     return fail("expected a FILE; --help says which");
+  if (languageOf(input) == Language::None &&
+      (!keep.empty() || !clangArguments.empty()))
+    return fail(
+        "--keep and --clang are for .cu and .hip, which clang compiles");
 
   std::unique_ptr<MemoryBuffer> file = readInput();
   if (!file)
