@@ -17,6 +17,7 @@
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PassNumbers.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Pipelines/Alternatives.h"
@@ -399,6 +400,10 @@ void OutlineKernelsPass::runOnOperation() {
   if (failed(chosen))
     return signalPassFailure();
   target = *chosen;
+  if (failed(checkPassNumber(problems.front(), "multiprocessors",
+                             multiprocessors, 0,
+                             std::numeric_limits<int32_t>::max())))
+    return signalPassFailure();
   for (Operation *problem : problems) {
     for (const NamedOperand &operand : operandsOf(problem))
       if (operand.value && isa<CacheLayout>(operand.value.getType()) &&

@@ -8,6 +8,7 @@
 
 #include "LowerForChip.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PassNumbers.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Transforms/AMD/Passes.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
@@ -175,8 +176,35 @@ void kvbuf::buildLaunchPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createGpuAsyncRegionPass());
 }
 
+namespace {
+/// A pipeline by its name. Of an alignment that it is given no pass may know:
+/// it is looked at here.
+struct Registration {
+  using Build = std::function<void(OpPassManager &, const LoweringOptions &)>;
+
+  Registration(StringRef name, StringRef description, Build build) {
+    auto parse = [build = std::move(build)](
+                     OpPassManager &pm, StringRef text,
+                     function_ref<LogicalResult(const Twine &)> refuse) {
+      LoweringOptions options;
+      if (failed(options.parseFromString(text)))
+        return failure();
+      if (!isAlignment(options.alignment))
+        return refuse("alignment = " + Twine(int64_t(options.alignment)) +
+                      "; expected 2, 4, 8 or 16");
+      build(pm, options);
+      return LogicalResult(success());
+    };
+    registerPassPipeline(
+        name, description, parse,
+        [](function_ref<void(const mlir::detail::PassOptions &)> say) {
+          say(LoweringOptions());
+        });
+  }
+};
+} // namespace
+
 void kvbuf::registerPipelines() {
-  using Registration = PassPipelineRegistration<LoweringOptions>;
   static Registration tile("kvbuf-to-tile",
                            "Problem to tile: choose a schedule, build the tile "
                            "program",

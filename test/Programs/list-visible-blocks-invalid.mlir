@@ -2,7 +2,9 @@
 
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-list-visible-blocks --verify-diagnostics
 // RUN: not kvbuf-opt %s --split-input-file --kvbuf-list-visible-blocks="rows=0" 2>&1 | FileCheck %s
-// CHECK: error: expected blocks of at least one row and one key, got rows = 0, keys = 128
+// RUN: not kvbuf-opt %s --split-input-file --kvbuf-list-visible-blocks="keys=2147483648" 2>&1 | FileCheck %s --check-prefix=KEYS
+// CHECK: error: 'builtin.module' op is to be lowered with rows = 0; expected 1 to 2147483647
+// KEYS: error: 'builtin.module' op is to be lowered with keys = 2147483648; expected 1 to 2147483647
 
 !qo = memref<?x?x4x64xbf16>
 !kv = !kvbuffer.cache<dense, bf16, heads = 4, head_size = 64>

@@ -11,6 +11,7 @@
 #include "kvbuffer/Conversion/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/DistributeFragments.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PassNumbers.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
@@ -99,10 +100,8 @@ private:
   /// Whether kernels of this kind can assume no more than `alignment`.
   LogicalResult checkAlignment(gpu::GPUFuncOp kernel, bool rings) {
     int64_t bytes = alignment;
-    if (bytes < 2 || bytes > kTensorAlignment || !llvm::isPowerOf2_64(bytes))
-      return kernel.emitOpError()
-             << "is to be lowered with alignment = " << bytes
-             << "; expected 2, 4, 8 or 16";
+    if (failed(kvbuf::checkAlignment(kernel, bytes)))
+      return failure();
     if (bytes == kTensorAlignment)
       return success();
     if (rings)

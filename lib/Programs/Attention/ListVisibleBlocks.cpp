@@ -17,6 +17,7 @@
 #include "VisibleLists.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PassNumbers.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
 #include "kvbuffer/Programs/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -242,12 +243,10 @@ void ListVisibleBlocksPass::takeLists(VisibleLists lists,
 
 void ListVisibleBlocksPass::runOnOperation() {
   ModuleOp module = getOperation();
-  if (rows < 1 || keys < 1) {
-    module.emitError() << "expected blocks of at least one row and one key, "
-                          "got rows = "
-                       << int64_t(rows) << ", keys = " << int64_t(keys);
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (failed(checkPassNumber(module, "rows", rows, 1, kMost)) ||
+      failed(checkPassNumber(module, "keys", keys, 1, kMost)))
     return signalPassFailure();
-  }
   SmallVector<AttentionOp> ops;
   module.walk([&](AttentionOp op) {
     if (!op.getVisible().empty() && !op.getBlockMaskAttr())

@@ -2,6 +2,11 @@
 
 // RUN: kvbuf-opt %s --split-input-file --kvbuf-to-tile="chip=sm_80" --verify-diagnostics
 
+// expected-error @below {{expected blocks of at most 2147483647 rows and keys, got rows = 64, keys = 2147483648}}
+#huge = #kvbuffer.block_mask<rows = 64, keys = 2147483648, lists = [0, 1]>
+
+// -----
+
 // expected-error @below {{expected blocks of at least one row and one key, got rows = 0, keys = 128}}
 #blocks = #kvbuffer.block_mask<rows = 0, keys = 128, lists = [0, 1]>
 

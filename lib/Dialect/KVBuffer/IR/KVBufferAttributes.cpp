@@ -156,6 +156,11 @@ BlockMaskAttr::verify(function_ref<InFlightDiagnostic()> emitError,
            << "expected blocks of at least one row and one key, got "
               "rows = "
            << rows << ", keys = " << keys;
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  if (rows > kMost || keys > kMost)
+    return emitError() << "expected blocks of at most " << kMost
+                       << " rows and keys, got rows = " << rows
+                       << ", keys = " << keys;
   if (lists.size() != 2 && lists.size() != 4)
     return emitError()
            << "expected the numbers of 2 captures, of partly visible "

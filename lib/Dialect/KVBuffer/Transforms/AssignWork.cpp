@@ -9,6 +9,7 @@
 #include "AssignWork.h"
 #include "LostRequest.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PassNumbers.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -338,6 +339,9 @@ struct AssignWorkPass : kvbuf::impl::AssignWorkBase<AssignWorkPass> {
 
   void runOnOperation() override {
     gpu::GPUFuncOp kernel = getOperation();
+    // A launch takes no more along z.
+    if (failed(checkPassNumber(kernel, "blocks", blocks, 1, 65535)))
+      return signalPassFailure();
     auto schedule =
         kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
     // A loop over items rests on rings, whose slots know when they are free.

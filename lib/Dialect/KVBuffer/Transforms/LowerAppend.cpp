@@ -20,6 +20,7 @@
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/AppendTokens.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
+#include "kvbuffer/Dialect/KVBuffer/Transforms/PassNumbers.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ProblemFunction.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
@@ -415,12 +416,8 @@ struct LowerAppendPass : kvbuf::impl::LowerAppendBase<LowerAppendPass> {
         funcs.push_back(func);
     if (funcs.empty())
       return;
-    if (int64_t bytes = alignment; !llvm::is_contained({2, 4, 8, 16}, bytes)) {
-      funcs.front().emitOpError()
-          << "is to be lowered with alignment = " << bytes
-          << "; expected 2, 4, 8 or 16";
+    if (failed(checkAlignment(funcs.front(), alignment)))
       return signalPassFailure();
-    }
     std::optional<TargetInfo> target = targetOf(module);
     if (!target) {
       module.emitError() << "has no known '" << KVBufferDialect::kTargetAttr
