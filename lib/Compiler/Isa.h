@@ -151,6 +151,18 @@ struct IsaHazard {
 /// read.
 llvm::Expected<std::vector<IsaHazard>> findHazards(llvm::StringRef hsaco);
 
+/// An instruction on a pair of f32 of a chip that may get it wrong.
+struct UnsafePair {
+  std::string function;
+  /// The instruction, and what goes wrong.
+  std::string text;
+};
+
+/// The first such instruction of each function of a code object; none where the
+/// chip computes them right (`TargetInfo::pairsOfF32`). Fails where the code
+/// cannot be read.
+llvm::Expected<std::vector<UnsafePair>> findUnsafePairs(llvm::StringRef hsaco);
+
 /// Waves of a kernel that fit on a compute unit: see IsaKernel::wavesPerUnit.
 int64_t wavesPerUnit(const IsaKernel &kernel, int64_t ldsBytes,
                      const WaveLimits &limits);

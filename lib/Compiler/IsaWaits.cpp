@@ -162,6 +162,9 @@ kvbuf::checkCodeObject(llvm::StringRef hsaco) {
   llvm::Expected<std::vector<IsaHazard>> hazards = findHazards(hsaco);
   if (!hazards)
     return hazards.takeError();
+  llvm::Expected<std::vector<UnsafePair>> pairs = findUnsafePairs(hsaco);
+  if (!pairs)
+    return pairs.takeError();
   llvm::Expected<IsaReport> report = analyzeCodeObject(hsaco);
   if (!report)
     return report.takeError();
@@ -172,6 +175,8 @@ kvbuf::checkCodeObject(llvm::StringRef hsaco) {
   for (const IsaHazard &hazard : *hazards)
     found.push_back("'" + hazard.function +
                     "' does not wait for a result: " + hazard.text);
+  for (const UnsafePair &pair : *pairs)
+    found.push_back("'" + pair.function + "' may go wrong: " + pair.text);
   for (const IsaKernel &kernel : report->kernels) {
     if (kernel.vgprSpills || kernel.sgprSpills)
       found.push_back(llvm::formatv("'{0}' has spilled {1} vector and {2} "

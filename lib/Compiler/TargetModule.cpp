@@ -111,6 +111,15 @@ static LogicalResult checkWaits(StringRef hsaco, TargetModule &found) {
         << "the code of '" << hazard.function
         << "' does not wait for a result: " << hazard.text;
   }
+  // Of a user's inline assembly, as LLVM selects none.
+  llvm::Expected<std::vector<UnsafePair>> pairs = findUnsafePairs(hsaco);
+  if (!pairs)
+    return emitError(found.code.getLoc()) << llvm::toString(pairs.takeError());
+  for (const UnsafePair &pair : *pairs) {
+    Operation *function = found.code.lookupSymbol(pair.function);
+    emitWarning(function ? function->getLoc() : found.code.getLoc())
+        << "the code of '" << pair.function << "' may go wrong: " << pair.text;
+  }
   return success(missing->empty());
 }
 

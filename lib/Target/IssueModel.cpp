@@ -28,8 +28,10 @@ std::optional<WaveLimits> kvbuf::lookupWaveLimits(llvm::StringRef chip) {
 
 std::optional<IssueModel> kvbuf::lookupIssueModel(llvm::StringRef chip) {
   IssueModel model;
-  if (std::optional<TargetInfo> target = lookupTarget(chip))
+  if (std::optional<TargetInfo> target = lookupTarget(chip)) {
     model.ldsBytes = target->banks * 4;
+    model.pairsOfF32 = target->pairsOfF32;
+  }
   if (chip == "gfx942")
     return model;
   if (chip == "gfx950") {

@@ -181,8 +181,9 @@ llvm::Expected<IsaReport> analyzeCodeObject(llvm::StringRef hsaco,
 
 /// What is wrong with a code object of any compiler, a line each: releases and
 /// acquires that do not wait as LLVM's AMDGPUUsage ("Memory Model GFX942")
-/// asks, registers that were spilled, memory of lanes (scratch). Fails where it
-/// cannot be read.
+/// asks, results that are read too early, instructions on pairs of f32 where
+/// the chip gets them wrong, registers that were spilled, memory of lanes
+/// (scratch). Fails where it cannot be read.
 llvm::Expected<std::vector<std::string>> checkCodeObject(llvm::StringRef hsaco);
 
 /// Prints the report for people, with the assumptions of its model.

@@ -43,8 +43,15 @@ struct IssueModel {
   /// exp, log, rcp, rsq, sqrt, sin, cos: a quarter of the rate, half of it on
   /// chips with a doubled transcendental unit.
   unsigned transcendental = 16;
-  /// v_pk_*_f32: two passes.
-  unsigned packed = 8;
+  /// v_pk_*_f32: a pass, as any. Data sheets give MI300X 163.4 TFLOP/s of f32,
+  /// 256 operations a cycle and unit, which four SIMDs of 16 lanes have of
+  /// pairs in one pass each; an MI300A was measured at 113.2 of 122.6 (Chips
+  /// and Cheese, "Sizing up MI300A's GPU"); LLVM's scheduling model (GFX940)
+  /// has one, too. Not beside an MFMA (llvm-project PR 157968, which takes
+  /// pairs apart there).
+  unsigned packed = 4;
+  /// Whether there are any (`TargetInfo::pairsOfF32`).
+  bool pairsOfF32 = true;
   /// Of an MFMA's cycles, those in which nothing else of the SIMD's vector unit
   /// issues.
   unsigned matrixIssue = 8;

@@ -114,6 +114,8 @@ struct TargetInfo {
   llvm::SmallVector<unsigned> asyncCopyBytes;
   /// Triple, features and data layout for LLVM's backend.
   std::string triple, features, dataLayout;
+  /// Whether instructions on pairs of f32 may be in kernels.
+  bool pairsOfF32 = true;
   /// Function attributes (name, value) that every kernel has unless it says
   /// otherwise; see the vendor's file for the reasons.
   llvm::SmallVector<std::pair<llvm::StringLiteral, llvm::StringLiteral>>

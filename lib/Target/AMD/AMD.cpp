@@ -71,6 +71,12 @@ std::optional<TargetInfo> detail::lookupAMD(llvm::StringRef chip) {
   target.asyncCopyBytes = cdna4 ? llvm::SmallVector<unsigned>{1, 2, 4, 12, 16}
                                 : llvm::SmallVector<unsigned>{1, 2, 4};
   target.triple = "amdgcn-amd-amdhsa";
+  // CDNA4 may compute V_PK_{ADD,MUL,FMA}_F32 from what else was in a register
+  // while a wave of the same unit multiplies matrices (docs/targets/amd.md,
+  // pairs of f32): LLVM is to select none.
+  target.pairsOfF32 = cdna3;
+  if (!target.pairsOfF32)
+    target.features = "-packed-fp32-ops";
   // - LLVM gives every MFMA an accumulator in AccVGPRs as soon as a kernel may
   //   have one, and copies scores and outputs from and to them around each
   //   softmax. Kernels of two waves a SIMD get along with the 256 ArchVGPRs.

@@ -194,8 +194,9 @@ VectorCost VectorCostModel::cost(Operation *op) const {
             ROCDL::ROCDLSqrt, LLVM::Exp2Op, LLVM::Log2Op>(
           [&](auto) { return VectorCost{0, elements}; })
       .Case<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FMAOp>([&](auto) {
-        // Vectors of fp32 become packed instructions.
-        return VectorCost{isVector ? elements / 2 : 1, 0};
+        // Vectors of fp32 become instructions on pairs, where there are any.
+        return VectorCost{
+            isVector && model.pairsOfF32 ? elements / 2 : elements, 0};
       })
       .Case<LLVM::MaxNumOp>([&](auto) {
         return VectorCost{!isVector && isFusedMaximum(op) ? 0 : elements, 0};
