@@ -1,4 +1,4 @@
-//===- LaneDiagonals.cpp - Reads that distances alone tell apart ----------===//
+//===- LaneDiagonals.cpp - Elements that distances alone tell apart -------===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,7 +9,8 @@
 // Of R rows and W columns of a tile lane i has the diagonal whose column is
 // i - (R - 1) behind its row. It stands for it at an element of that diagonal
 // which is in the first row or in the first column: if any element of the
-// diagonal is one of the problem's, that one is.
+// diagonal is one of the problem's, that one is. Of what follows from the
+// column alone lane i has what column i has.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,16 +51,22 @@ static Follows resultOf(Operation &op, ArrayRef<Follows> operands) {
     if (isPlace(1) && operands[0] != operands[1])
       return Follows::Difference;
   }
-  bool any = llvm::is_contained(operands, Follows::Difference);
-  bool whole = llvm::all_of(operands, [](Follows what) {
-    return what == Follows::Neither || what == Follows::Difference;
-  });
-  if (!whole || op.getNumRegions() || !(isPure(&op) || isa<memref::LoadOp>(op)))
+  if (op.getNumRegions() || !(isPure(&op) || isa<memref::LoadOp>(op)))
     return Follows::Other;
-  return any ? Follows::Difference : Follows::Neither;
+  Follows one = Follows::Neither;
+  for (Follows operand : operands) {
+    if (operand == Follows::Neither || operand == one)
+      continue;
+    bool told = operand == Follows::Difference || operand == Follows::Column;
+    if (!told || one != Follows::Neither)
+      return Follows::Other;
+    one = operand;
+  }
+  return one;
 }
 
-bool kvbuf::followsFromDifference(MapOp op) {
+/// What a map's elements are, where they follow from no input.
+static Follows elementsOf(MapOp op) {
   Block &body = op.getBody().front();
   unsigned inputs = op.getInputs().size();
   llvm::DenseMap<Value, Follows> known;
@@ -78,7 +85,28 @@ bool kvbuf::followsFromDifference(MapOp op) {
       known[value] = result;
   }
   auto it = known.find(cast<YieldOp>(body.getTerminator()).getValue());
-  return it != known.end() && it->second == Follows::Difference;
+  return it == known.end() ? Follows::Neither : it->second;
+}
+
+/// Whether a map reads memory.
+static bool readsAny(MapOp op) {
+  return !op.getBody().front().getOps<memref::LoadOp>().empty();
+}
+
+/// Whether a product begins with a map's result, which nothing else takes but
+/// branches that hand it on.
+static bool beginsProduct(MapOp op) {
+  Value value = op.getResult();
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    if (auto product = dyn_cast<MmaOp>(use.getOwner()))
+      return product.getAcc() == value;
+    auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
+    if (!isa<scf::YieldOp>(use.getOwner()) || !branch)
+      return false;
+    value = branch.getResult(use.getOperandNumber());
+  }
+  return false;
 }
 
 //===----------------------------------------------------------------------===//
@@ -87,14 +115,22 @@ bool kvbuf::followsFromDifference(MapOp op) {
 
 namespace {
 /// How lanes have shared out the diagonals of a fragment: those of one row of
-/// atoms and `group` columns of atoms are a word.
+/// atoms and `group` columns of atoms are a word. Or its columns: one row of
+/// them is enough, whose diagonals they are.
 struct Diagonals {
   int64_t rows, cols, group;
+  bool ofColumns;
 
-  Diagonals(const FragmentLayout &atom, int64_t lanes)
-      : rows(atom.rows), cols(atom.cols), group((lanes + 1 - rows) / cols) {}
+  Diagonals(const FragmentLayout &atom, int64_t lanes, bool ofColumns)
+      : rows(ofColumns ? 1 : atom.rows), cols(atom.cols),
+        group((lanes + 1 - rows) / cols), ofColumns(ofColumns) {}
   int64_t groups(int64_t atomCols) const {
     return llvm::divideCeil(atomCols, group);
+  }
+  /// How many words a lane has of a fragment of so many rows and columns of
+  /// atoms.
+  int64_t words(int64_t atomRows, int64_t atomCols) const {
+    return (ofColumns ? 1 : atomRows) * groups(atomCols);
   }
 };
 
@@ -120,18 +156,13 @@ static Value inAtom(LaneContext &lower, const FragmentLayout &atom,
   return emitLinear(lower.builder(), lower.laneInWarp(), basis);
 }
 
-FailureOr<bool> kvbuf::readDiagonals(LaneContext &lower, MapOp op) {
+/// What lanes have of a map's diagonals or columns, one word after the other.
+static FailureOr<SmallVector<Value>> makeWords(LaneContext &lower, MapOp op,
+                                               const Diagonals &shares) {
   FragmentType type = op.getResult().getType();
   const FragmentLayout &atom = lower.layoutOf(type);
-  int64_t lanes = lower.chip().waveSize, atoms = atom.atoms(type),
-          atomCols = atom.atomCols(type);
-  Diagonals shares(atom, lanes);
-  auto *user = op.getResult().hasOneUse() ? *op->user_begin() : nullptr;
-  if (!isa_and_nonnull<MapOp>(user) || user->getBlock() != op->getBlock() ||
-      type.getElementType().getIntOrFloatBitWidth() != 32 || shares.group < 1 ||
-      atom.colWarps != 1 || atom.turned || !followsFromDifference(op) ||
-      atoms / atomCols * shares.groups(atomCols) >= atoms * atom.registers())
-    return false;
+  int64_t atomCols = atom.atomCols(type),
+          atomRows = atom.atoms(type) / atomCols;
   ImplicitLocOpBuilder &b = lower.builder();
   auto origin = [&](Value first, Value inLane) -> Value {
     return first ? arith::AddIOp::create(b, lower.toI32(lower.single(first)),
@@ -156,7 +187,7 @@ FailureOr<bool> kvbuf::readDiagonals(LaneContext &lower, MapOp op) {
   int64_t width = shares.group * shares.cols, cols = atomCols * shares.cols;
   // Lanes past the last diagonal have that one.
   llvm::SmallDenseMap<int64_t, Value> firstCols;
-  for (int64_t i = 0; i < atoms / atomCols; ++i)
+  for (int64_t i = 0; i < (shares.ofColumns ? 1 : atomRows); ++i)
     for (int64_t from = 0; from < cols; from += width) {
       int64_t own = std::min(width, cols - from);
       Value &firstCol = firstCols[own];
@@ -170,36 +201,39 @@ FailureOr<bool> kvbuf::readDiagonals(LaneContext &lower, MapOp op) {
         return failure();
       words.push_back(*word);
     }
-  lower.ofKernel<LeftDiagonals>().words[op.getResult()] = words;
-  return true;
+  return words;
 }
 
-/// Hands words of diagonals to the lanes that have elements of these.
-static void handOver(LaneContext &lower, Value fragment,
-                     ArrayRef<Value> words) {
+/// Hands words to the lanes that have elements of their diagonals or columns.
+static void handOver(LaneContext &lower, Value fragment, ArrayRef<Value> words,
+                     const Diagonals &shares) {
   ImplicitLocOpBuilder &b = lower.builder();
   auto type = cast<FragmentType>(fragment.getType());
   const FragmentLayout &atom = lower.layoutOf(type);
   int64_t lanes = lower.chip().waveSize, atomCols = atom.atomCols(type);
-  Diagonals shares(atom, lanes);
   int64_t mostRow = 0;
   Value inRow = inAtom(lower, atom, "row", &mostRow),
         inCol = inAtom(lower, atom, "col");
   // What a number is added to is not negative.
-  Value base = arith::AddIOp::create(
-      b, inCol, arith::SubIOp::create(b, lower.i32(mostRow), inRow).getResult(),
-      arith::IntegerOverflowFlags::nsw);
+  Value base = inCol;
+  if (!shares.ofColumns)
+    base = arith::AddIOp::create(
+        b, inCol,
+        arith::SubIOp::create(b, lower.i32(mostRow), inRow).getResult(),
+        arith::IntegerOverflowFlags::nsw);
   SmallVector<Value> vectors;
   llvm::DenseMap<std::pair<Value, int64_t>, Value> made;
   for (int64_t index = 0; index < atom.atoms(type); ++index) {
-    int64_t inGroup = index % atomCols % shares.group;
-    Value word = words[index / atomCols * shares.groups(atomCols) +
+    int64_t inGroup = index % atomCols % shares.group,
+            atomRow = shares.ofColumns ? 0 : index / atomCols;
+    Value word = words[atomRow * shares.groups(atomCols) +
                        index % atomCols / shares.group];
     SmallVector<Value> elements;
     for (int64_t reg = 0; reg < atom.registers(); ++reg) {
-      int64_t number = inGroup * shares.cols + atom.colOffset(reg) +
-                       shares.rows - 1 - mostRow -
-                       atom.rowOffset(0, atom.rowPart(reg));
+      int64_t number = inGroup * shares.cols + atom.colOffset(reg);
+      if (!shares.ofColumns)
+        number +=
+            shares.rows - 1 - mostRow - atom.rowOffset(0, atom.rowPart(reg));
       Value &element = made[{word, number}];
       if (!element)
         element = gpu::ShuffleOp::create(
@@ -217,11 +251,44 @@ static void handOver(LaneContext &lower, Value fragment,
   lower.setLanes(fragment, vectors);
 }
 
+FailureOr<bool> kvbuf::shareDiagonals(LaneContext &lower, MapOp op) {
+  Follows elements = elementsOf(op);
+  bool ofColumns = elements == Follows::Column;
+  if (!ofColumns && elements != Follows::Difference)
+    return false;
+  // What is read lands while other things are done, and goes to a map; what is
+  // computed is there at once.
+  auto *user = op.getResult().hasOneUse() ? *op->user_begin() : nullptr;
+  bool isLeft = !ofColumns && isa_and_nonnull<MapOp>(user) &&
+                user->getBlock() == op->getBlock();
+  if (!isLeft && (readsAny(op) || !beginsProduct(op)))
+    return false;
+  FragmentType type = op.getResult().getType();
+  const FragmentLayout &atom = lower.layoutOf(type);
+  int64_t atoms = atom.atoms(type), atomCols = atom.atomCols(type);
+  Diagonals shares(atom, lower.chip().waveSize, ofColumns);
+  if (type.getElementType().getIntOrFloatBitWidth() != 32 || shares.group < 1 ||
+      atom.colWarps != 1 || atom.turned ||
+      shares.words(atoms / atomCols, atomCols) >= atoms * atom.registers())
+    return false;
+  FailureOr<SmallVector<Value>> words = makeWords(lower, op, shares);
+  if (failed(words))
+    return failure();
+  if (isLeft)
+    lower.ofKernel<LeftDiagonals>().words[op.getResult()] = *words;
+  else
+    handOver(lower, op.getResult(), *words, shares);
+  return true;
+}
+
 void kvbuf::takeDiagonals(LaneContext &lower, MapOp op) {
   auto &left = lower.ofKernel<LeftDiagonals>().words;
   for (Value input : op.getInputs())
     if (auto it = left.find(input); it != left.end()) {
-      handOver(lower, input, it->second);
+      const FragmentLayout &atom =
+          lower.layoutOf(cast<FragmentType>(input.getType()));
+      handOver(lower, input, it->second,
+               Diagonals(atom, lower.chip().waveSize, /*ofColumns=*/false));
       left.erase(it);
     }
 }

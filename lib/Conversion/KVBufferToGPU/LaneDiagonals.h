@@ -1,4 +1,4 @@
-//===- LaneDiagonals.h - Reads that distances alone tell apart --*- C++ -*-===//
+//===- LaneDiagonals.h - Elements that distances tell apart -----*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,7 +10,8 @@
 /// What a map reads by how far the column is behind the row, as relative biases
 /// do, is the same along a diagonal. A tile has many more elements than
 /// diagonals: each lane of a wave reads the word of one, and lanes hand words
-/// to each other where elements are needed.
+/// to each other where elements are needed. So it is with what a product begins
+/// with, and there with what follows from the column alone, too.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -21,16 +22,14 @@
 
 namespace kvbuf {
 
-/// Whether a map's elements follow from no input, and from their row and column
-/// by the difference of the two alone; what follows from neither may be in
-/// them, too.
-bool followsFromDifference(MapOp op);
-
-/// Reads what such a map does, a word a lane for each group of columns, and
-/// leaves it to the map that takes its result to hand them over; false, and
-/// nothing is done, where that takes no fewer reads, or where the result goes
-/// elsewhere.
-mlir::FailureOr<bool> readDiagonals(LaneContext &lower, MapOp op);
+/// Where a map's elements follow from no input, and from their row and column
+/// by the difference of the two alone, has lanes share out what it reads or
+/// computes, a word a lane for each group of columns, and leaves it to the map
+/// that takes its result to hand them over. Of a map that reads nothing and
+/// that a product begins with, lanes hand them over here, also where elements
+/// follow from the column alone. False, and nothing is done, of other maps, and
+/// where that takes no fewer words than there are elements.
+mlir::FailureOr<bool> shareDiagonals(LaneContext &lower, MapOp op);
 
 /// Hands over, here, what has been left to the map `op`.
 void takeDiagonals(LaneContext &lower, MapOp op);

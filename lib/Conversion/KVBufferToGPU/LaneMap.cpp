@@ -559,7 +559,7 @@ LogicalResult MapOfLanes::emit() {
 }
 
 LogicalResult kvbuf::lowerOp(LaneContext &lower, MapOp op) {
-  FailureOr<bool> shared = readDiagonals(lower, op);
+  FailureOr<bool> shared = shareDiagonals(lower, op);
   if (failed(shared) || *shared)
     return LogicalResult(shared);
   takeDiagonals(lower, op);

@@ -193,7 +193,7 @@ Value AddedScores::multiplied(ImplicitLocOpBuilder &b, Value value,
 
 Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
                          const IRMapping &args, const ScoreTile &at,
-                         FragmentType type) const {
+                         FragmentType type, const BegunMask *mask) const {
   IRMapping known;
   hoistOfHead(b, op, args, at, known);
   // Who reads operands as lanes hold accumulators is told by the first input,
@@ -228,13 +228,17 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
     return arith::MulFOp::create(
         b, value, arith::ConstantOp::create(b, b.getF32FloatAttr(by)));
   };
+  auto yield = [&](Value value) {
+    if (mask)
+      value = arith::SelectOp::create(b, mask->isHidden(b, at, position, key),
+                                      mask->hidden(b), value);
+    YieldOp::create(b, value);
+    return map.getResult();
+  };
   Value sum;
   double weight = addends.front().weight;
-  if (addends.size() == 1 && weight != factor) {
-    YieldOp::create(
-        b, multiplied(b, addends.front().value, known, weight / factor));
-    return map.getResult();
-  }
+  if (addends.size() == 1 && weight != factor)
+    return yield(multiplied(b, addends.front().value, known, weight / factor));
   for (const Addend &addend : addends) {
     Value value = copyValue(b, addend.value, known);
     double own = addend.weight / weight;
@@ -249,6 +253,5 @@ Value AddedScores::begin(ImplicitLocOpBuilder &b, AttentionOp op,
   }
   if (weight != factor)
     sum = timesFinite(b, sum, weight / factor);
-  YieldOp::create(b, sum);
-  return map.getResult();
+  return yield(sum);
 }

@@ -17,7 +17,7 @@
 #ifndef KVBUFFER_LIB_PROGRAMS_ATTENTION_ADDEDSCORES_H
 #define KVBUFFER_LIB_PROGRAMS_ATTENTION_ADDEDSCORES_H
 
-#include "TileScores.h"
+#include "BegunMask.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace kvbuf {
@@ -47,10 +47,11 @@ public:
   double getQueryScale() const { return queryScale; }
 
   /// What the product begins with, for the tile `at`, of which `at.read`, if
-  /// there is one, has what the load reads.
+  /// there is one, has what the load reads. Where there is a `mask`, hidden
+  /// elements begin with it instead.
   mlir::Value begin(mlir::ImplicitLocOpBuilder &b, AttentionOp op,
                     const mlir::IRMapping &args, const ScoreTile &at,
-                    FragmentType type) const;
+                    FragmentType type, const BegunMask *mask = nullptr) const;
 
 private:
   /// The value of one addend, times `by`: what is the same for all keys is

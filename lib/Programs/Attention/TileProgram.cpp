@@ -426,27 +426,13 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
   return tile;
 }
 
-// Behind the product it is one more instruction a score, and its softmax one
-// more, which run beside the matrix unit. In front of it lanes compute while
-// the other half of the waves multiplies: where products leave few cycles, and
-// there are registers for a tile of scores beside the operands of both.
-bool TileProgram::beginsByPlaces() {
-  std::optional<IssueModel> model = lookupIssueModel(target.chip);
-  if (!schedule.hasHalves() || !model)
-    return false;
-  // From so many cycles of the matrix unit on, for a score of a lane, products
-  // hide what is added behind them (gfx942, 192 columns: 90 % for 88).
-  constexpr int64_t mostCycles = 64;
-  int64_t depth = op.getHeadSize(), valueDepth = op.getValueHeadSize(),
-          lanes = target.waveSize;
-  if (lanes * (depth + valueDepth) > mostCycles * model->matrixMacs)
-    return false;
+bool TileProgram::hasRoomToBegin() {
   // Of two tiles of scores, the operands of one product, Q and the output; of V
   // on its way; and what addresses have, twice where V goes through registers,
   // and over pages.
   constexpr int64_t ofAddresses = 16;
   int64_t warps = schedule.getWarps(), rows = schedule.getBM() / warps,
-          BN = schedule.getBN();
+          BN = schedule.getBN(), lanes = target.waveSize;
   int64_t registers = (2 * rows * BN + std::max(depth, valueDepth) * BN / 2 +
                        rows * (valueDepth + depth / 2)) /
                       lanes;
@@ -456,6 +442,37 @@ bool TileProgram::beginsByPlaces() {
       !target.readsTransposed || op.getK().getType().getPageSize();
   return registers + ofAddresses * (moreAddresses ? 2 : 1) <=
          target.registersPerLane;
+}
+
+// Behind the product it is one more instruction a score, and its softmax one
+// more, which run beside the matrix unit. In front of it lanes hand over what
+// distances tell apart, and the other half of the waves multiplies.
+bool TileProgram::beginsByPlaces() {
+  std::optional<IssueModel> model = lookupIssueModel(target.chip);
+  if (!schedule.hasHalves() || !model)
+    return false;
+  // With more cycles of the matrix unit for a score of a lane products hide
+  // what is added behind them (gfx942, 256 columns: 86 % for 85).
+  constexpr int64_t mostCycles = 96;
+  return target.waveSize * (op.getHeadSize() + op.getValueHeadSize()) <=
+             mostCycles * model->matrixMacs &&
+         hasRoomToBegin();
+}
+
+// Where halves of a block take turns, lanes hand what they begin with to each
+// other while the other half multiplies. A mask behind the product is two
+// instructions a score more beside the second one, which has the head of a
+// softmax to hide.
+std::optional<BegunMask> TileProgram::begunMask() {
+  bool takesTurns = schedule.hasHalves() && lookupIssueModel(target.chip);
+  if (!takesTurns || group != 1 || !hasRoomToBegin())
+    return std::nullopt;
+  std::optional<BegunMask> mask = BegunMask::of(op);
+  // What functions add in between may be anything where keys are hidden.
+  if (mask && !op.getScore().empty() &&
+      !(addedScores() && mask->isOfDistance()))
+    return std::nullopt;
+  return mask;
 }
 
 void TileProgram::finishTile(const QueryTile &tile, ArrayRef<Value> sums) {

@@ -159,9 +159,14 @@ private:
     bool stages = limitsOf(op, schedule.getStructure(), target).stagesReads();
     return stages ? tiledReadOf(op) : mlir::memref::LoadOp();
   }
+  /// Whether there are registers for what the next product begins with beside
+  /// the operands of both.
+  bool hasRoomToBegin();
   /// Whether products begin with what functions add by a factor of the head,
   /// too.
   bool beginsByPlaces();
+  /// The mask, where products of tiles at an edge begin with it.
+  std::optional<BegunMask> begunMask();
   /// The function of scores, where products begin with what it adds.
   std::optional<AddedScores> addedScores() {
     if (group != 1)

@@ -385,6 +385,10 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                : scores;
   };
 
+  // Nothing tells tiles at an edge from others.
+  if (tile.begunMask && (tile.begun || !own))
+    return scores;
+
   // Where a team moves tiles, a branch costs less than what it spares. What is
   // read for a tile is on its way while its product is. Where halves take
   // turns, such tiles have loops of their own.
@@ -414,7 +418,7 @@ Value kvbuf::shapeScores(ImplicitLocOpBuilder &b, AttentionOp op,
                         [&] { return shaped(/*isEdge=*/true); });
   if (listed)
     hidden = maskListed(b, op, hidden, tile, /*partly=*/true);
-  else
+  else if (!tile.begunMask)
     hidden = onlyIf(b, kinds.ofMask, hidden, [&]() -> Value {
       return MaskOp::create(b, hidden, tile.query, tile.queries, tile.key,
                             tile.keys, op.getMaskValue(), tile.group);

@@ -37,6 +37,8 @@ struct ScoreTile {
   /// Whether the product began with what the function of scores adds
   /// (`AddedScores`): scores are its results, but for a factor.
   bool begun = false;
+  /// Whether it began with the mask (`BegunMask`), where that hides any.
+  bool begunMask = false;
   /// The loop over tiles: what functions read for the sequence or the head
   /// alone stands before it. Null: where they are.
   mlir::Operation *loop = nullptr;

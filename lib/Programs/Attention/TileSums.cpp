@@ -298,12 +298,34 @@ Value TileProgram::scoresOf(const QueryTile &tile, scf::ForOp loop,
     at.read = tile.read->fragmentAt(b, tokens.first);
     at.readBy = tile.readBy;
   };
-  Value begin;
-  if (std::optional<AddedScores> added = addedScores()) {
+  std::optional<AddedScores> added = addedScores();
+  std::optional<BegunMask> mask = begunMask();
+  if (added)
     read();
-    begin = added->begin(b, op, args, at, tile.scoreType);
-    at.begun = true;
+  auto beginWith = [&](const BegunMask *mask) -> Value {
+    if (added)
+      return added->begin(b, op, args, at, tile.scoreType, mask);
+    return mask ? mask->begin(b, at, tile.scoreType)
+                : fill(tile.scoreType, 0.0f);
+  };
+  Value begin;
+  if (mask) {
+    auto branch = scf::IfOp::create(b, TypeRange{tile.scoreType},
+                                    tile.tiles.edges.kindsOf(b, i).isEdge,
+                                    /*addThenBlock=*/true,
+                                    /*addElseBlock=*/true);
+    for (Block *side : {branch.thenBlock(), branch.elseBlock()}) {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(side);
+      scf::YieldOp::create(
+          b, beginWith(side == branch.thenBlock() ? &*mask : nullptr));
+    }
+    begin = branch.getResult(0);
+  } else if (added) {
+    begin = beginWith(nullptr);
   }
+  at.begun = added.has_value();
+  at.begunMask = mask.has_value();
   Value s = multiplyKeys(queriesAt, k, tile.kbuf, tokens.first,
                          scales.groups(k, depth, tile.scoreType, tokens), begin,
                          tile.heldCols);

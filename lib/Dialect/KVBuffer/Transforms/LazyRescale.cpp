@@ -63,6 +63,14 @@ static std::optional<SumReaders> findReaders(OnlineSoftmaxOp op) {
   return found;
 }
 
+/// The branch that tells tiles that a mask may cut from others: around the
+/// mask, or around what the product begins with; null: there is none.
+static scf::IfOp findEdgeBranch(Value scores) {
+  while (auto product = scores.getDefiningOp<MmaOp>())
+    scores = product.getAcc();
+  return scores.getDefiningOp<scf::IfOp>();
+}
+
 /// Whether few scores have been seen: the tiles that a mask may cut and the one
 /// after them, at least two. Null where the tiles cannot be counted.
 static Value findEarly(OpBuilder &b, OnlineSoftmaxOp op) {
@@ -79,7 +87,7 @@ static Value findEarly(OpBuilder &b, OnlineSoftmaxOp op) {
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
   };
   Value last = arith::ConstantIntOp::create(b, loc, 1, 32);
-  if (auto branch = op.getScores().getDefiningOp<scf::IfOp>()) {
+  if (scf::IfOp branch = findEdgeBranch(op.getScores())) {
     SmallVector<Value> parts{branch.getCondition()};
     if (auto either = parts.front().getDefiningOp<arith::OrIOp>())
       parts = {either.getLhs(), either.getRhs()};

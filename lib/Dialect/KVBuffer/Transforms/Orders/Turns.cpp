@@ -287,16 +287,17 @@ static Operation *lastQuestion(Block &body) {
   return last;
 }
 
-/// The map that scores begin with, behind all that it needs of the body but
-/// what loads of tiles need, too (`loading`), which is there before; nothing
-/// where it is of a tile, which comes in a part of its own.
+/// What scores begin with where maps compute it, behind all that it needs of
+/// the body but what loads of tiles need, too (`loading`), which is there
+/// before; nothing where it is of a tile, which comes in a part of its own.
 static SmallVector<Operation *>
 beginOf(MmaOp scores, scf::ForOp loop,
         const llvm::DenseSet<Operation *> &loading) {
-  auto begin = scores.getAcc().getDefiningOp<MapOp>();
+  Operation *begin = scores.getAcc().getDefiningOp();
   OpSlice slice;
-  if (!begin || begin->getBlock() != loop.getBody() ||
-      !collectSlice(begin.getResult(), loop, slice) ||
+  if (!isa_and_nonnull<MapOp, scf::IfOp>(begin) ||
+      begin->getBlock() != loop.getBody() ||
+      !collectSlice(scores.getAcc(), loop, slice) ||
       llvm::any_of(slice, llvm::IsaPred<LdsStageOp>))
     return {};
   SmallVector<Operation *> own;
