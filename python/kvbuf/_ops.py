@@ -413,6 +413,15 @@ class Foreign(Framework):
                              "side by side; make it contiguous")
         return x
 
+    def contiguous(self, x):
+        expected = 1
+        for stride, extent in zip(self.strides(x)[::-1], x.shape[::-1]):
+            if extent > 1 and stride != expected:
+                raise ValueError(f"a {type(x).__name__} has elements that do not follow "
+                                 "each other; make it contiguous")
+            expected *= max(extent, 1)
+        return x
+
     def __getattr__(self, name):
         def refuse(*arguments, **_):
             kind = next((type(a).__name__ for a in arguments

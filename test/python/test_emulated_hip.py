@@ -138,6 +138,29 @@ class EmulatedHip(unittest.TestCase):
         kvbuf.attention(q, k, v, out=out)
         self.check(out.read())
 
+    def test_tables(self):
+        """Integers of a device's that are asked to follow each other: pages in any
+        order, and sequences side by side."""
+        driver, pages = self.driver, RNG.permutation(2 * 6)
+        k, v = (normal(12, 8, HEADS, SIZE) for _ in "kv")
+        table = driver.array(pages.reshape(2, 6).astype(np.int32))
+        lengths = driver.array(np.array([KEYS, KEYS], np.int32))
+        out = driver.array(np.full_like(self.q, np.nan))
+        kvbuf.attention(driver.array(self.q), driver.array(k), driver.array(v),
+                        page_table=table, lengths=lengths, out=out)
+        self.k, self.v = (x[pages].reshape(2, 48, HEADS, SIZE)[:, :KEYS] for x in (k, v))
+        self.check(out.read())
+        ends = [driver.array(np.array([0, n, 2 * n], np.int32)) for n in (ROWS, KEYS)]
+        rows = [driver.array(x.reshape(-1, HEADS, SIZE)) for x in (self.q, self.k, self.v)]
+        out = driver.array(np.full((2 * ROWS, HEADS, SIZE), np.nan, np.float16))
+        kvbuf.attention(*rows, q_offsets=ends[0], k_offsets=ends[1], out=out)
+        self.check(out.read().reshape(self.q.shape))
+        table.__cuda_array_interface__["strides"] = (4, 8)
+        with self.assertRaisesRegex(ValueError, "elements that do not follow each other"):
+            kvbuf.attention(driver.array(self.q), driver.array(k), driver.array(v),
+                            page_table=table, lengths=lengths,
+                            out=driver.array(np.full_like(self.q, np.nan)))
+
     def test_chip(self):
         self.assertEqual(kvbuf._kernels.chip_on("hip"), CHIP)
         run = kvbuf.compile(PROBLEM)
