@@ -819,3 +819,28 @@ module attributes {kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Clusters of a chip whose kernels have none.
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [16, 8, 16], producers = 4, tiles = static, cluster = 2>
+module attributes {kvbuffer.target = "sm_90"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: cluster = 2 does not fit sm_90, whose blocks load no tiles for each other; expected at most 1}}
+    gpu.func @no_clusters() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+#schedule = #kvbuffer.schedule<BM = 64, BN = 32, BK = 64, warps = 4, mma_shape = [64, 8, 16], producers = 4, tiles = static, cluster = 16>
+module attributes {kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op has a schedule that does not fit: cluster = 16 does not fit sm_90a, whose blocks load no tiles for so many others; expected at most 8}}
+    gpu.func @large_clusters() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      gpu.return
+    }
+  }
+}

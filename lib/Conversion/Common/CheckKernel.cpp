@@ -152,6 +152,14 @@ static LogicalResult checkScheduled(gpu::GPUFuncOp kernel,
       elementOfSchedule(kernel, schedule, target, ProductKind::Values));
   if (std::optional<std::string> why = limits.whyNotOnChip())
     return kernel.emitOpError() << "has a schedule that does not fit: " << *why;
+  if (int64_t cluster = schedule.getStructure().cluster();
+      cluster > target.maxCluster)
+    return kernel.emitOpError()
+           << "has a schedule that does not fit: cluster = " << cluster
+           << " does not fit " << target.chip
+           << ", whose blocks load no tiles for "
+           << (target.maxCluster > 1 ? "so many others" : "each other")
+           << "; expected at most " << target.maxCluster;
   TeamOp anew;
   if (!target.warpsPerRegisterGroup)
     kernel.walk([&](TeamOp team) {
