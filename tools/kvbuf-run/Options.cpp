@@ -93,6 +93,8 @@ std::optional<Options> kvbuf::run::parseCommandLine(int argc, char **argv) {
     throw Error("--check-rows is for --check, which is not given");
   if (o.repeat && !o.bench)
     throw Error("--repeat is for --bench, which is not given");
+  if (app.count("--repeat") && !o.repeat)
+    throw Error("--repeat: expected 1 or more, got 0");
   for (const std::string &text : outputs)
     o.outputs.insert(splitPair("--output", text));
   if (checkRows == "all") {

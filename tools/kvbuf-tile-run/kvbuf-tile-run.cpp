@@ -457,6 +457,38 @@ static void refuseIdleOptions() {
            " is for arrays; give --input or --expect");
 }
 
+/// Refuses numbers that options cannot be.
+static void checkNumbers() {
+  auto check = [](const cl::opt<int64_t> &option, int64_t least, int64_t most) {
+    if (option.getNumOccurrences() && (option < least || option > most))
+      throw rt::Error(("--" + option.ArgStr).str() + ": expected " +
+                      std::to_string(least) + " to " + std::to_string(most) +
+                      ", got " + std::to_string(option));
+  };
+  check(rowPad, 0, 1 << 20);
+  check(blocks, 1, std::numeric_limits<int32_t>::max());
+  check(poisonPage, 0, std::numeric_limits<int32_t>::max());
+}
+
+/// Puts an id out of range into the tables (--bad-page).
+static void poisonTables(rt::Workload &workload) {
+  bool found = false;
+  for (const char *table : {"k.table", "v.table"})
+    if (rt::HostTensor *tensor = workload.find(table)) {
+      int64_t entries = 1;
+      for (int64_t size : tensor->shape)
+        entries *= size;
+      if (poisonPage >= entries)
+        throw rt::Error("--bad-page: '" + tensor->name + "' has " +
+                        std::to_string(entries) + " entries, got " +
+                        std::to_string(poisonPage));
+      tensor->setInteger(poisonPage, 0x3fffffff);
+      found = true;
+    }
+  if (!found)
+    throw rt::Error("--bad-page: the caches have no tables");
+}
+
 /// Runs one kernel; returns false if it broke a promise or failed the check.
 static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   if (!inputs.empty() || !expects.empty())
@@ -470,13 +502,14 @@ static bool runKernel(gpu::GPUFuncOp kernel, raw_ostream &os) {
   }
   rt::Workload workload(makeManifest(kernel, problem), workloadOptions());
   if (poisonPage >= 0)
-    for (const char *table : {"k.table", "v.table"})
-      if (rt::HostTensor *tensor = workload.find(table))
-        tensor->setInteger(poisonPage, 0x3fffffff);
+    poisonTables(workload);
 
   std::map<std::string, std::vector<int64_t>> sane;
-  if (wildLengths)
+  if (wildLengths) {
     sane = makeLengthsWild(workload);
+    if (sane.empty())
+      throw rt::Error("--wild-lengths: there are no lengths and no offsets");
+  }
 
   auto interpreter = emu::TileInterpreter::create(kernel);
   if (failed(interpreter))
@@ -573,6 +606,7 @@ static LogicalResult runModule(MLIRContext &context, llvm::SourceMgr &sources,
   }
   try {
     refuseIdleOptions();
+    checkNumbers();
   } catch (const rt::Error &e) {
     module->emitError() << e.what();
     status = 2;

@@ -6,6 +6,14 @@
 // RUN: %{sched} | kvbuf-tile-run --size seq_q=10 --cache-lengths=150 | FileCheck %s --check-prefix=SOUND
 // RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=1 2>&1 | FileCheck %s --check-prefix=TILE
 // REDEFINE: %{page} = 16
+// RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=1000000 2>&1 | FileCheck %s --check-prefix=FAR
+// RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+// RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --blocks=0 2>&1 | FileCheck %s --check-prefix=BLOCKS
+// RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --row-pad=-1 2>&1 | FileCheck %s --check-prefix=PAD
+// FAR: --bad-page: 'k.table' has {{[0-9]+}} entries, got 1000000
+// NEGATIVE: --bad-page: expected 0 to 2147483647, got -1
+// BLOCKS: --blocks: expected 1 to 2147483647, got 0
+// PAD: --row-pad: expected 0 to 1048576, got -1
 // RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=7 2>&1 | FileCheck %s --check-prefix=LOAD
 // An id behind the last page changes nothing.
 // RUN: %{sched} | kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=10 | FileCheck %s --check-prefix=SOUND
