@@ -107,10 +107,11 @@ LogicalResult kvbuf::startRings(LaneLowering &lower, TeamsOp op) {
   if (lower.cluster() > 1) {
     int64_t arrivals = 0;
     for (auto member : op.getBody().getOps<TeamOp>())
-      arrivals += int64_t(member.getCopies()) *
-                  (member.isMover() && moverThreads(lower, member) == 1
-                       ? 1
-                       : int64_t(member.getWarps()));
+      arrivals +=
+          int64_t(member.getCopies()) *
+          (!member.isMover()                  ? int64_t(member.getWarps())
+           : moverThreads(lower, member) == 1 ? 1
+                                              : moverWarps(lower, member));
     lower.rings.endBarrier = lower.lds.addBarrier(arrivals * lower.cluster());
   }
   ArrayRef<LdsBarrier> barriers =
@@ -152,10 +153,30 @@ static Movers moversOf(Lanes &lower, TeamOp op) {
   return result;
 }
 
+int64_t kvbuf::moverWarps(LaneContext &lower, TeamOp op) {
+  int64_t all = op.getWarps(), most = 0, next = 0;
+  if (!lower.chip().warpsPerMatrixGroup())
+    return all;
+  auto kernel = op->getParentOfType<gpu::GPUFuncOp>();
+  kernel.walk([&](RingOp ring) {
+    int64_t stages = ring.getRing().getType().getParams().getStages();
+    for (Operation *user : ring.getRing().getUsers()) {
+      if (user->getParentOfType<TeamOp>() != op)
+        continue;
+      auto load = dyn_cast<RingLoadOp>(user);
+      int64_t together = load ? lower.warpsOfSlot(load) : all;
+      for (int64_t slot = 0; slot < stages; ++slot)
+        most = std::max(most, fillerOf(next + slot, all, together) + together);
+    }
+    next += stages;
+  });
+  return most ? std::min(most, all) : all;
+}
+
 int64_t kvbuf::moverThreads(LaneContext &lower, TeamOp op) {
   bool byWarps = false;
   op.walk([&](RingLoadOp load) { byWarps |= lower.takesWarps(load); });
-  return byWarps ? int64_t(op.getWarps()) * int64_t(lower.chip().waveSize) : 1;
+  return byWarps ? moverWarps(lower, op) * int64_t(lower.chip().waveSize) : 1;
 }
 
 /// Begins a team that moves: perhaps one lane of it goes on.
@@ -171,6 +192,11 @@ static LogicalResult beginMover(LaneLowering &lower, TeamOp op) {
     // Of one lane the assembler knows that coordinates are the same for all.
     lower.enter(lower.boxes().emitElect(lower));
     lower.rings.alone = true;
+  } else if (int64_t warps = moverWarps(lower, op);
+             warps < int64_t(op.getWarps())) {
+    // Others would do nothing but ask, all the time, for the next tile.
+    lower.enter(arith::CmpIOp::create(b, arith::CmpIPredicate::slt,
+                                      lower.ownWarp(), lower.i32(warps)));
   }
   return success();
 }

@@ -87,6 +87,15 @@ int64_t registerShare(const Lanes &lower);
 /// Whether a team has a part of a group of warps that gets registers together,
 /// as do the teams of the others: all take as many, at one instruction.
 bool partOfRegisterGroup(TeamOp op, int64_t group);
+/// The first of `together` warps, of `all` of a team, that fill the slot of
+/// this number among all rings' of a kernel.
+inline int64_t fillerOf(int64_t slot, int64_t all, int64_t together) {
+  return together < all ? slot % (all / together) * together : 0;
+}
+/// How many warps of a team that moves have code: from the first one to the
+/// last one that fills a slot. A team may have more, as groups of warps get
+/// registers together.
+int64_t moverWarps(LaneContext &lower, TeamOp op);
 /// How many threads of a team that moves have code.
 int64_t moverThreads(LaneContext &lower, TeamOp op);
 /// Lanes that get here arrive at the barrier at this place in each block of the

@@ -609,7 +609,7 @@ void kvbuf::lowerOp(LaneContext &lower, NextTileOp op) {
     ringsOf(lower).numberWord = lower.takeLds(4);
     ringsOf(lower).numberBarrier = lower.takeNamedBarriers();
   }
-  int64_t threads = lower.ownSchedule().getWarps() * lower.chip().waveSize;
+  int64_t threads = moverThreads(lower, op->getParentOfType<TeamOp>());
   Value words = lower.shared(b.getI32Type());
   {
     OpBuilder::InsertionGuard guard(b);
