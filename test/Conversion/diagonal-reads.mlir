@@ -34,18 +34,18 @@
 // NARROW-NOT:     gpu.shuffle idx
 // NARROW:         kvbuffer.wave_barrier
 func.func @relative(%q: !qo, %k: !kv, %v: !kv,
-    %table: memref<4x31xf32> {kvbuffer.name = "table"}, %o: !qo) {
+    %table: memref<4x81xf32> {kvbuffer.name = "table"}, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
-    captures(%table : memref<4x31xf32>)
+    captures(%table : memref<4x81xf32>)
     score {
-    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %table_: memref<4x31xf32>):
-      %c15 = arith.constant 15 : index
-      %cm15 = arith.constant -15 : index
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %table_: memref<4x81xf32>):
+      %c40 = arith.constant 40 : index
+      %cm40 = arith.constant -40 : index
       %distance = arith.subi %key, %position : index
-      %least = arith.maxsi %distance, %cm15 : index
-      %most = arith.minsi %least, %c15 : index
-      %bucket = arith.addi %most, %c15 : index
-      %b = memref.load %table_[%head, %bucket] : memref<4x31xf32>
+      %least = arith.maxsi %distance, %cm40 : index
+      %most = arith.minsi %least, %c40 : index
+      %bucket = arith.addi %most, %c40 : index
+      %b = memref.load %table_[%head, %bucket] : memref<4x81xf32>
       %t = arith.addf %s, %b : f32
       kvbuffer.yield %t : f32
     }
@@ -56,21 +56,21 @@ func.func @relative(%q: !qo, %k: !kv, %v: !kv,
 // CHECK-LABEL: gpu.func @by_row(
 // CHECK-NOT:     gpu.shuffle idx
 func.func @by_row(%q: !qo, %k: !kv, %v: !kv,
-    %table: memref<4x32xf32> {kvbuffer.name = "table"}, %o: !qo) {
+    %table: memref<4x82xf32> {kvbuffer.name = "table"}, %o: !qo) {
   kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !qo, !kv, !kv, !qo
-    captures(%table : memref<4x32xf32>)
+    captures(%table : memref<4x82xf32>)
     score {
-    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %table_: memref<4x32xf32>):
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %position: index, %key: index, %table_: memref<4x82xf32>):
       %c1 = arith.constant 1 : index
-      %c15 = arith.constant 15 : index
-      %cm15 = arith.constant -15 : index
+      %c40 = arith.constant 40 : index
+      %cm40 = arith.constant -40 : index
       %distance = arith.subi %key, %position : index
-      %least = arith.maxsi %distance, %cm15 : index
-      %most = arith.minsi %least, %c15 : index
-      %bucket = arith.addi %most, %c15 : index
+      %least = arith.maxsi %distance, %cm40 : index
+      %most = arith.minsi %least, %c40 : index
+      %bucket = arith.addi %most, %c40 : index
       %odd = arith.andi %row, %c1 : index
       %at = arith.addi %bucket, %odd : index
-      %b = memref.load %table_[%head, %at] : memref<4x32xf32>
+      %b = memref.load %table_[%head, %at] : memref<4x82xf32>
       %t = arith.addf %s, %b : f32
       kvbuffer.yield %t : f32
     }

@@ -16,6 +16,7 @@
 
 #include "LaneDiagonals.h"
 #include "MapRegion.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -88,25 +89,23 @@ static Follows elementsOf(MapOp op) {
   return it == known.end() ? Follows::Neither : it->second;
 }
 
-/// Whether a map reads memory.
-static bool readsAny(MapOp op) {
-  return !op.getBody().front().getOps<memref::LoadOp>().empty();
-}
-
-/// Whether a product begins with a map's result, which nothing else takes but
-/// branches that hand it on.
-static bool beginsProduct(MapOp op) {
-  Value value = op.getResult();
-  while (value.hasOneUse()) {
-    OpOperand &use = *value.use_begin();
-    if (auto product = dyn_cast<MmaOp>(use.getOwner()))
-      return product.getAcc() == value;
-    auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
-    if (!isa<scf::YieldOp>(use.getOwner()) || !branch)
-      return false;
-    value = branch.getResult(use.getOperandNumber());
+/// The numbers of a tensor that a map reads by its elements, where a wave has a
+/// lane for each of them: it reads them once.
+static SmallVector<memref::LoadOp> tablesOf(MapOp op, int64_t lanes) {
+  SmallVector<memref::LoadOp> tables;
+  for (auto load : op.getBody().front().getOps<memref::LoadOp>()) {
+    MemRefType type = load.getMemRefType();
+    Type element = type.getElementType();
+    auto isOutside = [&](Value value) {
+      return !op.getBody().isAncestor(value.getParentRegion());
+    };
+    if (type.getRank() && type.getShape().back() <= lanes &&
+        !type.isDynamicDim(type.getRank() - 1) && element.isIntOrFloat() &&
+        element.getIntOrFloatBitWidth() == 32 && isOutside(load.getMemref()) &&
+        llvm::all_of(load.getIndices().drop_back(), isOutside))
+      tables.push_back(load);
   }
-  return false;
+  return tables;
 }
 
 //===----------------------------------------------------------------------===//
@@ -156,9 +155,11 @@ static Value inAtom(LaneContext &lower, const FragmentLayout &atom,
   return emitLinear(lower.builder(), lower.laneInWarp(), basis);
 }
 
-/// What lanes have of a map's diagonals or columns, one word after the other.
-static FailureOr<SmallVector<Value>> makeWords(LaneContext &lower, MapOp op,
-                                               const Diagonals &shares) {
+/// What lanes have of a map's diagonals or columns, one word after the other;
+/// of `tables` lanes have numbers, for which they ask each other.
+static FailureOr<SmallVector<Value>>
+makeWords(LaneContext &lower, MapOp op, const Diagonals &shares,
+          ArrayRef<memref::LoadOp> tables) {
   FragmentType type = op.getResult().getType();
   const FragmentLayout &atom = lower.layoutOf(type);
   int64_t atomCols = atom.atomCols(type),
@@ -183,6 +184,9 @@ static FailureOr<SmallVector<Value>> makeWords(LaneContext &lower, MapOp op,
       row);
   firstRow = origin(op.getRow(), firstRow);
   MapLowering map(lower, op);
+  for (memref::LoadOp load : tables)
+    if (failed(map.readTable(load)))
+      return failure();
   SmallVector<Value> none(op.getInputs().size(), lower.f32(0)), words;
   int64_t width = shares.group * shares.cols, cols = atomCols * shares.cols;
   // Lanes past the last diagonal have that one.
@@ -261,8 +265,13 @@ FailureOr<bool> kvbuf::shareDiagonals(LaneContext &lower, MapOp op) {
   auto *user = op.getResult().hasOneUse() ? *op->user_begin() : nullptr;
   bool isLeft = !ofColumns && isa_and_nonnull<MapOp>(user) &&
                 user->getBlock() == op->getBlock();
-  if (!isLeft && (readsAny(op) || !beginsProduct(op)))
-    return false;
+  SmallVector<memref::LoadOp> tables;
+  if (!isLeft) {
+    auto loads = op.getBody().front().getOps<memref::LoadOp>();
+    tables = tablesOf(op, lower.chip().waveSize);
+    if (!beginsProduct(op) || tables.size() != size_t(llvm::range_size(loads)))
+      return false;
+  }
   FragmentType type = op.getResult().getType();
   const FragmentLayout &atom = lower.layoutOf(type);
   int64_t atoms = atom.atoms(type), atomCols = atom.atomCols(type);
@@ -271,7 +280,7 @@ FailureOr<bool> kvbuf::shareDiagonals(LaneContext &lower, MapOp op) {
       atom.colWarps != 1 || atom.turned ||
       shares.words(atoms / atomCols, atomCols) >= atoms * atom.registers())
     return false;
-  FailureOr<SmallVector<Value>> words = makeWords(lower, op, shares);
+  FailureOr<SmallVector<Value>> words = makeWords(lower, op, shares, tables);
   if (failed(words))
     return failure();
   if (isLeft)

@@ -25,10 +25,11 @@ namespace kvbuf {
 /// Where a map's elements follow from no input, and from their row and column
 /// by the difference of the two alone, has lanes share out what it reads or
 /// computes, a word a lane for each group of columns, and leaves it to the map
-/// that takes its result to hand them over. Of a map that reads nothing and
-/// that a product begins with, lanes hand them over here, also where elements
-/// follow from the column alone. False, and nothing is done, of other maps, and
-/// where that takes no fewer words than there are elements.
+/// that takes its result to hand them over. Of a map
+/// that a product begins with, and that reads nothing but tables of which a
+/// wave has a lane for each number, lanes hand them over here, also where
+/// elements follow from the column alone. False, and nothing is done, of other
+/// maps, and where that takes no fewer words than there are elements.
 mlir::FailureOr<bool> shareDiagonals(LaneContext &lower, MapOp op);
 
 /// Hands over, here, what has been left to the map `op`.

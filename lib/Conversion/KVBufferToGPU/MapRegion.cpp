@@ -410,6 +410,17 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
                                lower.i32(lanes), gpu::ShuffleMode::IDX)
             .getShuffleResult();
     now[inner.getResult(0)] = {Term{word, 0, Range::ofI32()}, Value()};
+  } else if (Value table = tables.lookup(&inner)) {
+    Value index = cast<memref::LoadOp>(inner).getIndices().back();
+    std::optional<Term> term = termOf(index);
+    Value from = term ? inRegister(*term) : lower.toI32(materialize(index));
+    Value word =
+        gpu::ShuffleOp::create(b, table, from, lower.i32(lower.chip().waveSize),
+                               gpu::ShuffleMode::IDX)
+            .getShuffleResult();
+    now[inner.getResult(0)] = {std::nullopt, word};
+    if (word.getType().isInteger(32))
+      now[inner.getResult(0)].term = Term{word, 0, Range::ofI32()};
   } else if (failed(evaluate(inner))) {
     return failure();
   }
@@ -417,6 +428,27 @@ LogicalResult MapLowering::evaluateOnce(Operation &inner, const Place &place) {
   for (Value result : inner.getResults())
     values.push_back(now[result]);
   kept[{&inner, at}] = values;
+  return success();
+}
+
+LogicalResult MapLowering::readTable(memref::LoadOp load) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setLoc(load.getLoc());
+  auto loop = b.getInsertionBlock()->getParent()->getParentOfType<scf::ForOp>();
+  auto isThere = [&](Value value) {
+    return llvm::all_of(lower.lanesOf(value), [&](Value lane) {
+      return loop.isDefinedOutsideOfLoop(lane);
+    });
+  };
+  if (loop && isThere(load.getMemref()) &&
+      llvm::all_of(load.getIndices().drop_back(), isThere))
+    b.setInsertionPoint(loop);
+  int64_t last = load.getMemRefType().getShape().back() - 1;
+  Value own = arith::MinSIOp::create(b, lower.laneInWarp(), lower.i32(last));
+  lower.setLanes(load.getIndices().back(), {lower.toIndex(own)});
+  if (failed(lower.lowerInner(load)))
+    return failure();
+  tables[load] = lower.single(load.getResult());
   return success();
 }
 

@@ -133,6 +133,10 @@ public:
   }
   /// Has what `map` knows of rows, which is there wherever this is asked.
   void shareRows(const MapLowering &map);
+  /// Has each lane read the number of its place in the last dimension of what
+  /// `load` reads, in front of the loop where that is there, and ask for those
+  /// that elements are of. The dimension has no more than a wave has lanes.
+  mlir::LogicalResult readTable(mlir::memref::LoadOp load);
   /// Whether an element at a place becomes a constant (i1).
   mlir::FailureOr<mlir::Value> isHidden(const Place &place);
   /// That constant.
@@ -224,6 +228,8 @@ private:
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<mlir::Value, 4>>
       wordsOfLanes;
   mlir::Value firstOwnCol;
+  /// Of what is read, the number that a lane has of it.
+  llvm::DenseMap<mlir::Operation *, mlir::Value> tables;
   /// The difference that is clamped, the op that does so, and what it gives.
   mlir::Value difference, fixed;
   mlir::Operation *clamp = nullptr;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AddedScores.h"
+#include "FarTiles.h"
 #include "RegionValues.h"
 #include "TiledReads.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/FiniteProduct.h"
@@ -83,9 +84,33 @@ static std::optional<unsigned> factorOfHead(Value value) {
   return std::nullopt;
 }
 
+/// What follows from a clamped distance and from what is the same for a head,
+/// where that reads tables of no more than `mostNumbers` numbers a head.
+static llvm::DenseSet<Value> findReadByDistance(AttentionOp op,
+                                                int64_t mostNumbers) {
+  std::optional<ClampedDistance> distance = clampedDistanceOf(op);
+  if (!distance)
+    return {};
+  llvm::DenseSet<Value> found;
+  for (Operation *follower : followersOf(op, *distance)) {
+    found.insert_range(follower->getResults());
+    auto load = dyn_cast<memref::LoadOp>(follower);
+    if (!load)
+      continue;
+    MemRefType type = load.getMemRefType();
+    if (!type.getElementType().isF32() || !type.getRank() ||
+        type.isDynamicDim(type.getRank() - 1) ||
+        type.getShape().back() > mostNumbers ||
+        !llvm::all_of(load.getIndices().drop_back(), isOfHeadAlone))
+      return {};
+  }
+  return found;
+}
+
 std::optional<AddedScores> AddedScores::of(AttentionOp op,
                                            memref::LoadOp staged,
-                                           bool scalesQueries, bool byPlaces) {
+                                           bool scalesQueries, bool byPlaces,
+                                           int64_t mostNumbers) {
   // Very low numbers over the scale are the lowest one: no weight minds that,
   // but a log-sum-exp of nothing else does, and a sink beside them.
   if (op.getScore().empty() || !(staged || byPlaces) || op.getLse() ||
@@ -107,6 +132,9 @@ std::optional<AddedScores> AddedScores::of(AttentionOp op,
   };
   AddedScores sum;
   bool reads = false;
+  llvm::DenseSet<Value> readByDistance;
+  if (byPlaces && !staged)
+    readByDistance = findReadByDistance(op, mostNumbers);
   Value value = cast<YieldOp>(body.getTerminator()).getValue();
   while (value != score) {
     Operation *inner = value.getDefiningOp();
@@ -119,7 +147,7 @@ std::optional<AddedScores> AddedScores::of(AttentionOp op,
       return std::nullopt;
     std::optional<double> constant = constantFactor(other);
     if (isa<arith::AddFOp>(inner) || (isa<arith::SubFOp>(inner) && own == 0)) {
-      if (!isAhead(other, staged, reads))
+      if (!readByDistance.contains(other) && !isAhead(other, staged, reads))
         return std::nullopt;
       double sign = isa<arith::AddFOp>(inner) ? 1 : -1;
       sum.addends.push_back({other, sign * sum.factor});
@@ -136,8 +164,9 @@ std::optional<AddedScores> AddedScores::of(AttentionOp op,
       sum.factor > 0 && isModerate(sum.factor) && keepsLowest(sum.factor);
   for (const Addend &addend : sum.addends)
     moderate &= isModerate(addend.weight);
-  if (!staged &&
-      (sum.addends.size() != 1 || !factorOfHead(sum.addends.front().value)))
+  if (!staged && (sum.addends.size() != 1 ||
+                  !(readByDistance.contains(sum.addends.front().value) ||
+                    factorOfHead(sum.addends.front().value))))
     return std::nullopt;
   if (reads != bool(staged) || !moderate ||
       !isModerate(sum.addends.front().weight / sum.factor))

@@ -32,11 +32,11 @@ public:
   /// `scalesQueries`: queries can be multiplied where they lie. `byPlaces`: a
   /// function may be one, too, that adds a product of what is the same for the
   /// head and what follows from the row and the key, and reads no tensor for
-  /// that (null: no load comes by tiles).
-  static std::optional<AddedScores> of(AttentionOp op,
-                                       mlir::memref::LoadOp staged,
-                                       bool scalesQueries = false,
-                                       bool byPlaces = false);
+  /// that (null: no load comes by tiles), or one that adds what it reads by
+  /// clamped distances, of no more than `mostNumbers` numbers.
+  static std::optional<AddedScores>
+  of(AttentionOp op, mlir::memref::LoadOp staged, bool scalesQueries = false,
+     bool byPlaces = false, int64_t mostNumbers = 0);
 
   /// What the product of Q and K, with what it begins with, is to be multiplied
   /// by: the problem's scale, too, unless queries are. Positive.

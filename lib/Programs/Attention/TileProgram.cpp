@@ -459,6 +459,19 @@ bool TileProgram::beginsByPlaces() {
          hasRoomToBegin();
 }
 
+// A word of a diagonal is nine instructions in front of the product. Where a
+// lane has few scores for each, and products hide what is added behind them,
+// that is no gain (gfx942, 128 columns and 32 keys: 90 % for 92 and 93).
+int64_t TileProgram::numbersOfTables() {
+  constexpr int64_t mostCycles = 63;
+  std::optional<IssueModel> model = lookupIssueModel(target.chip);
+  return model &&
+                 target.waveSize * (op.getHeadSize() + op.getValueHeadSize()) <=
+                     mostCycles * model->matrixMacs
+             ? target.waveSize
+             : 0;
+}
+
 // Where halves of a block take turns, lanes hand what they begin with to each
 // other while the other half multiplies. A mask behind the product is two
 // instructions a score more beside the second one, which has the head of a

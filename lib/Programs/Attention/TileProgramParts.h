@@ -165,6 +165,9 @@ private:
   /// Whether products begin with what functions add by a factor of the head,
   /// too.
   bool beginsByPlaces();
+  /// How many numbers by distances a product may begin with, of which each lane
+  /// of a wave has one.
+  int64_t numbersOfTables();
   /// The mask, where products of tiles at an edge begin with it.
   std::optional<BegunMask> begunMask();
   /// The function of scores, where products begin with what it adds.
@@ -173,7 +176,8 @@ private:
       return std::nullopt;
     return AddedScores::of(op, stagedRead(),
                            /*scalesQueries=*/!schedule.getQInRegs(),
-                           /*byPlaces=*/beginsByPlaces());
+                           /*byPlaces=*/beginsByPlaces(),
+                           /*mostNumbers=*/numbersOfTables());
   }
   /// What the softmax multiplies scores by.
   double softmaxScale() {

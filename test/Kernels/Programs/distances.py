@@ -89,6 +89,25 @@ class Distances(unittest.TestCase):
             with self.subTest(**given):
                 self.compare(compiled(source(**given)), **given)
 
+    def test_tables(self):
+        # A wave has a lane for each number, of which products begin with those that they need.
+        for given in {}, {"causal": True}, {"turned": True}:
+            given = {**given, "least": -40, "first": -40}
+            with self.subTest(**given):
+                self.compare(compiled(source(**given)), **given)
+        if CHIP == "sm_90a":
+            return
+        thread = subprocess.run(
+            ["kvbuf-compile", "-", f"--target={CHIP}", "--emit=thread", "--no-alternatives"],
+            input=source(**given), text=True, check=True, stdout=subprocess.PIPE).stdout
+        self.compare(compiled(thread), **given)
+        # All lanes have the first number.
+        wrong, count = re.subn(r"arith\.minsi (%\S+), %c42_i32 : i32",
+                               r"arith.xori \1, \1 : i32", thread)
+        self.assertGreaterEqual(count, 1)
+        with self.assertRaises(AssertionError):
+            self.compare(compiled(wrong), **given)
+
     def test_clamped_beyond(self):
         # No two keys are so far apart, and the tensor has no element for it.
         given = {"least": -(1 << 20), "first": 1 - KEYS}

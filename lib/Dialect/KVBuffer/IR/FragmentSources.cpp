@@ -112,3 +112,17 @@ bool kvbuf::isTurned(Value fragment) {
     return load && !load.contractsRows();
   });
 }
+
+bool kvbuf::beginsProduct(MapOp map) {
+  Value value = map.getResult();
+  while (value.hasOneUse()) {
+    OpOperand &use = *value.use_begin();
+    if (auto product = dyn_cast<MmaOp>(use.getOwner()))
+      return product.getAcc() == value;
+    auto branch = dyn_cast<scf::IfOp>(use.getOwner()->getParentOp());
+    if (!isa<scf::YieldOp>(use.getOwner()) || !branch)
+      return false;
+    value = branch.getResult(use.getOperandNumber());
+  }
+  return false;
+}

@@ -13,6 +13,7 @@
 #include "llvm/ADT/SmallVector.h"
 
 namespace kvbuf {
+class MapOp;
 
 /// The values that a fragment may be, or be a part of: those that it comes from
 /// through slices, selections, branches and loops (`scf.if`, `scf.for`,
@@ -23,6 +24,10 @@ llvm::SmallVector<mlir::Value> fragmentSources(mlir::Value fragment);
 /// Whether a fragment is of operand b and its rows are the product's columns:
 /// it was loaded to have its columns contracted.
 bool isTurned(mlir::Value fragment);
+
+/// Whether a product begins with a map's result, which nothing else takes but
+/// branches that hand it on.
+bool beginsProduct(MapOp map);
 
 /// The staged slot that a view is a part of; `staged` itself if it is none.
 mlir::Value slotOfView(mlir::Value staged);

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MapReads.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/FragmentSources.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -96,8 +97,10 @@ SmallVector<memref::LoadOp> MapReads::loadsOf(MapOp map) const {
   auto isThere = [&](Value coordinate) {
     return !coordinate || isEarly(coordinate);
   };
-  // Lanes share out what is compared alone: each reads one word of it.
-  if (!isThere(map.getRow()) || !isThere(map.getCol()) || hidesByWords(map))
+  // Lanes share out what is compared alone: each reads one word of it. What
+  // products begin with would have to be there before them.
+  if (!isThere(map.getRow()) || !isThere(map.getCol()) || hidesByWords(map) ||
+      beginsProduct(map))
     return loads;
   for (auto load : map.getBody().getOps<memref::LoadOp>()) {
     Type type = load.getType();
