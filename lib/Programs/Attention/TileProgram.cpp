@@ -480,6 +480,11 @@ std::optional<BegunMask> TileProgram::begunMask() {
   bool takesTurns = schedule.hasHalves() && lookupIssueModel(target.chip);
   if (!takesTurns || group != 1 || !hasRoomToBegin())
     return std::nullopt;
+  // Both sides of a window take scalars that places of small pages need, which
+  // would spill (head size 128 over pages of 7 on gfx950: 10 more, 9
+  // registers).
+  if (op.getMaskValue().boundsLeft() && smallPageOf(op, schedule.getBN()))
+    return std::nullopt;
   std::optional<BegunMask> mask = BegunMask::of(op);
   // What functions add in between may be anything where keys are hidden.
   if (mask && !op.getScore().empty() &&
