@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScheduleRepair.h"
+#include "AddedScores.h"
 #include "CacheScales.h"
 #include "FarTiles.h"
 #include "ProblemLimits.h"
@@ -272,6 +273,16 @@ static bool comparesByWarps(AttentionOp op, const TargetInfo &target,
          choice.BN % target.waveSize == 0 && comparesTogether(op);
 }
 
+/// Whether products begin with biases of 16 bits that lanes multiply, as no
+/// factor of Q spares them that.
+static bool multipliesBegun(AttentionOp op, memref::LoadOp staged) {
+  constexpr int64_t halfBytes = 2;
+  std::optional<AddedScores> added =
+      AddedScores::of(op, staged, /*scalesQueries=*/true, /*byPlaces=*/false);
+  return added && added->getQueryScale() == 1 &&
+         operandsOf(op).readBytes == halfBytes;
+}
+
 /// What such functions read comes ahead of its use, beside a tile of scores: Q
 /// gives way to it, and then keys of a tile do, of which there are few where
 /// each score has numbers of its own. (ptxas counts: with fewer registers left
@@ -286,7 +297,14 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
     staged = nullptr;
   // Products that begin with what is read are as fast with Q in LDS, or faster,
   // though registers have room for it. Others have no room: Q gives way there.
-  if (staged && !asked.names("q_in_regs"))
+  // In clusters groups whose biases take LDS's time, and a multiplication each,
+  // are 1 % faster with Q in registers, and without turns (docs/scores.md).
+  bool holdsQ = staged && choice.cluster > 1 && choice.qInRegs &&
+                !op.getK().getType().getPageSize() &&
+                multipliesBegun(op, staged);
+  if (holdsQ && !asked.names("ping_pong"))
+    choice.pingPong = false;
+  if (staged && !holdsQ && !asked.names("q_in_regs"))
     choice.qInRegs = false;
   // Tiles that read a number for each score where most read one are few.
   SmallVector<Operation *> others;

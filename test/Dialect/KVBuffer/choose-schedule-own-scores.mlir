@@ -31,6 +31,74 @@ func.func @score128(%q: !q128, %k: !c128, %v: !c128, %o: !q128) {
   return
 }
 
+// Biases of 16 bits that products begin with, and lanes multiply, leave Q its registers in
+// clusters, which take no turns then.
+// CHECK-LABEL: func.func @bias128
+// CHECK-NOT:   ping_pong
+// CHECK:       q_in_regs = true{{.*}}cluster = 2
+// CHECK:       kvbuffer.yield
+func.func @bias128(%q: !q128, %k: !c128, %v: !c128, %o: !q128, %bias: memref<2x?x?xbf16>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !c128, !c128, !q128
+    captures(%bias : memref<2x?x?xbf16>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<2x?x?xbf16>):
+      %x = memref.load %b[%head, %row, %key] : memref<2x?x?xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %t = arith.addf %s, %y : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
+// Where Q takes the scale, a power of two, none is multiplied; under a mask blocks are their
+// own; those of f32 take turns, too.
+// CHECK-LABEL: func.func @scaled128
+// CHECK-NOT:   q_in_regs
+// CHECK:       ping_pong = true{{.*}}cluster = 2
+func.func @scaled128(%q: !q128, %k: !c128, %v: !c128, %o: !q128, %bias: memref<2x?x?xbf16>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {scale = 0.125 : f32} : !q128, !c128, !c128, !q128
+    captures(%bias : memref<2x?x?xbf16>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<2x?x?xbf16>):
+      %x = memref.load %b[%head, %row, %key] : memref<2x?x?xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %t = arith.addf %s, %y : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
+// CHECK-LABEL: func.func @masked128
+// CHECK-NOT:   q_in_regs
+// CHECK:       ping_pong = true
+func.func @masked128(%q: !q128, %k: !c128, %v: !c128, %o: !q128, %bias: memref<2x?x?xbf16>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) {mask = #kvbuffer.mask<causal = true>} : !q128, !c128, !c128, !q128
+    captures(%bias : memref<2x?x?xbf16>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<2x?x?xbf16>):
+      %x = memref.load %b[%head, %row, %key] : memref<2x?x?xbf16>
+      %y = arith.extf %x : bf16 to f32
+      %t = arith.addf %s, %y : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
+// CHECK-LABEL: func.func @wide128
+// CHECK-NOT:   q_in_regs
+// CHECK:       ping_pong = true
+func.func @wide128(%q: !q128, %k: !c128, %v: !c128, %o: !q128, %bias: memref<2x?x?xf32>) {
+  kvbuffer.attention q(%q) k(%k) v(%v) out(%o) : !q128, !c128, !c128, !q128
+    captures(%bias : memref<2x?x?xf32>)
+    score {
+    ^bb0(%s: f32, %batch: index, %head: index, %row: index, %at: index, %key: index, %b: memref<2x?x?xf32>):
+      %x = memref.load %b[%head, %row, %key] : memref<2x?x?xf32>
+      %t = arith.addf %s, %x : f32
+      kvbuffer.yield %t : f32
+    }
+  return
+}
+
 // CHECK-LABEL: func.func @causal128
 // CHECK-NOT:   cluster =
 // CHECK:       ping_pong = true
