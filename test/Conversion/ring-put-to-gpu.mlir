@@ -107,3 +107,91 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
     }
   }
 }
+
+// -----
+
+// Two puts with nothing in between that has an effect: the second one's slot is awaited
+// behind the first one's arrival, and what is computed for it stays behind that wait. Not
+// where the number of its filling comes later.
+#wide = #kvbuffer.kv_buffer<64x64xbf16, stages = 2, BK = 64, swizzle = [3, 0, 3]>
+#schedule = #kvbuffer.schedule<BM = 64, BN = 64, BK = 64, stages = 1, warps = 4, mma_shape = [64, 8, 16]>
+!f = !kvbuffer.fragment<64x64xbf16, acc>
+!s = !kvbuffer.fragment<64x64xf32, acc>
+module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
+  gpu.module @m {
+    // CHECK-LABEL: gpu.func @behind(
+    gpu.func @behind() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c8 = arith.constant 8 : index
+      %b = kvbuffer.alloc : !kvbuffer.buffer<#wide>
+      %ring = kvbuffer.ring %b from @put to [@read] : !kvbuffer.buffer<#wide>
+      kvbuffer.teams {
+        kvbuffer.team @put warps(4) {
+          %one = kvbuffer.fragment_fill 1.0 : !s
+          // CHECK:     nvvm.mbarrier.try_wait.parity
+          // CHECK:     nvvm.mbarrier.arrive.expect_tx
+          // CHECK-NOT: arith.mulf
+          // CHECK:     nvvm.mbarrier.try_wait.parity
+          // CHECK:     arith.mulf
+          // CHECK-NOT: nvvm.mbarrier.try_wait.parity
+          // CHECK:     nvvm.mbarrier.arrive.expect_tx
+          scf.for %i = %c0 to %c8 step %c2 iter_args(%x = %one) -> (!s) {
+            %next = arith.addi %i, %c1 : index
+            %p0 = kvbuffer.fragment_convert %x : !s -> !f
+            kvbuffer.ring_put %p0 into %ring[%i] : !f, !kvbuffer.ring<#wide>
+            %y = kvbuffer.fragment_scale %x {factor = 0.5 : f32} : !s
+            %p1 = kvbuffer.fragment_convert %y : !s -> !f
+            kvbuffer.ring_put %p1 into %ring[%next] : !f, !kvbuffer.ring<#wide>
+            scf.yield %y : !s
+          }
+        }
+        kvbuffer.team @read warps(4) {
+          scf.for %i = %c0 to %c8 step %c1 {
+            kvbuffer.ring_wait %ring[%i] : !kvbuffer.ring<#wide>
+            kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#wide>
+          }
+        }
+      }
+      gpu.return
+    }
+
+    // CHECK-LABEL: gpu.func @later(
+    gpu.func @later() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [1, 1, 1]} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c2 = arith.constant 2 : index
+      %c8 = arith.constant 8 : index
+      %b = kvbuffer.alloc : !kvbuffer.buffer<#wide>
+      %ring = kvbuffer.ring %b from @put to [@read] : !kvbuffer.buffer<#wide>
+      kvbuffer.teams {
+        kvbuffer.team @put warps(4) {
+          %one = kvbuffer.fragment_fill 1.0 : !s
+          // CHECK:     nvvm.mbarrier.try_wait.parity
+          // CHECK:     nvvm.mbarrier.arrive.expect_tx
+          // CHECK-NOT: nvvm.mbarrier.try_wait.parity
+          // CHECK:     arith.mulf
+          // CHECK:     nvvm.mbarrier.try_wait.parity
+          // CHECK:     nvvm.mbarrier.arrive.expect_tx
+          scf.for %i = %c0 to %c8 step %c2 iter_args(%x = %one) -> (!s) {
+            %p0 = kvbuffer.fragment_convert %x : !s -> !f
+            kvbuffer.ring_put %p0 into %ring[%i] : !f, !kvbuffer.ring<#wide>
+            %next = arith.addi %i, %c1 : index
+            %y = kvbuffer.fragment_scale %x {factor = 0.5 : f32} : !s
+            %p1 = kvbuffer.fragment_convert %y : !s -> !f
+            kvbuffer.ring_put %p1 into %ring[%next] : !f, !kvbuffer.ring<#wide>
+            scf.yield %y : !s
+          }
+        }
+        kvbuffer.team @read warps(4) {
+          scf.for %i = %c0 to %c8 step %c1 {
+            kvbuffer.ring_wait %ring[%i] : !kvbuffer.ring<#wide>
+            kvbuffer.ring_release %ring[%i] : !kvbuffer.ring<#wide>
+          }
+        }
+      }
+      gpu.return
+    }
+  }
+}

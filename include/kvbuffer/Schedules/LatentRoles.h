@@ -45,6 +45,9 @@ struct LatentRoles {
   int64_t queries;
   /// Slots of the parts and of weights.
   int64_t leftSlots, rightSlots, restSlots, weightSlots;
+  /// Parts of a tile's keys whose weights are passed on by themselves: the
+  /// first team multiplies by one while the next one is computed.
+  int64_t weightParts = 1;
   /// Bytes of a tile of packed rows that come ahead of its slots: those that
   /// one block widens, their scales, and entries of tables. 0: of each slot one
   /// warp has all.
@@ -136,6 +139,10 @@ struct LatentRoles {
         if (roles.bytes(schedule) > target.ldsBytes)
           *slots = 1;
       }
+    constexpr int64_t contracted = 16;
+    if (!roles.scoresAhead && !roles.bytesAhead &&
+        schedule.BN % (2 * contracted) == 0)
+      roles.weightParts = 2;
     return roles;
   }
 

@@ -298,13 +298,45 @@ static bool isReadByUnits(Value ring) {
   });
 }
 
+/// The next put into the same ring, if nothing in between has an effect and it
+/// is known here which filling that is: its slot is awaited behind this one.
+/// What is computed for it then stays behind the arrival of this one, where the
+/// assembler would move it in front, and who waits for this one would wait for
+/// that, too.
+static RingPutOp nextPut(RingPutOp op) {
+  for (Operation *next = op->getNextNode(); next; next = next->getNextNode()) {
+    auto put = dyn_cast<RingPutOp>(next);
+    if (!put && isMemoryEffectFree(next))
+      continue;
+    Operation *of = put ? put.getFill().getDefiningOp() : nullptr;
+    bool isKnown = put && (!of || of->getBlock() != op->getBlock() ||
+                           of->isBeforeInBlock(op));
+    return isKnown && put.getRing() == op.getRing() ? put : RingPutOp();
+  }
+  return {};
+}
+
+/// Whether the put before has awaited the slot of this one.
+static bool isAwaitedBefore(RingPutOp op) {
+  for (Operation *before = op->getPrevNode(); before;
+       before = before->getPrevNode())
+    if (auto put = dyn_cast<RingPutOp>(before))
+      return nextPut(put) == op;
+  return false;
+}
+
 LogicalResult kvbuf::lowerOp(LaneContext &lower, RingPutOp op) {
   ImplicitLocOpBuilder &b = lower.builder();
   KVBufferAttr params = op.getRing().getType().getParams();
   RingValues ring = ringValues(lower, op.getRing(), params.getStages());
+  auto await = [&](Value fill) {
+    Filling to = filling(lower, fill, params.getStages());
+    lower.awaitPhase(emptyBarrier(lower, ring, to), emptyParity(lower, to));
+  };
   Filling to = filling(lower, op.getFill(), params.getStages());
   Value slot = slotOf(lower, ring, to, params);
-  lower.awaitPhase(emptyBarrier(lower, ring, to), emptyParity(lower, to));
+  if (!isAwaitedBefore(op))
+    await(op.getFill());
   if (failed(lower.putFragment(op, lower.lanesOf(op.getFragment()), slot)))
     return failure();
   // Each lane makes its own writes visible; then all of the warp have.
@@ -314,6 +346,8 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, RingPutOp op) {
   Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq,
                                       lower.laneInWarp(), lower.i32(0));
   lower.arriveAt(fullBarrier(lower, ring, to), first);
+  if (RingPutOp next = nextPut(op))
+    await(next.getFill());
   return success();
 }
 

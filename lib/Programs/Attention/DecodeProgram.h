@@ -236,8 +236,10 @@ private:
   struct Weighted {
     mlir::Value p, max, sum, factor;
   };
+  /// `then` gets the weights, so many parts of their keys one behind the other.
   Weighted weigh(mlir::Value scores, mlir::Value max, mlir::Value sum,
-                 FragmentType type, mlir::Value i);
+                 FragmentType type, mlir::Value i, int64_t parts,
+                 llvm::function_ref<void(const Weighted &, int64_t part)> then);
   /// Those of tile `i`, from `key` on, passed on to the teams that multiply by
   /// them. A half that is late gets its factors later.
   Weighted passWeights(const Roles &roles, const RolePiece &own,

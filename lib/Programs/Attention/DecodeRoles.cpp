@@ -79,7 +79,8 @@ TypedValue<RingType>
 DecodeProgram::makeRing(int64_t rows, int64_t cols, int64_t depthInMemory,
                         int64_t offset, int64_t slots, StringRef from,
                         ArrayRef<StringRef> to, Dimension order) {
-  int64_t BK = schedule.getBK(), bytes = element.getIntOrFloatBitWidth() / 8;
+  int64_t BK = std::min<int64_t>(schedule.getBK(), cols),
+          bytes = element.getIntOrFloatBitWidth() / 8;
   // Rows of 128 bytes, where there are such.
   constexpr int64_t widest = 128;
   while (2 * BK * bytes <= widest && cols % (2 * BK) == 0)
@@ -142,8 +143,10 @@ void DecodeProgram::makeChannels(Roles &roles) {
   }
   if (sizes.rest)
     partOf(2 * sizes.half, sizes.rest, sizes.restSlots, {kScores});
-  roles.weights = makeRing(schedule.getBM(), schedule.getBN(), schedule.getBN(),
-                           0, sizes.weightSlots, kScores, {kLeft, kRight});
+  int64_t keys = schedule.getBN() / sizes.weightParts;
+  roles.weights =
+      makeRing(schedule.getBM(), keys, keys, 0,
+               sizes.weightSlots * sizes.weightParts, kScores, {kLeft, kRight});
   auto type = QueueType::get(b.getContext(), {rowType});
   for (unsigned half : {0, 1})
     roles.factors[half] =
@@ -153,12 +156,18 @@ void DecodeProgram::makeChannels(Roles &roles) {
 
 Value kvbuf::columnsOf(ImplicitLocOpBuilder &b, Value staged, int64_t first,
                        int64_t cols) {
+  int64_t rows = cast<StagedType>(staged.getType()).getRows();
+  return partOf(b, staged, /*row=*/0, rows, first, cols);
+}
+
+Value kvbuf::partOf(ImplicitLocOpBuilder &b, Value staged, int64_t row,
+                    int64_t rows, int64_t col, int64_t cols) {
   auto type = cast<StagedType>(staged.getType());
-  if (first == 0 && cols == type.getCols())
+  if (rows == type.getRows() && cols == type.getCols())
     return staged;
-  auto view = StagedType::get(b.getContext(), type.getParams(), type.getRows(),
-                              cols, type.getRow(), type.getCol() + first);
-  return StagedViewOp::create(b, view, staged, 0, first);
+  auto view = StagedType::get(b.getContext(), type.getParams(), rows, cols,
+                              type.getRow() + row, type.getCol() + col);
+  return StagedViewOp::create(b, view, staged, row, col);
 }
 
 Value DecodeProgram::takeQueries(const RolePart &part, const RolePiece &own,
@@ -175,22 +184,38 @@ Value DecodeProgram::takeQueries(const RolePart &part, const RolePiece &own,
   return q;
 }
 
-DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
-                                             FragmentType type, Value i) {
+DecodeProgram::Weighted
+DecodeProgram::weigh(Value scores, Value max, Value sum, FragmentType type,
+                     Value i, int64_t parts,
+                     function_ref<void(const Weighted &, int64_t part)> then) {
+  int64_t cols = type.getCols() / parts;
+  auto sliceOf = [&](Value whole, FragmentType of, int64_t part) -> Value {
+    if (parts == 1)
+      return whole;
+    auto slice =
+        fragment(of.getRows(), cols, of.getElementType(), of.getRole());
+    return FragmentSliceOp::create(b, slice, whole, /*row=*/0,
+                                   /*col=*/part * cols);
+  };
   // Maxima that stay behind by some powers of two cost nobody anything: most
   // tiles then have factors of 1, and no lane asks the others of its row. Rows
   // of a warp decide together. Scores of any size do not bear it.
   // Nor do weights of bytes, which maxima that stay behind would let exceed the
   // largest number.
   float gain = weightGain(weights);
+  Weighted weighted;
   if (unbounded || op.getBatchInvariant() || gain != 1) {
     auto softmax = OnlineSoftmaxOp::create(
         b, type, rowType, rowType, rowType, scores, max, sum, softmaxScale,
         /*masked=*/b.getUnitAttr(), unbounded);
     if (gain != 1)
       softmax.setGainAttr(b.getF32FloatAttr(gain));
-    return {softmax.getP(), softmax.getNewMax(), softmax.getNewSum(),
-            softmax.getRescale()};
+    for (int64_t part = 0; part < parts; ++part) {
+      weighted = {sliceOf(softmax.getP(), type, part), softmax.getNewMax(),
+                  softmax.getNewSum(), softmax.getRescale()};
+      then(weighted, part);
+    }
+    return weighted;
   }
   // But for the first two tiles of a piece: the maximum of few scores says
   // little of those that follow, and the largest weights, of which few keys
@@ -204,18 +229,29 @@ DecodeProgram::Weighted DecodeProgram::weigh(Value scores, Value max, Value sum,
                                   max, early, softmaxScale,
                                   /*exact_only=*/UnitAttr(),
                                   /*unbounded=*/UnitAttr());
-  auto head = SoftmaxHeadOp::create(b, scores.getType(), rowType, scores,
-                                    raise.getNewMax(), softmaxScale,
-                                    TypeAttr::get(type.getElementType()),
-                                    /*masked=*/b.getUnitAttr(),
-                                    /*exponents_only=*/UnitAttr(),
-                                    /*unbounded=*/UnitAttr());
-  Value before = CarryExcessOp::create(b, rowType, sum, raise.getFactor(),
+  weighted.max = raise.getNewMax();
+  weighted.factor = raise.getFactor();
+  weighted.sum = CarryExcessOp::create(b, rowType, sum, raise.getFactor(),
                                        fill(rowType, 0.0f));
-  auto tail = SoftmaxTailOp::create(b, type, rowType, head.getExponents(),
-                                    before, /*excess=*/Value(),
-                                    /*rounded=*/UnitAttr());
-  return {tail.getP(), raise.getNewMax(), tail.getNewSum(), raise.getFactor()};
+  // Who multiplies by a part begins while the next one is computed.
+  FragmentType ofScores = cast<FragmentType>(scores.getType());
+  auto ofPart = fragment(type.getRows(), cols, type.getElementType(), Role::A);
+  for (int64_t part = 0; part < parts; ++part) {
+    Value own = sliceOf(scores, ofScores, part);
+    auto head = SoftmaxHeadOp::create(b, own.getType(), rowType, own,
+                                      weighted.max, softmaxScale,
+                                      TypeAttr::get(type.getElementType()),
+                                      /*masked=*/b.getUnitAttr(),
+                                      /*exponents_only=*/UnitAttr(),
+                                      /*unbounded=*/UnitAttr());
+    auto tail = SoftmaxTailOp::create(b, ofPart, rowType, head.getExponents(),
+                                      weighted.sum, /*excess=*/Value(),
+                                      /*rounded=*/UnitAttr());
+    weighted.p = tail.getP();
+    weighted.sum = tail.getNewSum();
+    then(weighted, part);
+  }
+  return weighted;
 }
 
 SmallVector<DecodeProgram::RoleColumns>
@@ -283,22 +319,28 @@ DecodeProgram::passWeights(const Roles &roles, const RolePiece &own, Value s,
   s = shapeScores(
       b, op, args, s,
       {batch, head, firstQuery, key, queries, own.tiles.keys, group}, edges, i);
-  Weighted weighted =
-      weigh(s, max, sum,
-            fragment(schedule.getBM(), schedule.getBN(), weights, Role::A), i);
-  if (roles.sizes.turns) {
-    QueuePutOp::create(b, ValueRange{weighted.p, weighted.factor},
-                       roles.weighted, own.number(b, i, 0, 0));
-    return weighted;
-  }
-  // A half rescales while weights are on their way.
-  for (unsigned half : {0, 1})
-    if (!roles.isLate(half))
-      QueuePutOp::create(b, ValueRange{weighted.factor}, roles.factors[half],
-                         own.entry(b, /*late=*/false, i));
-  RingPutOp::create(b, weighted.p, roles.weights, own.number(b, i, 0, 0),
-                    /*transpose=*/false);
-  return weighted;
+  int64_t parts = roles.sizes.weightParts;
+  // Known before the first put: the next one's slot is awaited behind it.
+  SmallVector<Value> numbers;
+  for (int64_t part = 0; part < parts; ++part)
+    numbers.push_back(own.number(b, i, 0, part, parts));
+  auto pass = [&](const Weighted &some, int64_t part) {
+    if (roles.sizes.turns) {
+      QueuePutOp::create(b, ValueRange{some.p, some.factor}, roles.weighted,
+                         numbers[part]);
+      return;
+    }
+    // A half rescales while weights are on their way.
+    for (unsigned half : {0, 1})
+      if (!part && !roles.isLate(half))
+        QueuePutOp::create(b, ValueRange{some.factor}, roles.factors[half],
+                           own.entry(b, /*late=*/false, i));
+    RingPutOp::create(b, some.p, roles.weights, numbers[part],
+                      /*transpose=*/false);
+  };
+  return weigh(s, max, sum,
+               fragment(schedule.getBM(), schedule.getBN(), weights, Role::A),
+               i, parts, pass);
 }
 
 Value DecodeProgram::firstMax() {
@@ -492,7 +534,6 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value i = loop.getInductionVar(), number = own.filling(b, part, i);
-    Value ofWeights = own.number(b, i, 0, 0);
     if (shares && half == 1)
       passBy(other, own.filling(b, other, i));
     Value staged = RingWaitOp::create(b, part.ring, number);
@@ -502,16 +543,23 @@ void DecodeProgram::computeHalf(const Roles &roles, const RolePiece &own,
     SmallVector<Value> scaled, products, results;
     for (Value acc : loop.getRegionIterArgs())
       scaled.push_back(RescaleOp::create(b, acc, factor));
-    Value p = RingWaitOp::create(b, roles.weights, ofWeights);
     auto pending = PendingType::get(b.getContext(), BM, cols, b.getF32Type());
-    for (int64_t n = 0; n < many; ++n)
-      products.push_back(MmaStartOp::create(
-          b, pending, p, columnsOf(b, staged, n * cols, cols), scaled[n],
-          /*transpose_b=*/false));
+    products = scaled;
+    SmallVector<Value> ofWeights;
+    for (int64_t n = 0, parts = roles.sizes.weightParts; n < parts; ++n) {
+      int64_t keys = schedule.getBN() / parts;
+      ofWeights.push_back(own.number(b, i, 0, n, parts));
+      Value p = RingWaitOp::create(b, roles.weights, ofWeights.back());
+      for (int64_t k = 0; k < many; ++k)
+        products[k] = MmaStartOp::create(
+            b, pending, p, partOf(b, staged, n * keys, keys, k * cols, cols),
+            products[k], /*transpose_b=*/false);
+    }
     for (int64_t n = 0; n < many; ++n)
       results.push_back(MmaWaitOp::create(b, products[n], many - 1 - n));
     RingReleaseOp::create(b, part.ring, number);
-    RingReleaseOp::create(b, roles.weights, ofWeights);
+    for (Value number : ofWeights)
+      RingReleaseOp::create(b, roles.weights, number);
     scf::YieldOp::create(b, results);
   }
   Value max = take(own.count, late), sum = take(own.count, late + 1);

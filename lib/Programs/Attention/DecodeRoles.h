@@ -116,6 +116,10 @@ mlir::ArrayAttr symbolsOf(mlir::MLIRContext *context,
 mlir::Value columnsOf(mlir::ImplicitLocOpBuilder &b, mlir::Value staged,
                       int64_t first, int64_t cols);
 
+/// A view of some rows and columns of a slot; the slot where they are all.
+mlir::Value partOf(mlir::ImplicitLocOpBuilder &b, mlir::Value staged,
+                   int64_t row, int64_t rows, int64_t col, int64_t cols);
+
 } // namespace kvbuf
 
 #endif // KVBUFFER_LIB_PROGRAMS_ATTENTION_DECODEROLES_H

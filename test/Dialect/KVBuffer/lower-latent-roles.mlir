@@ -66,6 +66,11 @@
 // CHECK: kvbuffer.softmax_tail
 // CHECK-NEXT: kvbuffer.queue_put %[[F]]
 // CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
+// The other half's weights are computed when those of the first are on their way.
+// CHECK-NEXT: kvbuffer.fragment_slice %{{.*}}[0, 32]
+// CHECK-NEXT: kvbuffer.softmax_head
+// CHECK-NEXT: kvbuffer.softmax_tail
+// CHECK-NEXT: kvbuffer.ring_put %{{.*}} into %[[P]]
 // CHECK: kvbuffer.team @left warps(4) registers(160)
 // Queries pass by, and the other half.
 // CHECK: kvbuffer.ring_wait %[[H]][%c0]
@@ -80,11 +85,17 @@
 // CHECK-COUNT-2: kvbuffer.rescale %{{.*}} : <64x128xf32, acc>
 // CHECK: %[[W:.*]] = kvbuffer.ring_wait %[[P]]
 // CHECK: kvbuffer.staged_view %[[SLOT]][0, 0]
-// CHECK: kvbuffer.mma_start %[[W]],
+// CHECK: %[[O0:.*]] = kvbuffer.mma_start %[[W]],
 // CHECK: kvbuffer.staged_view %[[SLOT]][0, 128]
-// CHECK: kvbuffer.mma_start %[[W]],
+// CHECK: %[[O1:.*]] = kvbuffer.mma_start %[[W]],
+// CHECK: %[[W1:.*]] = kvbuffer.ring_wait %[[P]]
+// CHECK: kvbuffer.staged_view %[[SLOT]][32, 0]
+// CHECK: kvbuffer.mma_start %[[W1]], %{{.*}}, %[[O0]] :
+// CHECK: kvbuffer.staged_view %[[SLOT]][32, 128]
+// CHECK: kvbuffer.mma_start %[[W1]], %{{.*}}, %[[O1]] :
 // CHECK-COUNT-2: kvbuffer.mma_wait
 // CHECK-NEXT: kvbuffer.ring_release %[[H]][%[[N]]]
+// CHECK-NEXT: kvbuffer.ring_release %[[P]]
 // CHECK-NEXT: kvbuffer.ring_release %[[P]]
 // Each half joins its own slices of split keys: the last block those of a few pieces, all
 // blocks those of more, 32 rows of a slice at a time, eight of many pieces.
