@@ -350,7 +350,7 @@ static bool isOfBuffer(Value value) {
 /// got.
 static bool liesOverBuffers(ShelfOp op) {
   TeamOp team;
-  if (op->hasAttr(kTradedAttr))
+  if (op->hasAttr(kTradedAttr) || op->hasAttr(kParkedAttr))
     return false;
   for (Operation *user : op.getShelf().getUsers())
     if (isa<ShelfPutOp>(user)) {
@@ -419,17 +419,11 @@ static Value isTrader(LaneContext &lower, const LaneEntries &shelf) {
                                lower.ownWarp(), lower.i32(warps));
 }
 
-/// Lays out a shelf whose slots are the other block's, over the buffers, and
-/// makes room for its barriers: *full* of each slot, for the bytes that come,
-/// and the first *empty* one, at which all warps of the other block that use
-/// the shelf say that they have done with the buffers.
-static LogicalResult startTrade(LaneContext &lower, ShelfOp op,
-                                LaneEntries &shelf) {
-  if (lower.cluster() != 2)
-    return op.emitOpError()
-           << "trades with the other block of a cluster, but "
-              "the kernel's have "
-           << lower.cluster() << "; expected 'known_cluster_size' of two";
+/// Lays out a shelf over the buffers, from the first one's first byte on; gives
+/// the warps of the teams that use it, which say by kvbuffer.ring when they
+/// have done with a buffer.
+static FailureOr<int64_t> layOverBuffers(LaneContext &lower, ShelfOp op,
+                                         LaneEntries &shelf) {
   if (!lower.hasRings())
     return op.emitOpError() << "has no per-lane form in a kernel without "
                                "kvbuffer.ring, whose teams know their block";
@@ -446,7 +440,24 @@ static LogicalResult startTrade(LaneContext &lower, ShelfOp op,
   shelf.offset = 0;
   lower.giveBackLds(taken);
   lower.coverLds(bytes);
-  shelf.trade = lower.addPhaseBarriers(shelf.slots, /*releases=*/warps);
+  return warps;
+}
+
+/// Lays out a shelf whose slots are the other block's, over the buffers, and
+/// makes room for its barriers: *full* of each slot, for the bytes that come,
+/// and the first *empty* one, at which all warps of the other block that use
+/// the shelf say that they have done with the buffers.
+static LogicalResult startTrade(LaneContext &lower, ShelfOp op,
+                                LaneEntries &shelf) {
+  if (lower.cluster() != 2)
+    return op.emitOpError()
+           << "trades with the other block of a cluster, but "
+              "the kernel's have "
+           << lower.cluster() << "; expected 'known_cluster_size' of two";
+  FailureOr<int64_t> warps = layOverBuffers(lower, op, shelf);
+  if (failed(warps))
+    return failure();
+  shelf.trade = lower.addPhaseBarriers(shelf.slots, /*releases=*/*warps);
   shelf.traders = tradersOf(op, shelf.threads);
   return success();
 }
@@ -519,6 +530,15 @@ LogicalResult kvbuf::lowerOp(LaneContext &lower, ShelfOp op) {
     return success();
   if (op->hasAttr(kTradedAttr))
     return startTrade(lower, op, shelf);
+  if (op->hasAttr(kParkedAttr)) {
+    FailureOr<int64_t> warps = layOverBuffers(lower, op, shelf);
+    if (failed(warps))
+      return failure();
+    // The second one counts them: that of an empty slot.
+    shelf.parked = lower.addPhaseBarriers(/*stages=*/1, /*releases=*/*warps) +
+                   kBarrierBytes;
+    return success();
+  }
   int64_t taken = lower.ldsBytes();
   auto like = op.getShelf().getUsers().begin()->getParentOfType<TeamOp>();
   if (failed(
@@ -559,6 +579,12 @@ void kvbuf::lowerOp(LaneContext &lower, ShelfPutOp op) {
   Value slot = lower.toI32(lower.single(op.getSlot()));
   if (shelf.trade)
     return storeTraded(lower, shelf, slot, op.getValues());
+  if (shelf.parked) {
+    Value free = lower.i32(*shelf.parked);
+    lower.meetInWarp();
+    lower.arriveAt(free, isFirst(lower, lower.laneInWarp()));
+    lower.awaitPhase(free, lower.i32(0));
+  }
   storeEntry(lower, shelf, slot, op.getValues());
 }
 

@@ -25,6 +25,9 @@ struct LaneEntries {
   /// Of a shelf whose slots are another block's: the byte in LDS of its first
   /// barrier, *full* of slot 0.
   std::optional<int64_t> trade;
+  /// Of a shelf over the buffers: the byte in LDS of the barrier at which its
+  /// teams say that they have done with these.
+  std::optional<int64_t> parked;
   /// Threads of a team that put into such a slot: its first ones, all or those
   /// of some warps.
   int64_t traders = 0;

@@ -206,7 +206,8 @@ void DecodeProgram::ifLast(int64_t level, Value place, Value count,
          build);
 }
 
-Value DecodeProgram::arriveBehind(const Piece &piece) {
+Value DecodeProgram::arriveBehind(const Piece &piece,
+                                  function_ref<void()> first) {
   auto branch = scf::IfOp::create(b, TypeRange{b.getI1Type()}, piece.isAwaited,
                                   /*addThenBlock=*/true, /*addElseBlock=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -214,6 +215,7 @@ Value DecodeProgram::arriveBehind(const Piece &piece) {
   scf::YieldOp::create(
       b, arith::ConstantIntOp::create(b, 0, /*width=*/1).getResult());
   b.setInsertionPointToStart(branch.thenBlock());
+  first();
   auto arrive =
       ArriveLastOp::create(b, arrived, counterOf(0, piece.base), piece.count);
   arrive.setIfLast(true);
@@ -221,16 +223,20 @@ Value DecodeProgram::arriveBehind(const Piece &piece) {
   return branch.getResult(0);
 }
 
-DecodeState DecodeProgram::mergeStored(const DecodeState &state,
-                                       const Piece &piece, Value slice) {
+DecodeState DecodeProgram::loadStored(const Piece &piece, Value slice) {
   Value place = arith::AddIOp::create(b, piece.base, constant(1));
-  auto other = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
-                                     placeOf(0, place, slice), rows,
-                                     /*columns=*/DenseI64ArrayAttr());
+  auto load = PartialLoadOp::create(b, sliceType, rowType, rowType, parts,
+                                    placeOf(0, place, slice), rows,
+                                    /*columns=*/DenseI64ArrayAttr());
+  return DecodeState::of(load.getResults());
+}
+
+DecodeState DecodeProgram::mergeStored(const DecodeState &state,
+                                       const DecodeState &other) {
   // The bits of what the last one joins out of memory.
   auto merge = SoftmaxMergeOp::create(
-      b, state.acc, state.max, state.sum, other.getAcc(), other.getMax(),
-      other.getSum(), softmaxScale, unbounded, /*as_stored=*/b.getUnitAttr());
+      b, state.acc, state.max, state.sum, other.acc, other.max, other.sum,
+      softmaxScale, unbounded, /*as_stored=*/b.getUnitAttr());
   return DecodeState::of(merge.getResults());
 }
 

@@ -252,6 +252,10 @@ private:
                  mlir::ValueRange accs, mlir::Value max, mlir::Value sum);
   /// The slice of a half's columns of that number.
   mlir::Value sliceOf(mlir::ValueRange accs, int64_t slice);
+  /// Joins a half to what another block has stored of its sequence. All slices
+  /// but the first are parked, where they can be.
+  void joinParked(const Roles &roles, const Piece &piece, mlir::ValueRange accs,
+                  mlir::Value max, mlir::Value sum);
   /// Joins a half to that of the cluster's other block, without memory: each
   /// block has a part of its columns.
   void tradeHalf(const Roles &roles, mlir::ValueRange accs, mlir::Value max,
@@ -364,12 +368,14 @@ private:
   /// more.
   int64_t partsAtOnce() const;
   /// Whether a piece is the first of two, and the other one has arrived, as it
-  /// should (`isAwaited`): then this one has, too.
-  mlir::Value arriveBehind(const Piece &piece);
-  /// A slice of the first of two pieces, joined with the other one, which is
-  /// stored.
-  DecodeState mergeStored(const DecodeState &state, const Piece &piece,
-                          mlir::Value slice);
+  /// should (`isAwaited`): then this one has, too. `first` is done before where
+  /// it is awaited.
+  mlir::Value arriveBehind(const Piece &piece,
+                           llvm::function_ref<void()> first);
+  /// A slice of the second of two pieces, which is stored.
+  DecodeState loadStored(const Piece &piece, mlir::Value slice);
+  /// The first of two pieces, joined with the second one, which is stored.
+  DecodeState mergeStored(const DecodeState &state, const DecodeState &other);
   /// The counter of arrivals at a place.
   llvm::SmallVector<mlir::Value> counterOf(int64_t level, mlir::Value place);
   /// What only the block that arrives last at a place does.

@@ -614,6 +614,28 @@ void DecodeProgram::tradeHalf(const Roles &roles, ValueRange accs, Value max,
   }
 }
 
+void DecodeProgram::joinParked(const Roles &roles, const Piece &piece,
+                               ValueRange accs, Value max, Value sum) {
+  // Where the others are parked, a lane has registers for two slices beside the
+  // first one, and when that is joined for the rest.
+  constexpr int64_t atOnce = 2;
+  SmallVector<DecodeState> others;
+  auto load = [&](int64_t upto) {
+    while (int64_t(others.size()) < std::min(upto, ownSlices))
+      others.push_back(
+          loadStored(piece, constant(firstSlice + int64_t(others.size()))));
+  };
+  load(roles.parked ? atOnce : 1);
+  Value slot = constant(firstSlice / ownSlices);
+  for (int64_t i = 0; i < ownSlices; ++i) {
+    Value acc = i > 0 && roles.parked
+                    ? ShelfGetOp::create(b, roles.parked, slot).getResult(i - 1)
+                    : sliceOf(accs, i);
+    finish(mergeStored({acc, max, sum}, others[i]), constant(firstSlice + i));
+    load(roles.parked ? ownSlices : i + 2);
+  }
+}
+
 void DecodeProgram::storeHalf(const Roles &roles, const RolePiece &own,
                               unsigned half, ValueRange accs, Value max,
                               Value sum) {
@@ -641,14 +663,18 @@ void DecodeProgram::storeHalf(const Roles &roles, const RolePiece &own,
       return stored();
     // Of two pieces the first is its block's last, and most often the second
     // has long been stored, as its block had it first.
+    auto park = [&] {
+      if (!roles.parked)
+        return;
+      SmallVector<Value> slices;
+      for (int64_t slice = 1; slice < ownSlices; ++slice)
+        slices.push_back(sliceOf(accs, slice));
+      ShelfPutOp::create(b, slices, roles.parked,
+                         constant(firstSlice / ownSlices));
+    };
     choose(
-        arriveBehind(own.piece),
-        [&] {
-          forOwn([&](DecodeState state, Value slice) {
-            finish(mergeStored(state, own.piece, slice), slice);
-          });
-        },
-        stored);
+        arriveBehind(own.piece, park),
+        [&] { joinParked(roles, own.piece, accs, max, sum); }, stored);
   };
   choose(
       alone,
@@ -921,6 +947,14 @@ void DecodeProgram::buildRoles() {
     // assembler spills (H200, 16 heads: 1128 bytes a thread for 64).
     shelf->setAttr(kTradedAttr, b.getUnitAttr());
     roles.traded = shelf;
+  } else if (equalShares && roles.shares.isPaired && colSlices > 2 &&
+             roles.sharesSlots) {
+    // What a block widens for another one the copy engine may still read.
+    SmallVector<Type> types(colSlices / 2 - 1, sliceType);
+    auto shelf =
+        ShelfOp::create(b, ShelfType::get(b.getContext(), types), /*slots=*/2);
+    shelf->setAttr(kParkedAttr, b.getUnitAttr());
+    roles.parked = shelf;
   }
   int32_t threads = schedule.getStructure().blockWarps() * target.waveSize;
   kernel.setKnownBlockSizeAttr(b.getDenseI32ArrayAttr({threads, 1, 1}));

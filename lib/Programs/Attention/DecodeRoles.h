@@ -65,6 +65,10 @@ struct DecodeProgram::Roles {
   /// Where the halves of two blocks that have a sequence together trade; null
   /// elsewhere.
   mlir::TypedValue<ShelfType> traded;
+  /// Where halves keep all of their slices but the first while they join what
+  /// another block has stored: loads of it then have the registers. Null where
+  /// none is awaited.
+  mlir::TypedValue<ShelfType> parked;
   /// How the block's work is divided, where it has shares of all sequences.
   Shares shares;
 

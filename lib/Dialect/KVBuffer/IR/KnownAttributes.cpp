@@ -387,6 +387,7 @@ static constexpr Known kKnown[] = {
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {kFiniteProductAttr, Place::Any},
+    {kParkedAttr, Place::Any},
     {kReadOnceAttr, Place::Any},
     {kRelaxedAttr, Place::Any},
     {kScaledByAttr, Place::Any},
@@ -480,6 +481,16 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return op->emitOpError()
            << "has the attribute '" << name << "', which nothing reads here; "
            << "expected it on a kvbuffer.ring_load";
+  if (name == kParkedAttr) {
+    if (!isa<ShelfOp>(op))
+      return op->emitOpError()
+             << "has the attribute '" << name << "', which nothing reads here; "
+             << "expected it on a kvbuffer.shelf";
+    if (op->hasAttr(kTradedAttr))
+      return op->emitOpError() << "has the attribute '" << name << "' beside '"
+                               << kTradedAttr << "'; expected one of them";
+    return expect(isa<UnitAttr>(value), "a unit");
+  }
   if (name == kTradedAttr) {
     if (!isa<ShelfOp>(op))
       return op->emitOpError()

@@ -1,4 +1,4 @@
-//===- TradedShelves.h - Shelves of another block ---------------*- C++ -*-===//
+//===- TradedShelves.h - Shelves over buffers -------------------*- C++ -*-===//
 //
 // Part of the kvbuf project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 ///
 /// \file
-/// The name of an attribute that programs and the lane lowering share.
+/// The names of attributes that programs and the lane lowering share.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +26,12 @@ namespace kvbuf {
 /// buffer is read or filled any more. With a number (i64) nobody needs rows
 /// from that one on: warps that have no others put nothing, and get zeros.
 inline constexpr llvm::StringLiteral kTradedAttr = "kvbuffer.traded";
+
+/// On a `kvbuffer.shelf`: its slots lie over the kernel's buffers. Each is one
+/// team's, which puts into it once in a launch, and then gets; all of the
+/// shelf's teams do, or none does. With their puts they say that no buffer is
+/// read or filled any more, and a put waits for all of them.
+inline constexpr llvm::StringLiteral kParkedAttr = "kvbuffer.parked";
 
 } // namespace kvbuf
 
