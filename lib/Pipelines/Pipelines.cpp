@@ -146,8 +146,10 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
   module.addPass(createCSEPass());
   // In the order of instructions these have the last word.
   OpPassManager &kernel = module.nest<LLVM::LLVMFuncOp>();
-  if (options.scheduleGroups)
+  if (options.scheduleGroups) {
     kernel.addPass(createBalanceProducts());
+    kernel.addPass(createPairArithmetic());
+  }
   if (options.guardSinking)
     kernel.addPass(createGuardSinking());
   if (options.scheduleGroups)

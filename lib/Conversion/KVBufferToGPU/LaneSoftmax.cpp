@@ -10,6 +10,8 @@
 #include "LaneArithmetic.h"
 #include "LaneMath.h"
 #include "LaneSoftcap.h"
+#include "kvbuffer/Target/IssueModel.h"
+#include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
@@ -278,8 +280,9 @@ namespace {
 /// Which of a lane's elements the heads of a kernel's softmaxes make weights:
 /// of each row's accumulators, or of the registers of the only one, the first
 /// half. Where functions have made scores, for which a head's part of an
-/// iteration has less time, a quarter; all of the only one where rows of the
-/// output are so long that products hide everything.
+/// iteration has less time, a quarter, if the other part's products hide the
+/// rest; all of the only one where rows of the output are so long that products
+/// hide everything.
 class HeadShare : public LaneState {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HeadShare)
@@ -291,14 +294,16 @@ public:
     const FragmentLayout &atom = lanes.layoutOf(type);
     int64_t cols = atom.atomCols(type), own = atom.registers();
     if (!parts) {
-      parts = 2;
+      bool ofFunctions = false;
       op->getParentOfType<FunctionOpInterface>()->walk([&](Operation *other) {
         if (auto head = dyn_cast<SoftmaxHeadOp>(other);
             head && head.getUnbounded())
-          parts = 4;
+          ofFunctions = true;
         if (auto finish = dyn_cast<SoftmaxFinishOp>(other))
           columns = std::max(columns, finish.getAcc().getType().getCols());
       });
+      constexpr double rest = 0.75;
+      parts = ofFunctions && hiddenExponentials(lanes.chip()) >= rest ? 4 : 2;
     }
     if (cols == 1 && columns > longRows * type.getCols())
       return true;
@@ -306,6 +311,19 @@ public:
   }
 
 private:
+  /// Exponentials that run beside a product for each of its scores, where it is
+  /// as long as rows of the output: whole ones beside each MFMA.
+  double hiddenExponentials(const TargetInfo &chip) const {
+    std::optional<IssueModel> model = lookupIssueModel(chip.chip);
+    if (!model || chip.matrixInstructions.empty())
+      return 1;
+    const MatrixInstruction &mma = chip.matrixInstructions.front();
+    int64_t cycles = mma.m * mma.n * mma.k / model->matrixMacs;
+    int64_t each = (cycles - model->matrixIssue) / model->transcendental;
+    double ofScore = double(chip.waveSize) * columns / model->matrixMacs;
+    return ofScore / cycles * each;
+  }
+
   /// Known from the first op on that asks, before any is lowered.
   std::optional<int64_t> parts;
   /// Those of the output.
@@ -408,12 +426,17 @@ LogicalResult kvbuf::lowerOp(LaneContext &lanes, SoftmaxTailOp op) {
   }
   if (op.getExcess())
     excess = lanes.lanesOf(op.getExcess());
+  // kvbuf-pair-arithmetic may add up pairs, and settles the order.
+  const TargetInfo &chip = lanes.chip();
+  auto order = chip.vendor == Vendor::AMD && chip.pairsOfF32
+                   ? arith::FastMathFlags::reassoc
+                   : arith::FastMathFlags::none;
   for (auto [row, values] : llvm::enumerate(valuesByRow(lanes, type, p))) {
     values.insert(values.begin(), sum[row]);
     if (!excess.empty())
       values.push_back(excess[row]);
     sum[row] = chain(values, [&](Value x, Value y) -> Value {
-      return arith::AddFOp::create(b, x, y);
+      return arith::AddFOp::create(b, x, y, order);
     });
   }
   // What nothing multiplies has no layout to be in.

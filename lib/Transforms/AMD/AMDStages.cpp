@@ -9,6 +9,7 @@
 #include "AMDStages.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -57,13 +58,14 @@ bool kvbuf::isInLoop(Block *block) {
 }
 
 /// The pieces of a block, in order, appended to `pieces`.
-static void splitAtBarriers(Block &block, SmallVectorImpl<StagePiece> &pieces) {
+static void splitAtBarriers(Block &block, bool withoutMfmas,
+                            SmallVectorImpl<StagePiece> &pieces) {
   StagePiece piece;
   auto finish = [&](bool beforeBarrier) {
     while (!piece.ops.empty() && isFence(piece.ops.back()))
       piece.ops.pop_back();
     piece.beforeBarrier = beforeBarrier;
-    if (piece.mfmas)
+    if (piece.mfmas || (withoutMfmas && !piece.ops.empty()))
       pieces.push_back(std::move(piece));
     piece = StagePiece();
     piece.behindBarrier = beforeBarrier;
@@ -91,14 +93,15 @@ static std::optional<IssueModel> issueModelOf(Operation *op) {
 
 void kvbuf::forLoopStages(
     LLVM::LLVMFuncOp kernel,
-    function_ref<void(const StagePiece &, const VectorCostModel &)> fn) {
+    function_ref<void(const StagePiece &, const VectorCostModel &)> fn,
+    bool withoutMfmas) {
   std::optional<IssueModel> model = issueModelOf(kernel);
   if (!model || kernel.isExternal())
     return;
   SmallVector<StagePiece> pieces;
   for (Block &block : kernel.getBody())
     if (isInLoop(&block))
-      splitAtBarriers(block, pieces);
+      splitAtBarriers(block, withoutMfmas, pieces);
   if (pieces.empty())
     return;
   VectorCostModel costs(kernel, *model);
@@ -183,8 +186,20 @@ bool VectorCostModel::isFusedMaximum(Operation *op) const {
   return fused;
 }
 
+bool VectorCostModel::isFusedProduct(Operation *op) {
+  auto contracts = [](Operation *op) {
+    auto flags = cast<LLVM::FastmathFlagsInterface>(op).getFastmathAttr();
+    return flags &&
+           bitEnumContainsAll(flags.getValue(), LLVM::FastmathFlags::contract);
+  };
+  return isa<LLVM::FMulOp>(op) && contracts(op) && op->hasOneUse() &&
+         isa<LLVM::FAddOp, LLVM::FSubOp>(*op->user_begin()) &&
+         op->user_begin()->getBlock() == op->getBlock() &&
+         contracts(*op->user_begin());
+}
+
 VectorCost VectorCostModel::cost(Operation *op) const {
-  if (op->getNumResults() != 1)
+  if (op->getNumResults() != 1 || isFusedProduct(op))
     return {};
   Type type = op->getResult(0).getType();
   double elements = elementsOf(type);
@@ -195,16 +210,21 @@ VectorCost VectorCostModel::cost(Operation *op) const {
           [&](auto) { return VectorCost{0, elements}; })
       .Case<LLVM::FAddOp, LLVM::FSubOp, LLVM::FMulOp, LLVM::FMAOp>([&](auto) {
         // Vectors of fp32 become instructions on pairs, where there are any.
-        return VectorCost{
-            isVector && model.pairsOfF32 ? elements / 2 : elements, 0};
+        return isVector && model.pairsOfF32 ? VectorCost{0, 0, elements / 2}
+                                            : VectorCost{elements, 0};
       })
       .Case<LLVM::MaxNumOp>([&](auto) {
         return VectorCost{!isVector && isFusedMaximum(op) ? 0 : elements, 0};
       })
       .Case<LLVM::FPTruncOp>([&](auto) {
-        // Without a conversion of pairs, rounding to nearest even by hand.
-        constexpr double roundByHand = 4;
-        return VectorCost{elements * (model.convertsPairs ? 0.5 : roundByHand),
+        // Without a conversion of pairs, rounding to nearest even by hand, or
+        // halves that are put together.
+        constexpr double roundByHand = 4, toHalf = 1.5;
+        if (model.convertsPairs)
+          return VectorCost{elements * 0.5, 0};
+        return VectorCost{elements * (getElementTypeOrSelf(type).isF16()
+                                          ? toHalf
+                                          : roundByHand),
                           0};
       })
       .Case<LLVM::MinNumOp, LLVM::FCmpOp, LLVM::FPExtOp, LLVM::CallIntrinsicOp>(

@@ -49,8 +49,10 @@ bool isInLoop(mlir::Block *block);
 /// makes one instruction of two.
 struct VectorCost {
   double plain = 0, transcendental = 0;
+  /// On pairs of f32, beside which no MFMA runs.
+  double pairs = 0;
 
-  /// Cycles that they take to issue.
+  /// Cycles that those take to issue which MFMAs can hide.
   double cycles(const IssueModel &model) const {
     return plain * model.vector + transcendental * model.transcendental;
   }
@@ -63,6 +65,8 @@ public:
   VectorCostModel(mlir::LLVM::LLVMFuncOp kernel, const IssueModel &model);
 
   VectorCost cost(mlir::Operation *op) const;
+  /// Whether LLVM makes a product a part of the sum that takes it.
+  static bool isFusedProduct(mlir::Operation *op);
   /// How the kernel's chip issues instructions.
   const IssueModel &issueModel() const { return model; }
   /// Whether lanes of a wave may differ in a value.
@@ -79,16 +83,18 @@ private:
   llvm::DenseSet<mlir::Value> divergent;
 };
 
-/// Calls `fn` for the pieces of `kernel` with MFMAs that are in loops, in
-/// order: outside of loops there is little to gain, and registers to lose.
-/// `rocdl.sched.barrier 0`s at their ends are taken to belong to the barriers.
-/// The pieces, and what their ops cost, are found before the first call. None
-/// where the kernel has no body, or where the chip that encloses it, by
-/// `kvbuffer.target`, has no issue model, as other vendors' chips.
+/// Calls `fn` for the pieces of `kernel` with MFMAs, or `withoutMfmas` for all,
+/// that are in loops, in order: outside of loops there is little to gain, and
+/// registers to lose. `rocdl.sched.barrier 0`s at their ends are taken to
+/// belong to the barriers. The pieces, and what their ops cost, are found
+/// before the first call. None where the kernel has no body, or where the chip
+/// that encloses it, by `kvbuffer.target`, has no issue model, as other
+/// vendors' chips.
 void forLoopStages(mlir::LLVM::LLVMFuncOp kernel,
                    llvm::function_ref<void(const StagePiece &piece,
                                            const VectorCostModel &costs)>
-                       fn);
+                       fn,
+                   bool withoutMfmas = false);
 
 } // namespace kvbuf
 

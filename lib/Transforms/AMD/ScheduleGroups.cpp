@@ -105,6 +105,8 @@ public:
   bool isPlenty = false;
   /// Cycles that MFMAs leave beside them, less those of all vector ops.
   double spareCycles = 0;
+  /// Ops that stand in front of all others, and have no part in the pattern.
+  SmallVector<Operation *> front;
 
 private:
   struct Node {
@@ -130,6 +132,13 @@ private:
   double takePart(Node &node, double room);
   /// Issues what `node` needs, at any price.
   void issueNeeds(const Node &node, unsigned slot);
+  /// Whether nothing that `node` needs takes an instruction of this piece.
+  bool needsNothing(const Node &node) const;
+  /// Takes pairs to the front, which needs no MFMA to run beside them, and
+  /// where LLVM takes none apart.
+  void takePairsToFront();
+  /// Takes an op, and what it needs, to the front.
+  void takeToFront(Node &node);
   /// Asks for the reads of elements that `node` needs.
   void askReads(Node &node);
   /// The first group of the current slot that `node` may be in: none in front
@@ -220,7 +229,7 @@ void GroupPlanner::issue(Node &node, unsigned slot) {
   node.issued = true;
   node.readyAt = slot;
   node.group = ask(kTrans, node.cost.transcendental, firstGroup(node));
-  node.group = ask(kVector, node.cost.plain, node.group);
+  node.group = ask(kVector, node.cost.plain + node.cost.pairs, node.group);
   node.flush = flushes;
 }
 
@@ -233,6 +242,30 @@ void GroupPlanner::issueNeeds(const Node &node, unsigned slot) {
     issue(needed, slot);
     exposedCycles += needed.cost.cycles(model);
   }
+}
+
+bool GroupPlanner::needsNothing(const Node &node) const {
+  return llvm::all_of(node.needs, [&](unsigned need) {
+    const Node &needed = nodes[need];
+    return needed.issued ||
+           (!needed.mfmaCycles && isMemoryEffectFree(needed.op) &&
+            needed.cost.cycles(model) == 0 && needsNothing(needed));
+  });
+}
+
+void GroupPlanner::takeToFront(Node &node) {
+  if (node.issued)
+    return;
+  for (unsigned need : node.needs)
+    takeToFront(nodes[need]);
+  node.issued = true;
+  front.push_back(node.op);
+}
+
+void GroupPlanner::takePairsToFront() {
+  for (Node &node : nodes)
+    if (node.cost.pairs != 0 && needsNothing(node))
+      takeToFront(node);
 }
 
 void GroupPlanner::askReads(Node &node) {
@@ -277,6 +310,7 @@ SmallVector<Group> GroupPlanner::plan() {
   for (auto [i, node] : llvm::enumerate(nodes))
     if (node.mfmaCycles)
       mfmas.push_back(i);
+  takePairsToFront();
   unsigned slot = 0;
   for (unsigned number : mfmas) {
     Node &mfma = nodes[number];
@@ -370,6 +404,20 @@ static void fenceAt(OpBuilder &b, Operation *neighbour, bool behind) {
   ROCDL::SchedBarrier::create(b, neighbour->getLoc(), TypeRange(), 0u);
 }
 
+/// Moves ops of a piece in front of its others, and keeps these behind.
+static void moveToFront(const StagePiece &piece, ArrayRef<Operation *> front,
+                        OpBuilder &b) {
+  if (front.empty())
+    return;
+  Operation *place = *llvm::find_if(
+      piece.ops, [&](Operation *op) { return !llvm::is_contained(front, op); });
+  for (Operation *op : front)
+    if (!op->isBeforeInBlock(place))
+      op->moveBefore(place);
+  b.setInsertionPoint(place);
+  ROCDL::SchedBarrier::create(b, place->getLoc(), TypeRange(), 0u);
+}
+
 namespace {
 struct ScheduleGroupsPass
     : kvbuf::impl::ScheduleGroupsBase<ScheduleGroupsPass> {
@@ -419,6 +467,7 @@ struct ScheduleGroupsPass
         made > 0 && planner.spareCycles < costs.issueModel().vector)
       groups.insert(groups.begin(),
                     {kVector, static_cast<int32_t>(std::ceil(made))});
+    moveToFront(piece, planner.front, b);
     // All groups stand at the end of the piece: only what is before them
     // is theirs to order.
     if (last->hasTrait<OpTrait::IsTerminator>())

@@ -34,6 +34,20 @@ def BalanceProducts
   }];
 }
 
+def PairArithmetic
+    : Pass<"kvbuf-pair-arithmetic", "::mlir::LLVM::LLVMFuncOp"> {
+  let summary = "Compute f32 of two registers by one instruction";
+  let description = [{
+    On AMD: in loops, makes sums, products and multiply-adds of f32 that do the
+    same to registers that follow each other ops on vectors of two, for which
+    the chip has instructions that take the time of one. No MFMA runs beside
+    these: there are as many as a stage's vector instructions take longer than
+    its MFMAs hide. Bits of results stay. Needs the chip's issue model; does
+    nothing where that has no such instructions.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def GuardSinking : Pass<"kvbuf-guard-sinking", "::mlir::LLVM::LLVMFuncOp"> {
   let summary = "Keep vector instructions in the stage of their MFMAs";
   let description = [{

@@ -11,6 +11,7 @@
 #include "RowSource.h"
 #include "mlir/Dialect/AMDGPU/IR/AMDGPUDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -231,6 +232,29 @@ Value AMDMachine::roundOperand(Lanes &lower, Value value, VectorType type,
   // the lower one does not carry into the other.
   ImplicitLocOpBuilder &b = lower.b;
   int64_t n = type.getNumElements();
+  // As much at once as fills words of two registers: the next ones need not be
+  // there.
+  constexpr int64_t part = 4;
+  if (n > part && n % part == 0) {
+    auto some = VectorType::get({part}, b.getF32Type());
+    auto narrow = VectorType::get({part}, type.getElementType());
+    Value result;
+    for (int64_t first = 0; first < n; first += part) {
+      Values elements;
+      for (int64_t i = first; i < first + part; ++i)
+        elements.push_back(vector::ExtractOp::create(b, value, i));
+      Value next =
+          roundOperand(lower, vector::FromElementsOp::create(b, some, elements),
+                       narrow, isProbability);
+      SmallVector<int64_t> all =
+          llvm::to_vector(llvm::seq<int64_t>(0, first + part));
+      result =
+          first == 0
+              ? next
+              : vector::ShuffleOp::create(b, result, next, all).getResult();
+    }
+    return result;
+  }
   Value sum =
       arith::BitcastOp::create(b, VectorType::get({n}, b.getI32Type()), value);
   if (n % 2 == 0) {
