@@ -238,26 +238,39 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
           // CHECK:        %[[GROUP:.*]] = arith.shrui %[[LANE]], %c3_i32
           // CHECK:        %[[SHARE:.*]] = arith.remui %[[WARP]], %c2_i32
           // CHECK:        arith.muli %[[SHARE]], %c16_i32
-          // CHECK:        %[[STRIDE:.*]] = arith.muli %{{.*}}, %c2_i64
-          // CHECK:        arith.muli %[[PLACE]], %c4_i32
-          // CHECK:        %[[OWN:.*]] = arith.minui %{{.*}}, %c7_i32
-          // CHECK:        arith.muli %[[OWN]], %c2_i32
-          // CHECK:        memref.load %{{.*}}xi32
-          // CHECK:        nvvm.mbarrier.try_wait.parity
-          // Rows' addresses are made after it.
-          // CHECK:        %[[LOW:.*]] = arith.trunci
-          // CHECK:        %[[HIGH:.*]] = arith.trunci
-          // In step s the lane in place s of the own group of eight knows.
-          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c0_i32, %c6175_i32
-          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c0_i32, %c6175_i32
-          // CHECK:        nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg
-          // CHECK:        arith.addi %{{.*}}, %[[STRIDE]] : i64
-          // CHECK-NOT:    nvvm.shfl
-          // CHECK:        nvvm.cp.async.shared.global
-          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c1_i32, %c6175_i32
-          // CHECK:        nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c1_i32, %c6175_i32
-          // CHECK-COUNT-2: nvvm.cp.async.shared.global
-          // CHECK-NOT:    nvvm.cp.async.shared
+          // Places of rows are of 32 bits, in units of 16 bytes, where the cache has no more.
+          // CHECK:        arith.cmpi ult, %{{.*}}, %c4294967296_i64
+          // CHECK:        scf.if %{{.*}} {
+          // CHECK:          arith.muli %[[PLACE]], %c4_i32
+          // CHECK:          %[[OWN:.*]] = arith.minui %{{.*}}, %c7_i32
+          // CHECK:          arith.muli %[[OWN]], %c2_i32
+          // CHECK:          memref.load %{{.*}}xi32
+          // CHECK:          nvvm.mbarrier.try_wait.parity
+          // They are made after it. In step s the lane in place s of the own group of
+          // eight knows.
+          // CHECK:          nvvm.shfl.sync idx %c-1_i32, %[[AT:.*]], %c0_i32, %c6175_i32
+          // CHECK:          arith.shli %{{.*}}, %c4_i64
+          // CHECK:          nvvm.cp.async.shared.global %{{.*}}, %{{.*}}, 16, cache =  cg
+          // CHECK-NOT:      nvvm.shfl
+          // CHECK:          nvvm.cp.async.shared.global
+          // CHECK:          nvvm.shfl.sync idx %c-1_i32, %[[AT]], %c1_i32, %c6175_i32
+          // CHECK-NOT:      nvvm.shfl
+          // CHECK-COUNT-2:  nvvm.cp.async.shared.global
+          // CHECK-NOT:      nvvm.cp.async.shared
+          // Else the halves of rows' addresses.
+          // CHECK:        } else {
+          // CHECK:          nvvm.mbarrier.try_wait.parity
+          // CHECK:          %[[LOW:.*]] = arith.trunci
+          // CHECK:          %[[HIGH:.*]] = arith.trunci
+          // CHECK:          nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c0_i32, %c6175_i32
+          // CHECK:          nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c0_i32, %c6175_i32
+          // CHECK:          nvvm.cp.async.shared.global
+          // CHECK-NOT:      nvvm.shfl
+          // CHECK:          nvvm.cp.async.shared.global
+          // CHECK:          nvvm.shfl.sync idx %c-1_i32, %[[HIGH]], %c1_i32, %c6175_i32
+          // CHECK:          nvvm.shfl.sync idx %c-1_i32, %[[LOW]], %c1_i32, %c6175_i32
+          // CHECK-COUNT-2:  nvvm.cp.async.shared.global
+          // CHECK-NOT:      nvvm.cp.async.shared
           // The warp waits, so that no consumer needs a fence.
           // CHECK:        nvvm.cp.async.wait.group 0
           // CHECK-NEXT:   nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>
@@ -269,6 +282,8 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
           // the page of the nearest row, and copies of no bytes where a row is not.
           // CHECK:        %[[WHOLE:.*]] = arith.cmpi sge, %{{.*}}, %c32_i32
           // CHECK:        scf.if %[[WHOLE]] {
+          // CHECK-COUNT-4: nvvm.cp.async.shared.global
+          // CHECK:          } else {
           // CHECK-COUNT-4: nvvm.cp.async.shared.global
           // CHECK:        } else {
           // CHECK:          nvvm.mbarrier.try_wait.parity

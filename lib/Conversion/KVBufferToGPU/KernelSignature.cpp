@@ -114,6 +114,9 @@ void KernelSignature::collectNeeds() {
     }
     if (!hasRings)
       continue;
+    if (auto load = dyn_cast<RingLoadOp>(op))
+      if (Value cache = lanes.boxes().countedBy(lanes, load))
+        needSize(sizeOfCache(cache, kBlocksSize));
     for (const TensorMapRequest &request :
          lanes.boxes().tensorMapsFor(lanes, op))
       if (!llvm::is_contained(llvm::make_first_range(tensorMaps), request))

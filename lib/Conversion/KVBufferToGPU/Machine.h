@@ -226,6 +226,9 @@ public:
   /// The tensor maps that an op of the kernel needs.
   virtual llvm::SmallVector<TensorMapRequest>
   tensorMapsFor(Lanes &lower, mlir::Operation *op) = 0;
+  /// The cache of a load for which the program has to know how many pages or
+  /// slots it has; null: none.
+  virtual mlir::Value countedBy(Lanes &lower, RingLoadOp op) { return {}; }
   /// The type of a tensor map's parameter.
   virtual mlir::Type tensorMapType(mlir::MLIRContext *context) = 0;
   /// Who moves a load's tiles.

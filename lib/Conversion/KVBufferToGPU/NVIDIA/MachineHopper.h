@@ -103,10 +103,13 @@ public:
   }
   llvm::SmallVector<TensorMapRequest>
   tensorMapsFor(Lanes &lower, mlir::Operation *op) override;
+  mlir::Value countedBy(Lanes &lower, RingLoadOp op) override;
   mlir::Type tensorMapType(mlir::MLIRContext *context) override;
   Movers moversOf(Lanes &lower, RingLoadOp op) override;
   int64_t warpsOfSlot(Lanes &lower, RingLoadOp op) override;
   void emitPrologue(Lanes &lower) override;
+  /// Divides loops by whether places fit (`SmallPages`).
+  void emitEnd(Lanes &lower) override;
   void emitBarrierInit(Lanes &lower,
                        llvm::ArrayRef<LdsBarrier> barriers) override;
   mlir::Value uniform(Lanes &lower, mlir::Value value) override;
@@ -198,6 +201,10 @@ private:
                      mlir::Value empty, mlir::Value emptyParity);
 
   const bool movesRegisters;
+  /// Whether places of rows fit 32 bits, of caches whose tiles an outermost
+  /// loop loads.
+  llvm::MapVector<mlir::Operation *, llvm::MapVector<mlir::Value, mlir::Value>>
+      placesFit;
   /// Where bytes of packed rows lie that come ahead of a ring's slots.
   llvm::DenseMap<mlir::Value, int64_t> bytesAhead;
   /// Where entries of tables lie that loads of a ring ask for ahead.

@@ -9,7 +9,8 @@
 /// \file
 /// Tiles over pages of few rows as boxes of the copy engine, one of each page
 /// and one of each row beside them. Where that takes too many, lanes copy
-/// (MachineHopperPages.cpp).
+/// (MachineHopperPages.cpp), by places of rows where these fit 32 bits: what
+/// that asks of the program is here, too.
 ///
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,7 @@
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
 #include "kvbuffer/Target/PageParts.h"
+#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace kvbuf;
@@ -59,6 +61,51 @@ std::optional<PageBoxes> BoxMachine::pageBoxes(Lanes &lower, RingLoadOp op) {
   if (!isShared(op) && 2 * asked >= columns * rows)
     return std::nullopt;
   return boxes;
+}
+
+Value BoxMachine::countedBy(Lanes &lower, RingLoadOp op) {
+  auto tile = op.getTile().getDefiningOp<CacheTileOp>();
+  if (!tile || !isa<BlockArgument>(tile.getCache()) || boxRows(lower, op) ||
+      hasPlaces(op.getTile()) || packedRowOf(op.getTile()) ||
+      isInGroups(op.getTile()) ||
+      TileView::mapOf(lower, op.getTile()) != RowMap::Table ||
+      (!op.getBegin() && pageBoxes(lower, op)))
+    return {};
+  return tile.getCache();
+}
+
+void BoxMachine::emitEnd(Lanes &lower) {
+  NVIDIAMachine::emitEnd(lower);
+  ImplicitLocOpBuilder &b = lower.b;
+  // Whether places fit is asked once, in front of all tiles: in the loop a few
+  // instructions for it, and the registers of code that is not for places, cost
+  // what places gain (H200, docs/tuning.md).
+  for (auto &[loop, ofCaches] : placesFit) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(loop);
+    Value all, yes = arith::ConstantIntOp::create(b, 1, 1),
+               no = arith::ConstantIntOp::create(b, 0, 1);
+    IRMapping without;
+    for (auto [cache, fits] : ofCaches) {
+      all = all ? arith::AndIOp::create(b, all, fits).getResult() : fits;
+      without.map(fits, no);
+    }
+    auto ifFit = scf::IfOp::create(b, loop->getResultTypes(), all,
+                                   /*addThenBlock=*/true,
+                                   /*addElseBlock=*/true);
+    loop->replaceAllUsesWith(ifFit);
+    b.setInsertionPointToStart(ifFit.elseBlock());
+    Operation *other = b.clone(*loop, without);
+    scf::YieldOp::create(b, other->getResults());
+    b.setInsertionPointToStart(ifFit.thenBlock());
+    auto yield = scf::YieldOp::create(b, loop->getResults());
+    loop->moveBefore(yield);
+    for (Value fits : llvm::make_second_range(ofCaches))
+      fits.replaceUsesWithIf(yes, [&, loop = loop](OpOperand &use) {
+        return loop->isProperAncestor(use.getOwner());
+      });
+  }
+  placesFit.clear();
 }
 
 /// What one warp asks for of a tile over pages of few rows: its pages, and the

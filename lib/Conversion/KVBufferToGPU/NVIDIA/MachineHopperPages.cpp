@@ -17,6 +17,7 @@
 #include "KVBufferToGPU/PackedRows.h"
 #include "KVBufferToGPU/Pages.h"
 #include "MachineHopper.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -73,6 +74,12 @@ struct BoxMachine::RowCopies {
   /// they are apart, i64.
   int64_t together = 1;
   Value rowStride;
+  /// Where lanes hold places in units, not halves of addresses: the address of
+  /// the lane's part of place 0, and what is above the 32 bits of places, i64.
+  struct Units {
+    Value begin, upper;
+  };
+  std::optional<Units> inUnits;
 
   RowCopies(Lanes &lower, KVBufferAttr params, Value ldsAddress)
       : lower(lower), b(lower.b), params(params), ldsAddress(ldsAddress),
@@ -153,6 +160,54 @@ struct BoxMachine::RowCopies {
     return halves(arith::AddIOp::create(b, at, bytesOf(inPage)));
   }
 
+  /// Units of `kTensorAlignment` bytes of elements, an index, as i64.
+  Value unitsOf(Value elements) {
+    return arith::ShRUIOp::create(b, bytesOf(elements),
+                                  i64(llvm::Log2_64(kTensorAlignment)));
+  }
+  /// Goes on with places in units: they are counted from a tile's first row of
+  /// page 0 on, whose address is the rest.
+  void countUnits(const TileView &tile) {
+    Value begin =
+        arith::AddIOp::create(b, addressOf(tile.data, tile.base), placeBytes());
+    // The upper half of a stride, which is 0 where places fit 32 bits. ptxas
+    // does not know that: of 32 bits it makes a multiplication to 64 bits,
+    // which costs more than the two additions that it makes of these (H200,
+    // docs/tuning.md).
+    Value upper = arith::AndIOp::create(b, unitsOf(tile.pageStride),
+                                        i64(-(int64_t(1) << 32)));
+    inUnits = {begin, upper};
+  }
+  /// The place of what lies `inPage` elements behind the begin of a page, i32.
+  Value placeInPage(const TileView &tile, Value page, Value inPage) {
+    Type i32 = b.getI32Type();
+    Value stride = arith::TruncIOp::create(b, i32, unitsOf(tile.pageStride));
+    return arith::AddIOp::create(
+        b, arith::MulIOp::create(b, page, stride).getResult(),
+        arith::TruncIOp::create(b, i32, unitsOf(inPage)).getResult());
+  }
+  /// Whether all places of a cache of `pages` pages, an index, fit 32 bits.
+  Value placesFit(const TileView &tile, Value pages) {
+    Value most = i64(int64_t(1) << 32);
+    auto reach = [&](Value count, Value stride) -> Value {
+      return arith::MulIOp::create(
+          b, arith::SubIOp::create(b, count, i64(1)).getResult(), stride);
+    };
+    auto isLess = [&](Value units) -> Value {
+      return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, units, most);
+    };
+    Value count = arith::IndexCastOp::create(b, b.getI64Type(), pages);
+    Value units = reach(count, unitsOf(tile.pageStride));
+    Value fits = isLess(units);
+    int64_t rows = tile.type.getPageSize();
+    if (rows == 1)
+      return fits;
+    Value ofRows = reach(i64(rows), unitsOf(tile.rowStride));
+    fits = arith::AndIOp::create(b, fits, isLess(ofRows));
+    return arith::AndIOp::create(
+        b, fits, isLess(arith::AddIOp::create(b, units, ofRows)));
+  }
+
   /// What lane `from` of the own group holds, as i64.
   Value ask(Value half, int64_t from) {
     Type i32 = b.getI32Type();
@@ -163,6 +218,27 @@ struct BoxMachine::RowCopies {
         NVVM::ShflKindAttr::get(b.getContext(), NVVM::ShflKind::idx),
         UnitAttr());
     return arith::ExtUIOp::create(b, b.getI64Type(), answer);
+  }
+
+  /// Bytes of a row before the lane's part of it, i64.
+  Value placeBytes() {
+    return arith::ExtUIOp::create(
+        b, b.getI64Type(),
+        arith::MulIOp::create(b, place, lower.i32(kTensorAlignment))
+            .getResult());
+  }
+  /// The address of the lane's part of a row, i64, as lane `from` holds it.
+  Value askForRow(ArrayRef<Value> held, int64_t from) {
+    if (!inUnits) {
+      Value high = arith::ShLIOp::create(b, ask(held[1], from), i64(32));
+      Value row = arith::OrIOp::create(b, high, ask(held[0], from));
+      return arith::AddIOp::create(b, row, placeBytes());
+    }
+    Value units =
+        arith::OrIOp::create(b, ask(held.front(), from), inUnits->upper);
+    Value bytes =
+        arith::ShLIOp::create(b, units, i64(llvm::Log2_64(kTensorAlignment)));
+    return arith::AddIOp::create(b, bytes, inUnits->begin);
   }
 
   /// An address in LDS or in device memory as a pointer.
@@ -177,9 +253,9 @@ struct BoxMachine::RowCopies {
   /// Copies one row to where row `row` of the slot lies.
   void copyRow(Value slot, int64_t row, Value from, int64_t reach, Value there);
   /// Copies `count` rows, 32 at most, or as many times so many together, whose
-  /// addresses the lanes hold, to where row `first` of the slot lies; `isThere`
-  /// says whether the lane's row of a step, from this one on, is there, null:
-  /// all are.
+  /// places or addresses the lanes hold, to where row `first` of the slot lies;
+  /// `isThere` says whether the lane's row of a step, from this one on, is
+  /// there, null: all are.
   void copy(Value slot, int64_t first, int64_t count, ArrayRef<Value> addresses,
             function_ref<Value(int64_t)> isThere);
 };
@@ -229,15 +305,10 @@ void BoxMachine::RowCopies::copy(Value slot, int64_t first, int64_t count,
   for (const LinearAddress::Term &term : address.terms)
     for (int64_t image : term.basis)
       reach |= image;
-  Value placeBytes = arith::ExtUIOp::create(
-      b, b.getI64Type(),
-      arith::MulIOp::create(b, place, lower.i32(kTensorAlignment)).getResult());
   int64_t rowsAtOnce = together * rowsPerStep;
   for (int64_t row = 0, step = 0; row < count; row += rowsAtOnce, ++step) {
     OpBuilder::InsertionGuard guard(b);
-    Value high = arith::ShLIOp::create(b, ask(addresses[1], step), i64(32));
-    Value from = arith::OrIOp::create(b, high, ask(addresses[0], step));
-    from = arith::AddIOp::create(b, from, placeBytes);
+    Value from = askForRow(addresses, step);
     if (row + rowsAtOnce > count)
       lower.enter(arith::CmpIOp::create(b, arith::CmpIPredicate::slt, group,
                                         lower.i32((count - row) / together)));
@@ -279,6 +350,9 @@ struct BoxMachine::SmallPages {
   /// where they lie.
   int64_t rows;
   Value firstRow, slot;
+  /// The cache that says how many pages there are, and their number, an index;
+  /// null where none does.
+  Value cache, pages;
 
   SmallPages(BoxMachine &machine, Lanes &lower, RingLoadOp op,
              const TileView &tile, Value slot);
@@ -288,11 +362,15 @@ struct BoxMachine::SmallPages {
     return firstRow ? arith::AddIOp::create(b, row, firstRow).getResult() : row;
   }
   /// Copies a tile whose rows are all there, once the slot is empty.
-  void copyWhole(Value empty, Value emptyParity);
+  void copyWhole(Value empty, Value emptyParity, bool byPlaces = false);
+  /// The same, by places of rows if they fit 32 bits.
+  void copyByPlaces(Value empty, Value emptyParity);
   /// The same for one that is cut.
   void copyCut(Value empty, Value emptyParity);
   /// Waits for the copies, and arrives.
   void arrive(Value full);
+  /// Whether places of rows fit 32 bits.
+  Value placesFit();
   /// Whether all rows of the tile are there.
   Value isWhole();
 };
@@ -323,7 +401,8 @@ BoxMachine::SmallPages::SmallPages(BoxMachine &machine, Lanes &lower,
           .getResult());
 }
 
-void BoxMachine::SmallPages::copyWhole(Value empty, Value emptyParity) {
+void BoxMachine::SmallPages::copyWhole(Value empty, Value emptyParity,
+                                       bool byPlaces) {
   // Look-ups are on their way while the warp waits for the slot. What does not
   // need their answers stands before the wait, and the rest after it: with more
   // of it before, the warp's registers do not suffice at first, and ptxas then
@@ -359,12 +438,24 @@ void BoxMachine::SmallPages::copyWhole(Value empty, Value emptyParity) {
                    arith::MulIOp::create(b, inPage, tile.rowStride), block});
   }
   machine.emitBarrierWait(lower, empty, emptyParity);
+  if (byPlaces)
+    copies.countUnits(tile);
   SmallVector<Values> addresses;
-  for (const Some &some : all) {
-    addresses.push_back(copies.halvesInPage(tile, some.block, some.inPage));
-  }
+  for (const Some &some : all)
+    addresses.push_back(
+        byPlaces ? Values{copies.placeInPage(tile, some.block, some.inPage)}
+                 : copies.halvesInPage(tile, some.block, some.inPage));
   for (auto [some, address] : llvm::zip_equal(all, addresses))
     copies.copy(slot, some.first, some.count, address, nullptr);
+}
+
+void BoxMachine::SmallPages::copyByPlaces(Value empty, Value emptyParity) {
+  auto ifFit = scf::IfOp::create(b, placesFit(), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(ifFit.thenBlock());
+  copyWhole(empty, emptyParity, /*byPlaces=*/true);
+  b.setInsertionPointToStart(ifFit.elseBlock());
+  copyWhole(empty, emptyParity, /*byPlaces=*/false);
 }
 
 void BoxMachine::SmallPages::copyCut(Value empty, Value emptyParity) {
@@ -418,6 +509,23 @@ void BoxMachine::SmallPages::arrive(Value full) {
                                                   lower.lane, lower.i32(0)));
 }
 
+Value BoxMachine::SmallPages::placesFit() {
+  Operation *outermost = nullptr;
+  for (Operation *parent = b.getInsertionBlock()->getParentOp();
+       !isa<FunctionOpInterface>(parent); parent = parent->getParentOp())
+    if (isa<LoopLikeOpInterface>(parent))
+      outermost = parent;
+  if (!outermost)
+    return copies.placesFit(tile, pages);
+  Value &fits = machine.placesFit[outermost][cache];
+  if (!fits) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(outermost);
+    fits = copies.placesFit(tile, pages);
+  }
+  return fits;
+}
+
 Value BoxMachine::SmallPages::isWhole() {
   Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge, tile.hi,
                                       lower.i32(copies.layout.rows));
@@ -435,6 +543,9 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
                                 Value empty, Value emptyParity) {
   ImplicitLocOpBuilder &b = lower.b;
   SmallPages pages(*this, lower, op, tile, slot);
+  pages.cache = countedBy(lower, op);
+  if (pages.cache)
+    pages.pages = lower.launchSize(sizeOfCache(pages.cache, kBlocksSize));
   if (op.ends()) {
     // Each lane makes its own writes visible; then all of them have.
     NVVM::CpAsyncWaitGroupOp::create(b, int64_t(op.getYounger()));
@@ -451,6 +562,8 @@ void BoxMachine::emitSmallPages(LaneLowering &lower, RingLoadOp op,
   auto loadWhole = [&] {
     if (boxes)
       emitPageBoxes(lower, op, *boxes, tile, slot, full, empty, emptyParity);
+    else if (pages.cache)
+      pages.copyByPlaces(empty, emptyParity);
     else
       pages.copyWhole(empty, emptyParity);
   };
