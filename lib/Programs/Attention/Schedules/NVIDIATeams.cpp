@@ -439,10 +439,10 @@ bool kvbuf::detail::chooseMovingTeam(const TargetInfo &target,
     // few long tiles gain by them, too (H200, 64 tokens of a tree of 32 heads
     // on 8 over 8192 keys, 32 sequences, sustained: 491 us, without turns 515,
     // without clusters 542).
-    // Over pages of two rows they win 1 to 3 % (docs/tuning.md).
+    // Over pages of one and two rows they win 1 to 3 % (docs/tuning.md).
     bool alone =
         choice.cluster == 1 || request.sharesTiles || request.ownScores ||
-        (request.pageSize && request.pageSize == target.fewestPageRows);
+        (request.pageSize && request.pageSize <= target.fewestPageRows);
     choice.pingPong =
         entry.turns == Turns::Always ||
         (entry.turns == Turns::Alone && alone && !request.capped && !wider);
