@@ -282,15 +282,22 @@ Together KernelBinder::choose(const KernelSpec &first) {
         together.kernels.push_back({manifest.findKernel(name), {}});
     return whyNot(together, manifest, bound, sizes);
   };
+  // One remark, on what runs: those in between may ask the same of tensors.
+  std::vector<std::string> reasons;
   for (std::string reason; !(reason = whyNotNow()).empty();) {
     if (spec->instead.empty())
       throw Error("kernel '" + spec->entry + "' cannot run: " + reason);
     spec = suiting(manifest.findKernel(spec->instead));
-    launch.remarks.push_back("kernel '" + spec->entry +
-                             "' runs in place "
-                             "of '" +
-                             first.entry + "': " + reason);
+    if (std::find(reasons.begin(), reasons.end(), reason) == reasons.end())
+      reasons.push_back(reason);
   }
+  if (reasons.empty())
+    return together;
+  std::string remark = "kernel '" + spec->entry + "' runs in place of '" +
+                       first.entry + "': " + reasons.front();
+  for (size_t i = 1; i < reasons.size(); ++i)
+    remark += "; " + reasons[i];
+  launch.remarks.push_back(remark);
   return together;
 }
 
