@@ -238,8 +238,9 @@ module attributes {gpu.container_module, kvbuffer.target = "sm_90a"} {
           // CHECK:        %[[GROUP:.*]] = arith.shrui %[[LANE]], %c3_i32
           // CHECK:        %[[SHARE:.*]] = arith.remui %[[WARP]], %c2_i32
           // CHECK:        arith.muli %[[SHARE]], %c16_i32
-          // Places of rows are of 32 bits, in units of 16 bytes, where the cache has no more.
-          // CHECK:        arith.cmpi ult, %{{.*}}, %c4294967296_i64
+          // Places of rows are of 32 bits, in units of 16 bytes, where the cache has no more:
+          // the stride of pages, of which there may be one, what they and rows reach, and both.
+          // CHECK-COUNT-4: arith.cmpi ult, %{{.*}}, %c4294967296_i64
           // CHECK:        scf.if %{{.*}} {
           // CHECK:          arith.muli %[[PLACE]], %c4_i32
           // CHECK:          %[[OWN:.*]] = arith.minui %{{.*}}, %c7_i32

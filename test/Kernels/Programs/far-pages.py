@@ -43,9 +43,9 @@ def cache(page, apart):
     return pages
 
 
-def check(run, page, apart):
+def check(run, page, apart, apart_of_v=None):
     q = to_bf16(RNG.standard_normal((1, QUERIES, HEADS, SIZE)))
-    k, v = cache(page, apart), cache(page, apart)
+    k, v = cache(page, apart), cache(page, apart_of_v or apart)
     table = RNG.integers(0, 2, (1, KEYS // page)).astype(np.int32)
     lengths = np.array([KEYS - QUERIES], np.int32)  # Besides the new ones.
     out = np.full(q.shape, 0x7FC0, np.uint16)  # NaN
@@ -57,7 +57,7 @@ def check(run, page, apart):
     exact, base = (x.transpose(0, 2, 1, 3)
                    for x in attend(s, True, values.transpose(1, 0, 2)[None])[:2])
     error, usual = abs(out - exact), abs(base - exact)
-    print(page, apart, error.max(), usual.max())
+    print(page, apart, apart_of_v, error.max(), usual.max())
     ulp = np.ldexp(1.0, np.frexp(exact)[1] - 8)
     if np.isnan(out).any() or (error - ulp).max() > 2 * usual.max():
         sys.exit("the kernel computes something else")
@@ -68,3 +68,6 @@ for page in 1, 2:
     for apart in (4096, (1 << 32) - (1 << 20), 1 << 32, (1 << 32) + (1 << 20),
                   (1 << 36) - 4096, 1 << 36, (1 << 36) + (1 << 20)):
         check(run, page, apart)
+    # One far and one near.
+    check(run, page, 4096, 1 << 36)
+    check(run, page, 1 << 36, 4096)

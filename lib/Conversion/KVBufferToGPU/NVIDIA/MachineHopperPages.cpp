@@ -197,8 +197,11 @@ struct BoxMachine::RowCopies {
       return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, units, most);
     };
     Value count = arith::IndexCastOp::create(b, b.getI64Type(), pages);
-    Value units = reach(count, unitsOf(tile.pageStride));
-    Value fits = isLess(units);
+    Value stride = unitsOf(tile.pageStride);
+    Value units = reach(count, stride);
+    // The stride, too: of one page it is any number, and its upper half is in
+    // places (`countUnits`).
+    Value fits = arith::AndIOp::create(b, isLess(stride), isLess(units));
     int64_t rows = tile.type.getPageSize();
     if (rows == 1)
       return fits;
