@@ -56,9 +56,9 @@ func.func @elsewhere() {
 !row = !kvbuffer.fragment<32x1xf32, row>
 module attributes {kvbuffer.target = "sm_90a"} {
   gpu.module @m {
-    gpu.func @no_rows() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [2, 1, 1], known_cluster_size = array<i32: 2, 1, 1>} {
-      // expected-error @below {{'kvbuffer.shelf' op attribute 'kvbuffer.traded' must be a unit, or an i64 of 1 or more}}
-      %shelf = kvbuffer.shelf slots(1) {kvbuffer.traded = 0 : i64} : !kvbuffer.shelf<!row>
+    gpu.func @no_unit() kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #schedule, kvbuffer.grid = [2, 1, 1], known_cluster_size = array<i32: 2, 1, 1>} {
+      // expected-error @below {{'kvbuffer.shelf' op attribute 'kvbuffer.traded' must be a unit}}
+      %shelf = kvbuffer.shelf slots(1) {kvbuffer.traded = 16 : i64} : !kvbuffer.shelf<!row>
       gpu.return
     }
   }

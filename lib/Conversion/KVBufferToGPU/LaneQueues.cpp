@@ -383,42 +383,6 @@ static bool liesOverBuffers(ShelfOp op) {
               .wasInterrupted();
 }
 
-/// Threads of a team that have rows somebody needs of what a shelf carries.
-static int64_t tradersOf(ShelfOp op, int64_t threads) {
-  auto needed = op->getAttrOfType<IntegerAttr>(kTradedAttr);
-  if (!needed)
-    return threads;
-  int64_t traders = 0;
-  for (Type type : op.getShelf().getType().getTypes()) {
-    auto fragment = cast<FragmentType>(type);
-    Attribute layout = fragment.getLayout();
-    if (auto slice = dyn_cast_or_null<SliceLayoutAttr>(layout))
-      layout = slice.getParent();
-    auto mma = dyn_cast_or_null<MmaLayoutAttr>(layout);
-    // Warps have rows in their order where one product has them all, of a group
-    // that multiplies together or of each warp.
-    if (!mma || mma.getWarpCols() != 1)
-      return threads;
-    int64_t warps = mma.getWarpRows(), together = warpsTogether(mma.getUnit());
-    if (warps % together ||
-        mma.getShape()[0] * (warps / together) != fragment.getRows())
-      return threads;
-    int64_t rowsOfWarp = fragment.getRows() / warps;
-    int64_t some = llvm::divideCeil(needed.getInt(), rowsOfWarp);
-    traders = std::max(traders, std::min(some, warps) * (threads / warps));
-  }
-  return traders;
-}
-
-/// Whether a thread is one of a shelf's traders; null: all are.
-static Value isTrader(LaneContext &lower, const LaneEntries &shelf) {
-  if (shelf.traders == shelf.threads)
-    return nullptr;
-  int64_t warps = shelf.traders / lower.chip().waveSize;
-  return arith::CmpIOp::create(lower.builder(), arith::CmpIPredicate::slt,
-                               lower.ownWarp(), lower.i32(warps));
-}
-
 /// Lays out a shelf over the buffers, from the first one's first byte on; gives
 /// the warps of the teams that use it, which say by kvbuffer.ring when they
 /// have done with a buffer.
@@ -458,7 +422,6 @@ static LogicalResult startTrade(LaneContext &lower, ShelfOp op,
   if (failed(warps))
     return failure();
   shelf.trade = lower.addPhaseBarriers(shelf.slots, /*releases=*/*warps);
-  shelf.traders = tradersOf(op, shelf.threads);
   return success();
 }
 
@@ -493,12 +456,7 @@ static void storeTraded(LaneContext &lower, const LaneEntries &shelf,
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(expect.thenBlock());
-    lower.expectBytes(full, shelf.bytes() / shelf.threads * shelf.traders);
-  }
-  OpBuilder::InsertionGuard guard(b);
-  if (Value trades = isTrader(lower, shelf)) {
-    auto branch = scf::IfOp::create(b, trades, /*withElseRegion=*/false);
-    b.setInsertionPointToStart(branch.thenBlock());
+    lower.expectBytes(full, shelf.bytes());
   }
   lower.awaitPhase(free, lower.i32(0));
   Value base = arith::AddIOp::create(
@@ -591,29 +549,7 @@ void kvbuf::lowerOp(LaneContext &lower, ShelfPutOp op) {
 void kvbuf::lowerOp(LaneContext &lower, ShelfGetOp op) {
   const LaneEntries &shelf = queuesOf(lower).shelves[op.getShelf()];
   Value slot = lower.toI32(lower.single(op.getSlot()));
-  if (!shelf.trade) {
-    setEntry(lower, op.getValues(), loadEntry(lower, shelf, slot));
-    return;
-  }
-  auto load = [&]() -> Values {
+  if (shelf.trade)
     lower.awaitPhase(fullOfTrade(lower, shelf, slot), lower.i32(0));
-    return loadEntry(lower, shelf, slot);
-  };
-  Value trades = isTrader(lower, shelf);
-  if (!trades) {
-    setEntry(lower, op.getValues(), load());
-    return;
-  }
-  ImplicitLocOpBuilder &b = lower.builder();
-  SmallVector<Type> types(shelf.words, b.getI32Type());
-  auto branch = scf::IfOp::create(b, types, trades, /*addThenBlock=*/true,
-                                  /*addElseBlock=*/true);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(b, load());
-    b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(b, Values(shelf.words, lower.i32(0)));
-  }
-  setEntry(lower, op.getValues(), Values(branch.getResults()));
+  setEntry(lower, op.getValues(), loadEntry(lower, shelf, slot));
 }

@@ -28,9 +28,6 @@ struct LaneEntries {
   /// Of a shelf over the buffers: the byte in LDS of the barrier at which its
   /// teams say that they have done with these.
   std::optional<int64_t> parked;
-  /// Threads of a team that put into such a slot: its first ones, all or those
-  /// of some warps.
-  int64_t traders = 0;
   /// Bytes of a slot.
   int64_t bytes() const { return 4 * words * threads; }
 };

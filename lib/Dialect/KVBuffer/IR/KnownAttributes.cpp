@@ -496,11 +496,7 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
       return op->emitOpError()
              << "has the attribute '" << name << "', which nothing reads here; "
              << "expected it on a kvbuffer.shelf";
-    auto rows = dyn_cast<IntegerAttr>(value);
-    return expect(isa<UnitAttr>(value) ||
-                      (rows && rows.getType().isInteger(64) &&
-                       rows.getValue().isStrictlyPositive()),
-                  "a unit, or an i64 of 1 or more");
+    return expect(isa<UnitAttr>(value), "a unit");
   }
   if (name == KVBufferDialect::kStageAttr) {
     Operation *loop = op->getParentOp();

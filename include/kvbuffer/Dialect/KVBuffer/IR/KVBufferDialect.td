@@ -73,7 +73,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.relaxed` | a `memref.atomic_rmw` of global memory | unit: it orders nothing, at the scope of the device | never |
     | `kvbuffer.scaled_by` | a `kvbuffer.lds_stage` of one load, a `kvbuffer.ring_wait` | a power of two of f32, from 2^-60 to 1: elements of the slot, of bf16, are multiplied by it where they lie, as soon as they are there | never |
     | `kvbuffer.parked` | a `kvbuffer.shelf` | unit: its slots lie over the kernel's buffers; each is one team's, which puts once in a launch and then gets, all of the shelf's teams or none, and with their puts they say that no buffer is read or filled any more | never |
-    | `kvbuffer.traded` | a `kvbuffer.shelf` of a kernel whose blocks are clusters of two | unit, or an i64, from which row on nobody needs what is put: what a team puts into a slot lies in the other block, over its buffers, and what it gets from the slot the same team has put there; both blocks put once and then get, or neither does | never |
+    | `kvbuffer.traded` | a `kvbuffer.shelf` of a kernel whose blocks are clusters of two | unit: what a team puts into a slot lies in the other block, over its buffers, and what it gets from the slot the same team has put there; both blocks put once and then get, or neither does | never |
     | `kvbuffer.read_once` | a `kvbuffer.ring_load` | unit: no other block reads the tile, and this one not again, so that caches may give it up first | never |
     | `kvbuffer.edge_tiles` | an `scf.if` over a tile's scores | unit: of tiles that need no mask both sides make the same | never |
     | `kvbuffer.pipeline` | a loop | a `#kvbuffer.pipeline`: what the stages of its ops mean; with them | never |

@@ -23,8 +23,7 @@ namespace kvbuf {
 /// slot the same team has put there. Each slot is one team's, which puts once
 /// in a launch and then gets, in both blocks or in none. The slots lie over the
 /// kernel's buffers: with their first puts the teams of a shelf say that no
-/// buffer is read or filled any more. With a number (i64) nobody needs rows
-/// from that one on: warps that have no others put nothing, and get zeros.
+/// buffer is read or filled any more.
 inline constexpr llvm::StringLiteral kTradedAttr = "kvbuffer.traded";
 
 /// On a `kvbuffer.shelf`: its slots lie over the kernel's buffers. Each is one
