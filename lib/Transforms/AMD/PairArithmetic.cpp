@@ -161,6 +161,8 @@ struct PairArithmeticPass
     // Each takes two instructions away that may be hidden.
     auto most = static_cast<int64_t>(exposed / (2 * model.vector));
     int64_t made = 0;
+    // Ops go, the last one perhaps, too.
+    Location loc = piece.ops.back()->getLoc();
     SmallVector<Operation *> left(piece.ops);
     made += splitSums(left, costs, most);
     SmallVector<Operation *> alone;
@@ -181,7 +183,7 @@ struct PairArithmeticPass
       ++made;
     }
     if (made)
-      remark::passed(piece.ops.back()->getLoc(),
+      remark::passed(loc,
                      remark::RemarkOpts::name("paired").category(DEBUG_TYPE))
           << llvm::formatv("{0} pairs of f32 in a stage whose vector "
                            "instructions take {1:f0} cycles more than its "

@@ -209,3 +209,42 @@ gpu.module @without attributes {kvbuffer.target = "gfx950"} {
     llvm.return
   }
 }
+
+// -----
+
+// The last op of a stage in front of a barrier is in a pair: the remark is there still.
+
+// CHECK-LABEL: gpu.module @last
+// CHECK-COUNT-2: llvm.intr.fma({{.*}}) : (vector<2xf32>, vector<2xf32>, vector<2xf32>)
+// CHECK-NOT:   llvm.intr.fma
+// CHECK:       rocdl.s.barrier
+// REMARK:      2 pairs of f32 in a stage whose vector instructions take 16 cycles more than its MFMAs hide
+gpu.module @last attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%n: i32, %a: vector<4xi16>, %c: vector<16xf32>, %p: f32) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %c2 = llvm.mlir.constant(2 : i32) : i32
+    %c3 = llvm.mlir.constant(3 : i32) : i32
+    llvm.br ^body(%c0, %c : i32, vector<16xf32>)
+  ^body(%i: i32, %acc: vector<16xf32>):
+    %s0 = llvm.extractelement %acc[%c0 : i32] : vector<16xf32>
+    %s1 = llvm.extractelement %acc[%c1 : i32] : vector<16xf32>
+    %s2 = llvm.extractelement %acc[%c2 : i32] : vector<16xf32>
+    %s3 = llvm.extractelement %acc[%c3 : i32] : vector<16xf32>
+    %f0 = llvm.intr.fma(%s0, %p, %p) : (f32, f32, f32) -> f32
+    %f1 = llvm.intr.fma(%s1, %p, %p) : (f32, f32, f32) -> f32
+    %f2 = llvm.intr.fma(%s2, %p, %p) : (f32, f32, f32) -> f32
+    %f3 = llvm.intr.fma(%s3, %p, %p) : (f32, f32, f32) -> f32
+    rocdl.s.barrier
+    %v0 = llvm.insertelement %f0, %acc[%c0 : i32] : vector<16xf32>
+    %v1 = llvm.insertelement %f1, %v0[%c1 : i32] : vector<16xf32>
+    %v2 = llvm.insertelement %f2, %v1[%c2 : i32] : vector<16xf32>
+    %v3 = llvm.insertelement %f3, %v2[%c3 : i32] : vector<16xf32>
+    %m = rocdl.mfma.f32.32x32x8bf16.1k %a, %a, %v3, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %m : i32, vector<16xf32>), ^end
+  ^end:
+    llvm.return
+  }
+}
