@@ -146,10 +146,11 @@ void kvbuf::buildTargetPipeline(OpPassManager &pm, Vendor vendor,
   module.addPass(createCSEPass());
   // In the order of instructions these have the last word.
   OpPassManager &kernel = module.nest<LLVM::LLVMFuncOp>();
-  if (options.scheduleGroups) {
+  if (options.scheduleGroups)
     kernel.addPass(createBalanceProducts());
+  // Without it the order of sums would be LLVM's.
+  if (amd)
     kernel.addPass(createPairArithmetic());
-  }
   if (options.guardSinking)
     kernel.addPass(createGuardSinking());
   if (options.scheduleGroups)
