@@ -152,6 +152,35 @@ class Places(unittest.TestCase):
         for b, at in enumerate((20, 21)):
             np.testing.assert_array_equal(both[b, at:at + MANY, :, :64], new[b])
 
+    def test_layouts(self):
+        """Caches that lie in one tensor, as engines have them, beside new tokens that are
+        parts of another one, or of what lies between: none shares memory."""
+        rows, lengths = 3, ints(20, 21)
+        qkv = normal(2, rows, 3, 2, 64)
+        alone = tuple(qkv[:, :, i] for i in range(3))
+        layers = normal(2, 96, 4, 2, 2, 64)
+        arena = normal(2 * 2 * 96 * 2 * 64 + qkv.size)
+        halves = arena[:-qkv.size].reshape(2, 2, 96, 2, 64)
+        behind = arena[-qkv.size:].reshape(3, 2, rows, 2, 64)
+        one, two, inner = normal(2, 2, 96, 2, 64), normal(2, 96, 2, 2, 64), normal(
+            2, 96, 2, 128)
+        for name, k_cache, v_cache, new in (
+                ("one after the other", one[0], one[1], alone),
+                ("row by row", two[:, :, 0], two[:, :, 1], alone),
+                ("beside each other", inner[..., :64], inner[..., 64:], alone),
+                ("a layer of several", layers[:, :, 1, 0], layers[:, :, 1, 1],
+                 (layers[:, :rows, 0, 0], layers[:, 20:20 + rows, 2, 0],
+                  layers[:, 20:20 + rows, 3, 1])),
+                ("of one piece of memory", *halves, tuple(behind))):
+            with self.subTest(name):
+                q, k, v = (np.copy(x) for x in new)
+                exact = call(q, np.copy(k_cache), np.copy(v_cache), k, v, lengths)
+                np.testing.assert_array_equal(
+                    call(new[0], k_cache, v_cache, *new[1:], lengths), exact)
+                for x, y in (k_cache, k), (v_cache, v):
+                    for b, at in enumerate(lengths):
+                        np.testing.assert_array_equal(x[b, at:at + rows], y[b])
+
     def test_padding(self):
         caches = normal(2, 16, 2, 64), normal(2, 16, 2, 64)
         self.refuses("'k.lengths' holds -1 at 1", 1, caches, (3, -1),

@@ -10,6 +10,11 @@
 // RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --bad-page=-1 2>&1 | FileCheck %s --check-prefix=NEGATIVE
 // RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --blocks=0 2>&1 | FileCheck %s --check-prefix=BLOCKS
 // RUN: %{sched} | not kvbuf-tile-run --size seq_q=10 --cache-lengths=150 --row-pad=-1 2>&1 | FileCheck %s --check-prefix=PAD
+// DEFINE: %{dense} = sed 's/cache<paged\(.*\), page_size = PAGE>/cache<dense\1>/' %s | kvbuf-opt --kvbuf-to-scheduled
+// RUN: %{dense} | not kvbuf-tile-run --size seq_q=10 --size seq_k=20 --bad-page=1 2>&1 | FileCheck %s --check-prefix=DENSE
+// RUN: %{dense} | not kvbuf-tile-run --size seq_q=10 --size seq_k=20 --wild-lengths 2>&1 | FileCheck %s --check-prefix=WILD
+// DENSE: --bad-page: the caches have no tables
+// WILD: --wild-lengths: there are no lengths and no offsets
 // FAR: --bad-page: 'k.table' has {{[0-9]+}} entries, got 1000000
 // NEGATIVE: --bad-page: expected 0 to 2147483647, got -1
 // BLOCKS: --blocks: expected 1 to 2147483647, got 0
