@@ -59,9 +59,16 @@ static std::optional<Chip> namedChip(llvm::StringRef name) {
 }
 
 bool kvbuf::emu::isChipName(llvm::StringRef name) {
-  if (name.consume_front("gfx"))
+  if (name.consume_front("gfx")) {
+    // HIP names settings behind the chip, clang families of chips.
+    name = name.split(':').first;
+    if (name.consume_back("-generic"))
+      return !name.empty() && llvm::isDigit(name.front()) &&
+             llvm::all_of(name,
+                          [](char c) { return llvm::isDigit(c) || c == '-'; });
     return name.size() >= 3 && name.size() <= 4 &&
            llvm::all_of(name, llvm::isHexDigit);
+  }
   if (!name.consume_front("sm_"))
     return false;
   llvm::StringRef number = name.take_while(llvm::isDigit);
@@ -83,6 +90,7 @@ static llvm::StringRef namedByCompiler(mlir::Operation *kernel) {
 
 static Chip describeChip(mlir::Operation *kernel, llvm::StringRef name) {
   std::optional<TargetInfo> target;
+  name = name.split(':').first;
   if (!name.empty())
     target = lookupTarget(name);
   for (mlir::Operation *op = kernel; op && !target; op = op->getParentOp())

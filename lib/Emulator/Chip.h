@@ -58,7 +58,8 @@ struct Chip {
   std::string describe() const { return name.empty() ? "this chip" : name; }
 };
 
-/// Whether a chip may be called so: sm_80, sm_90a, gfx942, gfx90a, ...
+/// Whether a chip may be called so: sm_80, sm_90a, gfx942, gfx942:xnack-,
+/// gfx11-generic, ...
 bool isChipName(llvm::StringRef name);
 
 /// The chip that `kernel` is for: the one that a `kvbuffer.target` or the

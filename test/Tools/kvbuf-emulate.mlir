@@ -13,6 +13,8 @@
 // RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=saxpy 2.0 3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=ARRAY
 // RUN: not kvbuf-emulate %t/saxpy.mlir --kernel=other 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=NAME
 // RUN: not kvbuf-emulate %t/saxpy.mlir 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=WHICH
+// RUN: kvbuf-emulate %t/amd.mlir --chip=gfx942:sramecc+:xnack- --block=4 i32[4] --print=0 | FileCheck %t/amd.mlir
+// RUN: kvbuf-emulate %t/amd.mlir --chip=gfx11-generic --block=4 i32[4] --print=0 | FileCheck %t/amd.mlir
 // RUN: not kvbuf-emulate %t/saxpy.mlir --chip=sm_9 --kernel=saxpy --block=8 2.0 f32[8]=3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=CHIP
 // RUN: not kvbuf-emulate %t/saxpy.mlir --options='{"chip": "gfx"}' --kernel=saxpy --block=8 2.0 f32[8]=3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=GFX
 // RUN: not kvbuf-emulate %t/saxpy.mlir --cluster=0 --kernel=saxpy --block=8 2.0 f32[8]=3 f32[8]=1 2>&1 | FileCheck %t/saxpy.mlir --check-prefix=CLUSTER
@@ -92,5 +94,14 @@ llvm.func @kernel(%p: !llvm.ptr, %n: i32) attributes {nvvm.kernel} {
   %x = llvm.load %q : !llvm.ptr -> i32
   %y = llvm.add %x, %n : i32
   llvm.store %y, %q : i32, !llvm.ptr
+  llvm.return
+}
+
+//--- amd.mlir
+// CHECK: 0 1 2 3
+llvm.func @kernel(%p: !llvm.ptr<1>) attributes {rocdl.kernel} {
+  %t = rocdl.workitem.id.x : i32
+  %q = llvm.getelementptr %p[%t] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, i32
+  llvm.store %t, %q : i32, !llvm.ptr<1>
   llvm.return
 }
