@@ -52,6 +52,8 @@ struct IssueModel {
   unsigned packed = 4;
   /// Whether there are any (`TargetInfo::pairsOfF32`).
   bool pairsOfF32 = true;
+  /// Vector registers that an instruction can name.
+  unsigned namedRegisters = 256;
   /// Of an MFMA's cycles, those in which nothing else of the SIMD's vector unit
   /// issues.
   unsigned matrixIssue = 8;

@@ -10,18 +10,22 @@
 // the time of one, but beside no MFMA. So a pair pays where vector instructions
 // take more cycles than the MFMAs of their stage: it takes two instructions
 // from the shadow of these for one that stands alone. What fits that shadow
-// stays as it is. Elements of accumulators lie in registers that follow each
-// other; results of a pair do, and so do what is computed of both alike.
+// stays as it is, and so does a stage all of whose registers are live. Elements
+// of accumulators lie in registers that follow each other; results of a pair
+// do, and so do what is computed of both alike.
 //
 //===----------------------------------------------------------------------===//
 
 #include "AMDStages.h"
 #include "kvbuffer/Transforms/AMD/Passes.h"
+#include "mlir/Analysis/Liveness.h"
 #include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/Remarks.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MathExtras.h"
 
 namespace kvbuf {
 #define GEN_PASS_DEF_PAIRARITHMETIC
@@ -108,6 +112,47 @@ static Value elementAt(ImplicitLocOpBuilder &b, Value pair, int64_t i) {
   return LLVM::ExtractElementOp::create(b, pair, place(b, i));
 }
 
+/// Registers that a lane has of a value, about.
+static int64_t registersOf(Value value, const VectorCostModel &costs) {
+  if (!costs.isDivergent(value))
+    return 0;
+  constexpr int64_t registerBits = 32;
+  Type element = getElementTypeOrSelf(value.getType());
+  if (!element.isIntOrFloat())
+    return 1;
+  int64_t bits = element.getIntOrFloatBitWidth();
+  if (auto vector = dyn_cast<VectorType>(value.getType()))
+    bits *= vector.getNumElements();
+  return llvm::divideCeil(bits, registerBits);
+}
+
+/// The most registers that hold at once what is read later, in a piece.
+static int64_t registersIn(const StagePiece &piece,
+                           const VectorCostModel &costs) {
+  Block *block = piece.ops.front()->getBlock();
+  Liveness liveness(block->getParentOp());
+  DenseSet<Value> live;
+  int64_t now = 0, most = 0;
+  auto begin = [&](Value value) {
+    if (live.insert(value).second)
+      now += registersOf(value, costs);
+  };
+  for (Value value : liveness.getLiveOut(block))
+    begin(value);
+  // From the end, where values begin to live.
+  for (Operation *op = &block->back(); op != piece.ops.front();
+       op = op->getPrevNode()) {
+    for (Value operand : op->getOperands())
+      begin(operand);
+    if (op->isBeforeInBlock(piece.ops.back()))
+      most = std::max(most, now);
+    for (Value result : op->getResults())
+      if (live.erase(result))
+        now -= registersOf(result, costs);
+  }
+  return most;
+}
+
 namespace {
 struct PairArithmeticPass
     : kvbuf::impl::PairArithmeticBase<PairArithmeticPass> {
@@ -153,6 +198,24 @@ struct PairArithmeticPass
     return plain - windows;
   }
 
+  /// Whether a pair finds registers that follow each other for an operand and a
+  /// result. Where all are live it does not, and LLVM spills.
+  static bool hasRegisters(const StagePiece &piece,
+                           const VectorCostModel &costs) {
+    constexpr int64_t taken = 4;
+    int64_t live = registersIn(piece, costs);
+    int64_t all = costs.issueModel().namedRegisters;
+    if (live + taken <= all)
+      return true;
+    remark::missed(piece.ops.back()->getLoc(),
+                   remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
+        << llvm::formatv("no pairs of f32 in a stage that has {0} registers of "
+                         "{1} live",
+                         live, all)
+               .str();
+    return false;
+  }
+
   void pairIn(const StagePiece &piece, const VectorCostModel &costs) {
     const IssueModel &model = costs.issueModel();
     if (!model.pairsOfF32)
@@ -160,6 +223,8 @@ struct PairArithmeticPass
     double exposed = exposedCycles(piece, costs);
     // Each takes two instructions away that may be hidden.
     auto most = static_cast<int64_t>(exposed / (2 * model.vector));
+    if (most < 1 || !hasRegisters(piece, costs))
+      return;
     int64_t made = 0;
     // Ops go, the last one perhaps, too.
     Location loc = piece.ops.back()->getLoc();

@@ -42,7 +42,8 @@ def PairArithmetic
     same to registers that follow each other ops on vectors of two, for which
     the chip has instructions that take the time of one. No MFMA runs beside
     these: there are as many as a stage's vector instructions take longer than
-    its MFMAs hide. Bits of results stay. Needs the chip's issue model; does
+    its MFMAs hide, and none where all registers are live: a pair needs some
+    that follow each other. Bits of results stay. Needs the chip's issue model; does
     nothing where that has no such instructions.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
