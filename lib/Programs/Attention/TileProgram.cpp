@@ -429,7 +429,7 @@ TileProgram::QueryTile TileProgram::beginTile(KeyTiles tiles) {
 bool TileProgram::hasRoomToBegin() {
   // Of two tiles of scores, the operands of one product, Q and the output; of V
   // on its way; and what addresses have, twice where V goes through registers,
-  // and over pages.
+  // and over pages, and once more where lanes look these up.
   constexpr int64_t ofAddresses = 16;
   int64_t warps = schedule.getWarps(), rows = schedule.getBM() / warps,
           BN = schedule.getBN(), lanes = target.waveSize;
@@ -440,8 +440,8 @@ bool TileProgram::hasRoomToBegin() {
     registers += valueDepth * BN / 2 / (warps * lanes);
   bool moreAddresses =
       !target.readsTransposed || op.getK().getType().getPageSize();
-  return registers + ofAddresses * (moreAddresses ? 2 : 1) <=
-         target.registersPerLane;
+  int64_t times = 1 + (moreAddresses ? 1 : 0) + (smallPageOf(op, BN) ? 1 : 0);
+  return registers + ofAddresses * times <= target.registersPerLane;
 }
 
 // Behind the product it is one more instruction a score, and its softmax one
