@@ -16,9 +16,11 @@ using namespace kvbuf;
 std::optional<BegunMask> BegunMask::of(AttentionOp op) {
   constexpr unsigned bits = 16;
   Type element = op.getElementType();
-  // Scales of keys may be 0, and a cap makes a finite score.
-  if (op.getBlockMaskAttr() || !op.getVisible().empty() ||
-      op.getSoftcapValue() != 0 || element.getIntOrFloatBitWidth() != bits ||
+  // Scales of keys may be 0, and a cap makes a finite score. Times a negative
+  // scale what is hidden would be the largest score, times 0 none.
+  if (op.getScaleValue() < 0x1p-120 || op.getBlockMaskAttr() ||
+      !op.getVisible().empty() || op.getSoftcapValue() != 0 ||
+      element.getIntOrFloatBitWidth() != bits ||
       op.getK().getType().getElementType() != element)
     return std::nullopt;
   MaskAttr mask = op.getMaskValue();
