@@ -128,18 +128,24 @@ class Wave:
         for name in instruction.touched:
             if name in self.unready:
                 load = self.unready[name].at
-                # Vector loads come back in their order: the later one's stays.
-                if name in instruction.fills and name in load.fills:
+                # Vector loads come back in their order: the later one's stays. Where
+                # the first one's address was does not matter any more.
+                if name in instruction.fills and is_vector_load(load):
                     continue
                 raise Fault(f"0x{instruction.address:x}: {instruction.text}: register "
                             f"{name[0]}{name[1]} is not awaited, which 0x{load.address:x}: "
                             f"{load.text} fills")
 
 
+def is_vector_load(instruction):
+    """Whether it loads from memory into vector registers."""
+    return instruction.name.startswith(("global_load_", "buffer_load_")) and (
+        "lds" not in instruction.operands)
+
+
 def filled(instruction):
     """Registers that a vector load fills, and of which it reads none."""
-    if not instruction.name.startswith(("global_load_", "buffer_load_")) or (
-            "lds" in instruction.operands):
+    if not is_vector_load(instruction):
         return frozenset()
     first, *others = instruction.operands
     return frozenset(touched(first) - touched(*others))
