@@ -116,7 +116,7 @@ source, code = FOLDER / "random.cu", FOLDER / "random.bc"
 source.write_text(SOURCE)
 for seed, sequence, offset in ((5, 0, 0), (2**56 + 89, 1000, 7), (11, 2**33 - 1, 2**40 + 3)):
     done = subprocess.run(
-        ["kvbuf-emulate", source if not code.exists() else code, f"--keep={code}", "--block=3",
+        ["kvbuf-emulate", *([code] if code.exists() else [source, f"--keep={code}"]), "--block=3",
          "i32[12]", "f32[24]", f"i64:{seed}", f"i64:{sequence}", f"i64:{offset}",
          "--print=0,1"], stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     got = [int(word) & M for word in done[0].split()]
