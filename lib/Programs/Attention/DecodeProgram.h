@@ -159,7 +159,8 @@ private:
     mlir::Value pause, size, first, start, end, from, upto;
     mlir::Value isPaired = {}, hasRest = {}, other = {}, keep = {};
   };
-  /// What teams compute (DecodeRoles.cpp).
+  /// What teams compute (DecodeRoles.cpp, DecodeRolesScores.cpp,
+  /// DecodeRolesHalves.cpp).
   void buildRoles();
   struct Roles;
   struct RolePart;

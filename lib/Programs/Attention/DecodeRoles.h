@@ -8,7 +8,9 @@
 ///
 /// \file
 /// What the parts of the teams' program share: what all kinds of rows have
-/// (DecodeRoles.cpp), and what products of bytes have (DecodeRolesBytes.cpp).
+/// (DecodeRoles.cpp; scores are DecodeRolesScores.cpp's, halves of O
+/// DecodeRolesHalves.cpp's), and what products of bytes have
+/// (DecodeRolesBytes.cpp).
 ///
 //===----------------------------------------------------------------------===//
 
