@@ -54,6 +54,9 @@ struct IssueModel {
   bool pairsOfF32 = true;
   /// Vector registers that an instruction can name.
   unsigned namedRegisters = 256;
+  /// Scalar registers, of a wave, that it can name (CDNA 3 and CDNA 4 ISA,
+  /// "SGPRs").
+  unsigned namedScalars = 102;
   /// Of an MFMA's cycles, those in which nothing else of the SIMD's vector unit
   /// issues.
   unsigned matrixIssue = 8;

@@ -112,9 +112,10 @@ static Value elementAt(ImplicitLocOpBuilder &b, Value pair, int64_t i) {
   return LLVM::ExtractElementOp::create(b, pair, place(b, i));
 }
 
-/// Registers that a lane has of a value, about.
-static int64_t registersOf(Value value, const VectorCostModel &costs) {
-  if (!costs.isDivergent(value))
+/// Registers that a lane has of a value, about, or a wave of a uniform one.
+static int64_t registersOf(Value value, bool uniform,
+                           const VectorCostModel &costs) {
+  if (costs.isDivergent(value) == uniform || matchPattern(value, m_Constant()))
     return 0;
   constexpr int64_t registerBits = 32;
   Type element = getElementTypeOrSelf(value.getType());
@@ -127,7 +128,7 @@ static int64_t registersOf(Value value, const VectorCostModel &costs) {
 }
 
 /// The most registers that hold at once what is read later, in a piece.
-static int64_t registersIn(const StagePiece &piece,
+static int64_t registersIn(const StagePiece &piece, bool uniform,
                            const VectorCostModel &costs) {
   Block *block = piece.ops.front()->getBlock();
   Liveness liveness(block->getParentOp());
@@ -135,7 +136,7 @@ static int64_t registersIn(const StagePiece &piece,
   int64_t now = 0, most = 0;
   auto begin = [&](Value value) {
     if (live.insert(value).second)
-      now += registersOf(value, costs);
+      now += registersOf(value, uniform, costs);
   };
   for (Value value : liveness.getLiveOut(block))
     begin(value);
@@ -148,7 +149,7 @@ static int64_t registersIn(const StagePiece &piece,
       most = std::max(most, now);
     for (Value result : op->getResults())
       if (live.erase(result))
-        now -= registersOf(result, costs);
+        now -= registersOf(result, uniform, costs);
   }
   return most;
 }
@@ -199,21 +200,27 @@ struct PairArithmeticPass
   }
 
   /// Whether a pair finds registers that follow each other for an operand and a
-  /// result. Where all are live it does not, and LLVM spills.
+  /// result, and what is uniform in it, scalar ones. Where all are live it does
+  /// not, and LLVM spills.
   static bool hasRegisters(const StagePiece &piece,
                            const VectorCostModel &costs) {
     constexpr int64_t taken = 4;
-    int64_t live = registersIn(piece, costs);
-    int64_t all = costs.issueModel().namedRegisters;
-    if (live + taken <= all)
-      return true;
-    remark::missed(piece.ops.back()->getLoc(),
-                   remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
-        << llvm::formatv("no pairs of f32 in a stage that has {0} registers of "
-                         "{1} live",
-                         live, all)
-               .str();
-    return false;
+    for (bool uniform : {false, true}) {
+      int64_t live = registersIn(piece, uniform, costs);
+      int64_t all = uniform ? costs.issueModel().namedScalars
+                            : costs.issueModel().namedRegisters;
+      if (live + taken <= all)
+        continue;
+      remark::missed(piece.ops.back()->getLoc(),
+                     remark::RemarkOpts::name("registers").category(DEBUG_TYPE))
+          << llvm::formatv("no pairs of f32 in a stage that has {0} {1} of {2} "
+                           "live",
+                           live, uniform ? "scalar registers" : "registers",
+                           all)
+                 .str();
+      return false;
+    }
+    return true;
   }
 
   void pairIn(const StagePiece &piece, const VectorCostModel &costs) {

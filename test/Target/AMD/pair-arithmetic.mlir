@@ -159,6 +159,99 @@ gpu.module @room attributes {kvbuffer.target = "gfx942"} {
 
 // -----
 
+// The same where 93 scalar registers are kept beside: of what is uniform in a pair it would
+// need two that follow each other. Beside 92 it has them.
+
+// CHECK-LABEL: gpu.module @scalars
+// CHECK-COUNT-6: llvm.intr.fma({{.*}}) : (f32, f32, f32) -> f32
+// CHECK-NOT:   vector<2xf32>
+// CHECK:       llvm.return
+// REMARK:      no pairs of f32 in a stage that has 99 scalar registers of 102 live
+gpu.module @scalars attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%n: i32, %a: vector<4xi16>, %c: vector<16xf32>, %p: f32, %k: vector<93xf32>) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %c2 = llvm.mlir.constant(2 : i32) : i32
+    %c3 = llvm.mlir.constant(3 : i32) : i32
+    %c4 = llvm.mlir.constant(4 : i32) : i32
+    %c5 = llvm.mlir.constant(5 : i32) : i32
+    llvm.br ^body(%c0, %c, %p, %k : i32, vector<16xf32>, f32, vector<93xf32>)
+  ^body(%i: i32, %acc: vector<16xf32>, %x: f32, %h: vector<93xf32>):
+    %m = rocdl.mfma.f32.32x32x8bf16.1k %a, %a, %acc, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %s0 = llvm.extractelement %acc[%c0 : i32] : vector<16xf32>
+    %s1 = llvm.extractelement %acc[%c1 : i32] : vector<16xf32>
+    %s2 = llvm.extractelement %acc[%c2 : i32] : vector<16xf32>
+    %s3 = llvm.extractelement %acc[%c3 : i32] : vector<16xf32>
+    %s4 = llvm.extractelement %acc[%c4 : i32] : vector<16xf32>
+    %s5 = llvm.extractelement %acc[%c5 : i32] : vector<16xf32>
+    %f0 = llvm.intr.fma(%s0, %p, %x) : (f32, f32, f32) -> f32
+    %e0 = rocdl.exp2 %f0 f32 -> f32
+    %f1 = llvm.intr.fma(%s1, %p, %x) : (f32, f32, f32) -> f32
+    %f2 = llvm.intr.fma(%s2, %p, %x) : (f32, f32, f32) -> f32
+    %f3 = llvm.intr.fma(%s3, %p, %x) : (f32, f32, f32) -> f32
+    %f4 = llvm.intr.fma(%s4, %p, %x) : (f32, f32, f32) -> f32
+    %f5 = llvm.intr.fma(%s5, %p, %x) : (f32, f32, f32) -> f32
+    %v0 = llvm.insertelement %e0, %m[%c0 : i32] : vector<16xf32>
+    %v1 = llvm.insertelement %f1, %v0[%c1 : i32] : vector<16xf32>
+    %v2 = llvm.insertelement %f2, %v1[%c2 : i32] : vector<16xf32>
+    %v3 = llvm.insertelement %f3, %v2[%c3 : i32] : vector<16xf32>
+    %v4 = llvm.insertelement %f4, %v3[%c4 : i32] : vector<16xf32>
+    %v5 = llvm.insertelement %f5, %v4[%c5 : i32] : vector<16xf32>
+    rocdl.s.barrier
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %v5, %p, %h : i32, vector<16xf32>, f32, vector<93xf32>), ^end
+  ^end:
+    llvm.return
+  }
+}
+
+// -----
+
+// CHECK-LABEL: gpu.module @fits
+// CHECK-COUNT-2: llvm.intr.fma({{.*}}) : (vector<2xf32>, vector<2xf32>, vector<2xf32>)
+// REMARK:      2 pairs of f32 in a stage whose vector instructions take 16 cycles more
+gpu.module @fits attributes {kvbuffer.target = "gfx942"} {
+  llvm.func @kernel(%n: i32, %a: vector<4xi16>, %c: vector<16xf32>, %p: f32, %k: vector<92xf32>) attributes {kvbuffer.phase = #kvbuffer.phase<target>} {
+    %c0 = llvm.mlir.constant(0 : i32) : i32
+    %c1 = llvm.mlir.constant(1 : i32) : i32
+    %c2 = llvm.mlir.constant(2 : i32) : i32
+    %c3 = llvm.mlir.constant(3 : i32) : i32
+    %c4 = llvm.mlir.constant(4 : i32) : i32
+    %c5 = llvm.mlir.constant(5 : i32) : i32
+    llvm.br ^body(%c0, %c, %p, %k : i32, vector<16xf32>, f32, vector<92xf32>)
+  ^body(%i: i32, %acc: vector<16xf32>, %x: f32, %h: vector<92xf32>):
+    %m = rocdl.mfma.f32.32x32x8bf16.1k %a, %a, %acc, %c0, %c0, %c0 : (vector<4xi16>, vector<4xi16>, vector<16xf32>, i32, i32, i32) -> vector<16xf32>
+    %s0 = llvm.extractelement %acc[%c0 : i32] : vector<16xf32>
+    %s1 = llvm.extractelement %acc[%c1 : i32] : vector<16xf32>
+    %s2 = llvm.extractelement %acc[%c2 : i32] : vector<16xf32>
+    %s3 = llvm.extractelement %acc[%c3 : i32] : vector<16xf32>
+    %s4 = llvm.extractelement %acc[%c4 : i32] : vector<16xf32>
+    %s5 = llvm.extractelement %acc[%c5 : i32] : vector<16xf32>
+    %f0 = llvm.intr.fma(%s0, %p, %x) : (f32, f32, f32) -> f32
+    %e0 = rocdl.exp2 %f0 f32 -> f32
+    %f1 = llvm.intr.fma(%s1, %p, %x) : (f32, f32, f32) -> f32
+    %f2 = llvm.intr.fma(%s2, %p, %x) : (f32, f32, f32) -> f32
+    %f3 = llvm.intr.fma(%s3, %p, %x) : (f32, f32, f32) -> f32
+    %f4 = llvm.intr.fma(%s4, %p, %x) : (f32, f32, f32) -> f32
+    %f5 = llvm.intr.fma(%s5, %p, %x) : (f32, f32, f32) -> f32
+    %v0 = llvm.insertelement %e0, %m[%c0 : i32] : vector<16xf32>
+    %v1 = llvm.insertelement %f1, %v0[%c1 : i32] : vector<16xf32>
+    %v2 = llvm.insertelement %f2, %v1[%c2 : i32] : vector<16xf32>
+    %v3 = llvm.insertelement %f3, %v2[%c3 : i32] : vector<16xf32>
+    %v4 = llvm.insertelement %f4, %v3[%c4 : i32] : vector<16xf32>
+    %v5 = llvm.insertelement %f5, %v4[%c5 : i32] : vector<16xf32>
+    rocdl.s.barrier
+    %next = llvm.add %i, %c1 : i32
+    %more = llvm.icmp "slt" %next, %n : i32
+    llvm.cond_br %more, ^body(%next, %v5, %p, %h : i32, vector<16xf32>, f32, vector<92xf32>), ^end
+  ^end:
+    llvm.return
+  }
+}
+
+// -----
+
 // Without an MFMA all stand alone, and each pair spares one: products, whose factors differ
 // but follow each other, and what is computed of their results. Not those that a sum takes
 // in, as LLVM makes one multiply-add of both; not elements 1 and 2; not where the first
