@@ -110,8 +110,8 @@ std::unique_ptr<Emulator> Emulator::create(mlir::ModuleOp module,
                                            MessageFn message) {
   if (!options.chip.empty() && !isChipName(options.chip)) {
     message(Severity::Error, "emulator options: the chip '" + options.chip +
-                                 "' is unknown; expected such as sm_90a or "
-                                 "gfx942");
+                                 "' is unknown; expected 'sm_' or 'gfx' and "
+                                 "the chip's number");
     return nullptr;
   }
   auto emulator = std::make_unique<EmulatorImpl>(options, message);

@@ -42,8 +42,8 @@
 // TYPE: kvbuf-emulate: error: 'f16[8]=3' does not fit the parameter memref<?xf32>
 // ARRAY: kvbuf-emulate: error: '3' is no array; expected a .npy file or such as f32[4,8]
 // NAME: kvbuf-emulate: error: no kernel 'other'; --list shows those that there are
-// CHIP: emulator options: the chip 'sm_9' is unknown; expected such as sm_90a or gfx942
-// GFX: emulator options: the chip 'gfx' is unknown; expected such as sm_90a or gfx942
+// CHIP: emulator options: the chip 'sm_9' is unknown; expected 'sm_' or 'gfx' and the chip's number
+// GFX: emulator options: the chip 'gfx' is unknown; expected 'sm_' or 'gfx' and the chip's number
 // CLUSTER: kvbuf-emulate: error: --cluster takes sizes of at least 1
 // CLANG: kvbuf-emulate: error: --keep and --clang are for .cu and .hip, which clang compiles
 // LARGE: kvbuf-emulate: error: '1e39' is larger than any number of type f32
