@@ -11,6 +11,7 @@
 
 #include "kvbuffer/Compiler/IsaReport.h"
 #include "kvbuffer/Target/IssueModel.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <memory>
 #include <optional>
 
@@ -101,6 +102,16 @@ public:
   virtual llvm::Expected<std::vector<IsaInstruction>>
   decode(llvm::StringRef code, uint64_t address) const = 0;
 };
+
+struct CodeObject;
+
+/// Decodes the functions of a code object, one after the other, and calls `fn`
+/// with each one's name and instructions. Fails as the decoder does; an error
+/// of bytes that are no instruction names the function.
+llvm::Error decodeFunctions(
+    const CodeObject &object,
+    llvm::function_ref<void(llvm::StringRef, llvm::ArrayRef<IsaInstruction>)>
+        fn);
 
 /// Adds one instruction to `counts`.
 void countInstruction(IsaCounts &counts, const IsaInstruction &instruction);

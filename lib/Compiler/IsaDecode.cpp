@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CodeObject.h"
 #include "Isa.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/MC/MCAsmInfo.h"
@@ -409,4 +410,21 @@ void kvbuf::countInstruction(IsaCounts &counts,
     ++counts.other;
     break;
   }
+}
+
+llvm::Error kvbuf::decodeFunctions(
+    const CodeObject &object,
+    llvm::function_ref<void(llvm::StringRef, llvm::ArrayRef<IsaInstruction>)>
+        fn) {
+  auto decoder = IsaDecoder::create(object.chip);
+  if (!decoder)
+    return decoder.takeError();
+  for (const CodeObjectFunction &function : object.functions) {
+    auto code = (*decoder)->decode(function.code, function.address);
+    if (!code)
+      return llvm::createStringError("function '" + function.name +
+                                     "': " + llvm::toString(code.takeError()));
+    fn(function.name, *code);
+  }
+  return llvm::Error::success();
 }

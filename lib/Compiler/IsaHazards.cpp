@@ -243,17 +243,12 @@ kvbuf::findHazards(llvm::StringRef hsaco) {
   std::optional<IssueModel> model = lookupIssueModel(object->chip);
   if (!model)
     return found;
-  auto decoder = IsaDecoder::create(object->chip);
-  if (!decoder)
-    return decoder.takeError();
-  for (const CodeObjectFunction &function : object->functions) {
-    auto code = (*decoder)->decode(function.code, function.address);
-    if (!code)
-      return llvm::createStringError("function '" + function.name +
-                                     "': " + llvm::toString(code.takeError()));
+  auto look = [&](llvm::StringRef name, llvm::ArrayRef<IsaInstruction> code) {
     if (std::optional<std::string> hazard =
-            findHazard(*code, model->laterResults))
-      found.push_back({function.name.str(), std::move(*hazard)});
-  }
+            findHazard(code, model->laterResults))
+      found.push_back({name.str(), std::move(*hazard)});
+  };
+  if (llvm::Error error = decodeFunctions(*object, look))
+    return std::move(error);
   return found;
 }

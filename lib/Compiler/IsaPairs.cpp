@@ -32,25 +32,20 @@ kvbuf::findUnsafePairs(llvm::StringRef hsaco) {
   std::optional<TargetInfo> target = lookupTarget(object->chip);
   if (!target || target->pairsOfF32)
     return found;
-  auto decoder = IsaDecoder::create(object->chip);
-  if (!decoder)
-    return decoder.takeError();
-  for (const CodeObjectFunction &function : object->functions) {
-    auto code = (*decoder)->decode(function.code, function.address);
-    if (!code)
-      return llvm::createStringError("function '" + function.name +
-                                     "': " + llvm::toString(code.takeError()));
-    auto pair = llvm::find_if(*code, [](const IsaInstruction &instruction) {
+  auto look = [&](llvm::StringRef name, llvm::ArrayRef<IsaInstruction> code) {
+    auto pair = llvm::find_if(code, [](const IsaInstruction &instruction) {
       return instruction.packed;
     });
-    if (pair != code->end())
+    if (pair != code.end())
       found.push_back(
-          {function.name.str(),
+          {name.str(),
            llvm::formatv("the instruction on a pair of f32 at 0x{0:x-} may "
                          "compute from what else was in its registers, while "
                          "another wave of the unit multiplies matrices",
                          pair->address)
                .str()});
-  }
+  };
+  if (llvm::Error error = decodeFunctions(*object, look))
+    return std::move(error);
   return found;
 }

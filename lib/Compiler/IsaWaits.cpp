@@ -137,20 +137,15 @@ kvbuf::findMissingWaits(llvm::StringRef hsaco) {
   llvm::Expected<CodeObject> object = readCodeObject(hsaco);
   if (!object)
     return object.takeError();
-  auto decoder = IsaDecoder::create(object->chip);
-  if (!decoder)
-    return decoder.takeError();
   std::vector<MissingWait> missing;
-  for (const CodeObjectFunction &function : object->functions) {
-    auto code = (*decoder)->decode(function.code, function.address);
-    if (!code)
-      return llvm::createStringError("function '" + function.name +
-                                     "': " + llvm::toString(code.takeError()));
-    if (std::optional<MissingWait> found = findMissingWait(*code)) {
-      found->function = function.name.str();
+  auto look = [&](llvm::StringRef name, llvm::ArrayRef<IsaInstruction> code) {
+    if (std::optional<MissingWait> found = findMissingWait(code)) {
+      found->function = name.str();
       missing.push_back(std::move(*found));
     }
-  }
+  };
+  if (llvm::Error error = decodeFunctions(*object, look))
+    return std::move(error);
   return missing;
 }
 
