@@ -143,6 +143,30 @@ bool liesIn(const TensorArg &a, const TensorArg &b) {
   return same;
 }
 
+/// Throws Error where new keys and values would be stored in the same bytes.
+void checkStoredBoth(const Manifest &manifest, const BoundTensors &bound) {
+  for (const Manifest::StoredBoth &both : manifest.storedBoth) {
+    const TensorArg &values = bound.at(both.values),
+                    &keys = bound.at(both.keys);
+    auto one = bound.find(both.valuesTable), other = bound.find(both.keysTable);
+    // What another table names may lie elsewhere in the same memory.
+    if (one != bound.end() && other != bound.end() &&
+        one->second.address != other->second.address)
+      continue;
+    if (!mayShare(values, keys) ||
+        (!both.made && liesIn(values, keys) &&
+         liesIn(bound.at(both.newValues), bound.at(both.newKeys))))
+      continue;
+    throw Error(
+        "tensor '" + both.values + "' shares memory with tensor '" + both.keys +
+        "', and new tokens of both are stored at the same places; "
+        "expected memory of its own" +
+        (both.made ? ""
+                   : ", or tensor '" + both.newValues +
+                         "' in the same place of '" + both.newKeys + "'"));
+  }
+}
+
 /// The dimension along which a tensor, which has its strides, comes to one of
 /// its other elements' addresses again; -1 if none is found. Found are steps
 /// that are no steps, and those of one dimension that end where another's do.
@@ -306,5 +330,6 @@ BoundTensors kvbuf::rt::bindTensors(const Manifest &manifest,
                 "; expected memory of its own" +
                 (inPlace ? ", or '" + read + "' itself" : ""));
   }
+  checkStoredBoth(manifest, bound);
   return bound;
 }

@@ -317,6 +317,7 @@ Manifest kvbuf::rt::parseManifest(const std::string &text) {
     parseTails(problem, m);
   }
   m.apart = findApart(m);
+  m.storedBoth = findStoredBoth(m);
   return m;
 }
 

@@ -142,6 +142,9 @@ using ParseProblem = std::shared_ptr<const ProblemSpec> (*)(
 
 /// The tensors of a manifest that share no memory, for Manifest::apart.
 std::vector<Manifest::Apart> findApart(const Manifest &m);
+/// The tensors of a manifest that have new tokens of both kinds, for
+/// Manifest::storedBoth.
+std::vector<Manifest::StoredBoth> findStoredBoth(const Manifest &m);
 
 } // namespace kvbuf::rt
 

@@ -133,9 +133,11 @@ def append(ops, q, k_cache, v_cache, k, v, angles, interleaved, table, lengths,
         tensors["cos"], tensors["sin"] = angles
     if turns is not None:
         tensors["rope_at"] = ops.contiguous(turns)
+    # One table of both, by which a launch knows that they are stored in one way.
+    table, lengths = ops.contiguous(table), ops.contiguous(lengths)
     for n, scales in ("k", k_scales), ("v", v_scales):
-        tensors[n + "_table"] = ops.contiguous(table)
-        tensors[n + "_lengths"] = ops.contiguous(lengths)
+        tensors[n + "_table"] = table
+        tensors[n + "_lengths"] = lengths
         if scales is not None:
             tensors[n + "_scales"] = scales
     name = ops.device_name(q)

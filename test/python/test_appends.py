@@ -152,6 +152,45 @@ class Places(unittest.TestCase):
         for b, at in enumerate((20, 21)):
             np.testing.assert_array_equal(both[b, at:at + MANY, :, :64], new[b])
 
+    def test_one_cache_for_both(self):
+        """Different keys and values have no place in the same bytes; what is the same
+        for both has one, as rows of latent attention whose first columns are values."""
+        table = ints([3, 1], [0, 2])
+        for rows in FEW, MANY:
+            pool = normal(7, 48, 2, 64)
+            for where, caches, more in (
+                    ("one tensor", (pool, pool), {}),
+                    ("half", (pool[:5], pool[2:]), {}),
+                    ("pages", (pool, pool), {"table": table}),
+                    # Which is copied to lie side by side.
+                    ("pages of another order", (pool, pool),
+                     {"table": np.asfortranarray(table)})):
+                with self.subTest(where, rows=rows):
+                    before = np.copy(pool)
+                    k, v = normal(2, rows, 2, 64), normal(2, rows, 2, 64)
+                    with self.assertRaises(kvbuf.Error) as caught:
+                        call(normal(2, rows, 4, 64), *caches, k, v, ints(5, 7), **more)
+                    self.assertEqual(
+                        str(caught.exception), "tensor 'v' shares memory with tensor "
+                        "'k', and new tokens of both are stored at the same places; "
+                        "expected memory of its own, or tensor 'v_new' in the same "
+                        "place of 'k_new'")
+                    np.testing.assert_array_equal(pool, before)
+            angles = [normal(96, 16).astype(np.float32) for _ in "cs"]
+            new = normal(2, rows, 2, 64)
+            with self.assertRaisesRegex(kvbuf.Error, "expected memory of its own$"):
+                call(normal(2, rows, 4, 64), pool, pool, new, new, ints(5, 7),
+                     cos=angles[0], sin=angles[1])
+            for columns in 64, 40:
+                with self.subTest(columns=columns, rows=rows):
+                    q, one, two = normal(2, rows, 4, 64), *(np.copy(pool) for _ in "kv")
+                    exact = call(q, one, two[..., :columns], new, new[..., :columns],
+                                 ints(5, 7))
+                    out = call(q, pool, pool[..., :columns], new, new[..., :columns],
+                               ints(5, 7))
+                    np.testing.assert_array_equal(out, exact)
+                    np.testing.assert_array_equal(pool, one)
+
     def test_layouts(self):
         """Caches that lie in one tensor, as engines have them, beside new tokens that are
         parts of another one, or of what lies between: none shares memory."""

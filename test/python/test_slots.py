@@ -150,6 +150,24 @@ class Slots(unittest.TestCase):
                     f"'{name}_new', which is still read"):
                 kvbuf.append_slots(*new, *caches, np.arange(2, 5))
 
+    def test_one_cache_for_both(self):
+        one = cache("BNHC")
+        k, v = normal(3, HEADS, SIZE), normal(3, HEADS, SIZE)
+        before = np.copy(one)
+        with self.assertRaisesRegex(
+                kvbuf.Error, "^tensor 'v' shares memory with tensor 'k', and new tokens "
+                "of both are stored at the same places"):
+            kvbuf.append_slots(k, v, one, one, np.arange(2, 5))
+        np.testing.assert_array_equal(one, before)
+        # Scales of tokens, which are stored, too.
+        caches = [cache("BNHC", dtype=np.uint8) for _ in "kv"]
+        scales = np.full((BLOCKS, ROWS, HEADS), 7, np.float32)
+        with self.assertRaisesRegex(
+                kvbuf.Error, "^tensor 'v.scales' shares memory with tensor 'k.scales'.*"
+                "expected memory of its own$"):
+            kvbuf.append_slots(k, v, *caches, np.arange(2, 5), k_descale=scales,
+                               v_descale=scales, kv_dtype="e4m3")
+
     def test_nothing(self):
         caches = cache("BNHC"), cache("BNHC")
         before = [np.copy(c) for c in caches]

@@ -453,6 +453,16 @@ struct Manifest {
     bool inPlace = false;
   };
   std::vector<Apart> apart;
+  /// Two tensors of caches in which a launch stores different tokens, each at
+  /// the places that a table of its own names: where the tables are one, they
+  /// share no memory. (`values` may be columns of `keys` where its new tokens
+  /// are columns of the others, too, as rows of latent attention are. `made`:
+  /// what is stored is computed of the tokens in another way for each.)
+  struct StoredBoth {
+    std::string values, keys, newValues, newKeys, valuesTable, keysTable;
+    bool made = false;
+  };
+  std::vector<StoredBoth> storedBoth;
   std::vector<KernelSpec> kernels;
   std::vector<TensorSpec> tensors;
   /// What the kernels use besides; in the manifest "scratch", with the access

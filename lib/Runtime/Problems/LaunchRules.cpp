@@ -80,6 +80,28 @@ std::vector<Manifest::Apart> kvbuf::rt::findApart(const Manifest &m) {
   return apart;
 }
 
+std::vector<Manifest::StoredBoth> kvbuf::rt::findStoredBoth(const Manifest &m) {
+  const ProblemSpec *rules = m.launchRules();
+  if (!rules)
+    return {};
+  std::string k = rules->tensor("k"), v = rules->tensor("v"),
+              kNew = rules->tensor("k_new"), vNew = rules->tensor("v_new");
+  if (!m.findTensor(kNew) || !m.findTensor(vNew))
+    return {};
+  bool made = m.findTensor(rules->tensor("cos"));
+  for (const std::string &cache : {k, v})
+    made |= m.findTensor(cache + ".scales") != nullptr;
+  std::vector<Manifest::StoredBoth> both;
+  for (const char *part : {"", ".scales"}) {
+    const TensorSpec *keys = m.findTensor(k + part),
+                     *values = m.findTensor(v + part);
+    if (keys && values && keys->output && values->output)
+      both.push_back({values->name, keys->name, vNew, kNew, v + ".table",
+                      k + ".table", made});
+  }
+  return both;
+}
+
 void kvbuf::rt::checkLengths(const Manifest &manifest,
                              const std::vector<TensorArg> &tensors,
                              const Sizes &sizes) {
