@@ -225,6 +225,27 @@ class Backend(unittest.TestCase):
                 out.view(-1, HEADS, 128)[part].double(), want.transpose(0, 1),
                 atol=2e-2, rtol=0)
 
+        # Requests with tokens in the pool, by any of the words that SGLang has for them.
+        chunk = {"extend_prefix_lens_cpu": [0, 0]}
+        for said, counts, more in (
+                (r"is \[0, 5\]", [7, 17], {}),
+                (r"is \[5, 0\]", rows, {"extend_prefix_lens_cpu": [5, 0]}),
+                ("is not known to the host", rows, {"seq_lens_cpu": None}),
+                (r"is \[0, 0\]", rows, {**chunk, "mha_return_lse": True}),
+                (r"is \[0, 0\]", rows, {**chunk, "attn_attend_prefix_cache": True})):
+            batch = self.latent_batch(ForwardMode.EXTEND, rows, counts,
+                                      torch.tensor([5, 2]))
+            vars(batch).update(more)
+            backend.init_forward_metadata(batch)
+            with self.assertRaisesRegex(
+                    NotImplementedError, "has 19 rows and keys and values of all heads "
+                    "of 19 tokens, and extend_prefix_lens_cpu " + said):
+                backend.forward(q.flatten(1), k, v, layer, batch, save_kv_cache=False)
+        batch = self.latent_batch(ForwardMode.EXTEND, rows, rows, torch.tensor([5, 2]))
+        with self.assertRaisesRegex(NotImplementedError, "heads of 38 tokens"):
+            backend.forward(q.flatten(1), torch.cat([k, k]), torch.cat([v, v]), layer,
+                            batch, save_kv_cache=False)
+
     def latent_runner(self):
         runner = self.runner()
         runner.use_mla_backend = True

@@ -186,7 +186,7 @@ class KvbufAttnBackend(AttentionBackend):
             self.pool.set_kv_buffer(layer, KVWriteLoc.for_layer(batch, layer), k, v,
                                     *scales)
         if self.latent and layer.tp_k_head_num > 1:
-            return self._attend_dense(q, k, v, layer)
+            return self._attend_dense(q, k, v, layer, batch)
         meta = self.forward_metadata
         q = q.view(-1, layer.tp_q_head_num, layer.qk_head_dim)
         pages = [x.view(-1, self.page_size, *x.shape[1:])
@@ -230,10 +230,33 @@ class KvbufAttnBackend(AttentionBackend):
                 scale=layer.scaling, window=sides, **options)
         return out.reshape(-1, layer.tp_q_head_num * layer.v_head_dim)
 
-    def _attend_dense(self, q, k, v, layer):
+    def _require_alone(self, q, k, layer, batch):
+        """Refuses a prefill by keys and values of all heads whose requests have tokens
+        besides these, or may have: SGLang gives such to backends that it knows."""
+        rows = q.numel() // (layer.tp_q_head_num * layer.qk_head_dim)
+        keys = k.numel() // (layer.tp_k_head_num * layer.qk_head_dim)
+        cached = getattr(batch, "extend_prefix_lens_cpu", None)
+        if cached is None:
+            lengths, own = (getattr(batch, name, None)
+                            for name in ("seq_lens_cpu", "extend_seq_lens_cpu"))
+            if lengths is not None and own is not None:
+                cached = [int(n) - m for n, m in zip(lengths, own)]
+        if (cached is None or any(cached) or keys != rows
+                or getattr(batch, "mha_return_lse", None)
+                or getattr(batch, "attn_attend_prefix_cache", None)):
+            said = ("is not known to the host" if cached is None
+                    else f"is {[int(n) for n in cached]}")
+            raise NotImplementedError(
+                f"a prefill of latent attention has {rows} rows and keys and values of "
+                f"all heads of {keys} tokens, and extend_prefix_lens_cpu {said}; kvbuf's "
+                "backend takes these of requests without cached tokens alone, and rows "
+                "of the pool otherwise")
+
+    def _attend_dense(self, q, k, v, layer, batch):
         """A prefill of latent attention, of requests without cached tokens: keys and
         values of all heads, which are these tokens' alone."""
         meta = self.forward_metadata
+        self._require_alone(q, k, layer, batch)
         out = kvbuf.attention(
             q.view(-1, layer.tp_q_head_num, layer.qk_head_dim),
             k.view(-1, layer.tp_k_head_num, layer.qk_head_dim),
