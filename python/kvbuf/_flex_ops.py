@@ -10,7 +10,8 @@ import math
 
 import torch
 
-from ._flex_text import Expr, Untraced, const, convert, is_const, is_float
+from ._flex_text import (Expr, Untraced, const, convert, is_const, is_float, narrow,
+                         whole)
 
 _TYPES = {"i1": torch.bool, "i32": torch.int32, "i64": torch.int64,
           "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -45,7 +46,19 @@ def _refuse(node):
 
 
 def _op(op, kind, *args):
-    return Expr(op, kind, tuple(_as(a, kind) for a in args))
+    return _made(op, kind, tuple(_as(a, kind) for a in args))
+
+
+def _made(op, kind, args):
+    return Expr(op, kind, args) if is_float(kind) else whole(op, kind, args)
+
+
+def _compared(name, kind, a, b):
+    """A comparison in a type, in a narrower one where that has both numbers."""
+    a, b = _as(a, kind), _as(b, kind)
+    if kind == "i64" and None not in (short := (narrow(a), narrow(b))):
+        a, b = short
+    return Expr(name, "i1", (a, b))
 
 
 def _not(e):
@@ -53,35 +66,58 @@ def _not(e):
 
 
 def _where(c, a, b, kind):
-    return Expr("where", kind, (c, _as(a, kind), _as(b, kind)))
+    return _made("where", kind, (c, _as(a, kind), _as(b, kind)))
 
 
 def _divide(a, b, kind, floor):
     """Quotients of whole numbers, towards 0 or -inf."""
-    a, b = _as(a, kind), _as(b, kind)
+    a, b = _as(a, kind), _divisor(b, kind)
     if floor and is_const(b) and b.args[0] > 0 and not b.args[0] & (b.args[0] - 1):
-        return Expr("shr", kind, (a, const(b.args[0].bit_length() - 1, kind)))
-    q = Expr("quotient", kind, (a, b))
+        return whole("shr", kind, (a, const(b.args[0].bit_length() - 1, kind)))
+    q = whole("quotient", kind, (a, b))
     if not floor:
         return q
-    return Expr("sub", kind, (q, convert(_other_side(a, b, kind), kind)))
+    return _op("sub", kind, q, convert(_other_side(a, b, kind), kind))
+
+
+def _floor_divide(a, b, kind):
+    """A quotient of floats, down to a whole number, of the exact one: of 1 and 0.1, which
+    is a little more than a tenth, 9, where the rounded quotient is 10."""
+    a, b = _as(a, kind), _as(b, kind)
+    r = _op("rest", kind, a, b)
+    q = _op("div", kind, _op("sub", kind, a, r), b)
+    q = _where(_other_side(a, b, kind), _op("sub", kind, q, 1), q, kind)
+    down = _op("floor", kind, q)
+    near = _compared("gt", kind, _op("sub", kind, q, down), 0.5)
+    down = _where(near, _op("add", kind, down, 1), down, kind)
+    if is_const(b) and b.args[0]:
+        return down
+    return _where(_compared("eq", kind, b, 0), _op("div", kind, a, b), down, kind)
+
+
+def _divisor(b, kind):
+    """A divisor that is not 0: of a quotient that a function does not choose, the
+    divisor may be, by which a program would have no meaning."""
+    b = _as(b, kind)
+    if is_float(kind) or (is_const(b) and b.args[0]) or b.span[0] > 0 or b.span[1] < 0:
+        return b
+    return _where(_compared("eq", kind, b, 0), 1, b, kind)
 
 
 def _other_side(a, b, kind):
     """Whether a rest is not 0 and has not b's sign."""
-    zero, r = const(0, kind), Expr("rest", kind, (a, b))
-    signs = Expr("xor", "i1", (Expr("lt", "i1", (r, zero)),
-                               Expr("lt", "i1", (b, zero))))
-    return Expr("and", "i1", (Expr("ne", "i1", (r, zero)), signs))
+    r = _made("rest", kind, (a, b))
+    signs = Expr("xor", "i1", (_compared("lt", kind, r, 0), _compared("lt", kind, b, 0)))
+    return Expr("and", "i1", (_compared("ne", kind, r, 0), signs))
 
 
 def _remainder(a, b, kind):
-    a, b = _as(a, kind), _as(b, kind)
+    a, b = _as(a, kind), _divisor(b, kind)
     if not is_float(kind) and is_const(b) and b.args[0] > 0 and (
             not b.args[0] & (b.args[0] - 1)):
-        return Expr("and", kind, (a, const(b.args[0] - 1, kind)))
-    r = Expr("rest", kind, (a, b))
-    return _where(_other_side(a, b, kind), Expr("add", kind, (r, b)), r, kind)
+        return whole("and", kind, (a, const(b.args[0] - 1, kind)))
+    r = _made("rest", kind, (a, b))
+    return _where(_other_side(a, b, kind), _op("add", kind, r, b), r, kind)
 
 
 def _power(a, b, kind):
@@ -100,6 +136,22 @@ def _power(a, b, kind):
     if not isinstance(a, Expr) and a == 2:
         return _op("exp2", kind, b)
     return _op("powf", kind, a, b)
+
+
+def _shifted(op, kind, x, count):
+    """x shifted by what may be no number of its bits: then none is left, of a shift to
+    the right copies of the sign."""
+    bits = {"i32": 32, "i64": 64}.get(kind)
+    if bits is None:
+        raise Untraced("booleans are shifted")
+    x, count = _as(x, kind), _as(count, kind)
+    if 0 <= count.span[0] and count.span[1] < bits:
+        return whole(op, kind, (x, count))
+    seen = Expr("and", "i1", (_compared("ge", kind, count, 0),
+                              _compared("lt", kind, count, bits)))
+    if op == "shr":
+        return whole(op, kind, (x, _where(seen, count, bits - 1, kind)))
+    return _where(seen, whole(op, kind, (x, _where(seen, count, 0, kind))), 0, kind)
 
 
 _UNARY = {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt",
@@ -147,13 +199,15 @@ def _arithmetic(name, args, kwargs, node):
         if name == "floor_divide":
             mode = "floor"
         if is_float(kind):
+            if mode == "floor":
+                return _floor_divide(*args[:2], kind)
             q = _op("div", kind, *args[:2])
             return _op(mode, kind, q) if mode else q
         return _divide(args[0], args[1], kind, mode == "floor")
     if name in ("remainder", "fmod"):
         kind = _result(node)
         return (_remainder(*args, kind) if name == "remainder"
-                else _op("rest", kind, *args))
+                else _op("rest", kind, args[0], _divisor(args[1], kind)))
     if name == "neg":
         kind = _result(node)
         return _op("mul", kind, args[0], -1) if is_float(kind) else _op(
@@ -180,7 +234,7 @@ def _arithmetic(name, args, kwargs, node):
 def _logic(name, args, kwargs, node):
     if name in _COMPARE:
         kind = _joint(node, *args)
-        return Expr(name, "i1", tuple(_as(a, kind) for a in args))
+        return _compared(name, kind, *args)
     if name in _BITS:
         return _op(_BITS[name], _result(node), *args)
     if name in ("logical_and", "logical_or", "logical_xor"):
@@ -188,9 +242,9 @@ def _logic(name, args, kwargs, node):
     if name in ("bitwise_not", "logical_not"):
         if name == "logical_not" or args[0].type == "i1":
             return _not(_as(args[0], "i1"))
-        return _op("xor", args[0].type, args[0], -1)
+        return _op("xor", _result(node), args[0], -1)
     if name in _SHIFTS:
-        return _op(_SHIFTS[name], _result(node), *args)
+        return _shifted(_SHIFTS[name], _result(node), *args)
     if name == "where":
         return _where(_as(args[0], "i1"), *args[1:], _result(node))
     if name == "masked_fill":
@@ -219,8 +273,8 @@ def _functions(name, args, kwargs, node):
         return _op("max", kind, args[0], _op("sub", kind, 0, args[0]))
     if name in ("sign", "sgn") and kind != "i1":
         x, zero = args[0], const(0, kind)
-        below = _where(Expr("lt", "i1", (x, zero)), -1, zero, kind)
-        return _where(Expr("gt", "i1", (x, zero)), 1, below, kind)
+        below = _where(_compared("lt", kind, x, 0), -1, zero, kind)
+        return _where(_compared("gt", kind, x, 0), 1, below, kind)
     if name in _ROUNDING:
         if not is_float(kind):
             return args[0]

@@ -9,23 +9,113 @@ from __future__ import annotations
 import math
 import struct
 import typing
+import weakref
 
 
 class Untraced(NotImplementedError):
     """What a function does that no region says."""
 
 
-class Expr(typing.NamedTuple):
+class Expr:
     """A number of a type of MLIR's: "i1", "i32", "i64", "f32", and "f16" and "bf16",
     whose values are kept as f32. ``args`` are expressions, and numbers of Python's
-    where the op has such."""
+    where the op has such. Expressions that are equal are one object: so comparing and
+    looking up cost nothing, however often one is part of another."""
 
-    op: str
-    type: str
-    args: tuple = ()
+    __slots__ = "op", "type", "args", "span", "__weakref__"
+    _made: typing.ClassVar = weakref.WeakValueDictionary()
+
+    def __new__(cls, op: str, kind: str, args: tuple = ()):
+        key = op, kind, args
+        made = cls._made.get(key)
+        if made is None:
+            made = super().__new__(cls)
+            made.op, made.type, made.args = key
+            #: The (least, greatest) of a whole number, as far as is known.
+            made.span = None if is_float(kind) else _within(kind, exact_span(op, args))
+            made = cls._made.setdefault(key, made)
+        return made
+
+    def __repr__(self):
+        return f"Expr({self.op!r}, {self.type!r}, {self.args!r})"
 
 
-#: The region's own arguments: scores, and places as torch has them, int32.
+def is_float(kind):
+    return kind in ("f32", "f16", "bf16")
+
+
+_SPANS = {"i1": (0, 1), "i32": (-2**31, 2**31 - 1), "i64": (-2**63, 2**63 - 1)}
+
+#: Places are below this, as kernels have them.
+_PLACES_END = 2**29
+
+
+def _within(kind, span):
+    """What a type leaves of exact numbers: all that it has, where it lacks some."""
+    least, most = _SPANS[kind]
+    return span if span and least <= span[0] and span[1] <= most else (least, most)
+
+
+def exact_span(op: str, args: tuple) -> tuple[int, int] | None:
+    """The (least, greatest) that an op on whole numbers gives if no type cuts it off;
+    None where nothing is known of it."""
+    if op in ("batch", "head", "row", "key"):
+        return 0, _PLACES_END - 1
+    if op == "const":
+        return args[0], args[0]
+    if op == "where":
+        args = args[1:]
+    spans = [a.span for a in args if isinstance(a, Expr)]
+    if len(spans) != len(args) or None in spans or op not in _EXACT:
+        return None
+    return _EXACT[op](*spans)
+
+
+def _corners(f):
+    """The span of what is monotonous in each of its two numbers."""
+    def span(a, b):
+        all_ = [f(x, y) for x in a for y in b]
+        return min(all_), max(all_)
+    return span
+
+
+def _quotients(a, b):
+    most = max(abs(a[0]), abs(a[1]))
+    return (0, most) if a[0] >= 0 and b[0] >= 0 else (-most, most)
+
+
+def _rests(a, b):
+    most = min(max(abs(b[0]), abs(b[1])), max(abs(a[0]), abs(a[1])))
+    return (-most if a[0] < 0 else 0, most if a[1] > 0 else 0)
+
+
+def _bits(a, b):
+    """Of numbers that have a sign, and so many bits besides."""
+    size = max(max(n, ~n).bit_length() for n in (*a, *b))
+    return (0 if a[0] >= 0 and b[0] >= 0 else -1 << size), (1 << size) - 1
+
+
+def _left_shifts(a, b):
+    if not 0 <= b[0] <= b[1] < 64:
+        return None
+    return _corners(lambda x, y: x << y)(a, b)
+
+
+_EXACT = {
+    "add": lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    "sub": lambda a, b: (a[0] - b[1], a[1] - b[0]),
+    "mul": _corners(lambda x, y: x * y),
+    "min": lambda a, b: (min(a[0], b[0]), min(a[1], b[1])),
+    "max": lambda a, b: (max(a[0], b[0]), max(a[1], b[1])),
+    "where": lambda a, b: (min(a[0], b[0]), max(a[1], b[1])),
+    "and": _bits, "or": _bits, "xor": _bits, "quotient": _quotients, "rest": _rests,
+    "shl": _left_shifts,
+    "shr": lambda a, b: (min(a[0], 0), max(a[1], 0)),
+    "convert": lambda a: a,
+}
+
+#: The region's own arguments: scores, and places. In torch's function these are of 64
+#: bits, which few need.
 SCORE = Expr("score", "f32")
 BATCH, HEAD, ROW, KEY = PLACES = tuple(
     Expr(n, "i32") for n in ("batch", "head", "row", "key"))
@@ -36,8 +126,27 @@ def const(value, kind):
                                 math.copysign(1, value)))
 
 
-def is_float(kind):
-    return kind in ("f32", "f16", "bf16")
+def narrow(e: Expr) -> Expr | None:
+    """An expression of 64 bits as one of 32, if it has a value of these; None if not."""
+    if e.type == "i32":
+        return e
+    if e.op == "const" and _within("i32", e.span) == e.span:
+        return const(e.args[0], "i32")
+    if e.op == "convert" and e.args[0].type in ("i1", "i32"):
+        return convert(e.args[0], "i32")
+    return None
+
+
+def whole(op: str, kind: str, args: tuple) -> Expr:
+    """An op on whole numbers, in 32 bits where its numbers and what is made of them have
+    no more."""
+    numbers = args[1:] if op == "where" else args
+    if kind == "i64" and None not in (short := [narrow(a) for a in numbers]):
+        short = tuple(args[:len(args) - len(short)]) + tuple(short)
+        span = exact_span(op, short)
+        if span and _within("i32", span) == span:
+            return convert(Expr(op, "i32", short), "i64")
+    return Expr(op, kind, tuple(args))
 
 
 def is_const(e, value=None):
@@ -48,6 +157,8 @@ def convert(e, kind):
     """As torch's `to` does it."""
     if e.type == kind:
         return e
+    if (e.op, e.type) == ("convert", "i64") and not is_float(e.args[0].type):
+        return convert(e.args[0], kind)  # It has lost nothing.
     if e.op == "const" and kind != "i1" and (is_float(kind)
                                              or not is_float(e.type)):
         # Rounded where the text is written.

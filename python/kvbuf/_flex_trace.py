@@ -20,7 +20,7 @@ from torch.overrides import TorchFunctionMode
 
 from . import _flex_ops
 from ._flex_text import (BATCH, HEAD, KEY, PLACES, ROW, SCORE, Expr, Untraced,
-                         const, convert)
+                         const, convert, narrow)
 
 _KINDS = {torch.bool: "i1", torch.int32: "i32", torch.int64: "i64",
           torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
@@ -130,7 +130,8 @@ class Graph:
     def __init__(self, function, score, device, given, mode=None):
         mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
         with mode:
-            args = [torch.empty((), dtype=torch.int32, device=device)
+            # As torch's own function has places; sums and products of them need it.
+            args = [torch.empty((), dtype=torch.int64, device=device)
                     for _ in range(4)]
             if score:
                 args.insert(0, torch.empty((), device=device))
@@ -213,10 +214,10 @@ def _evaluate(node, values, captures, graph):
         if node.args[0] not in values:
             raise Untraced(f"{node.target} changes what depends on no place, such as "
                            "a captured tensor")
-    if name in ("scalar_tensor", "full") and not node.args[0]:
-        return const(node.args[1], kind_of(node.meta["val"].dtype))
     if name == "scalar_tensor":
         return const(node.args[0], kind_of(node.meta["val"].dtype))
+    if name == "full" and not node.args[0]:
+        return const(node.args[1], kind_of(node.meta["val"].dtype))
     literal = any(isinstance(graph.constants.get(a.target), FakeTensor)
                   for a in node.all_input_nodes if a.op == "get_attr")
     if not literal and not any(a in values for a in node.all_input_nodes):
@@ -261,7 +262,7 @@ def _chosen(row, at):
                                   or i.type not in ("i32", "i64")):
                 raise Untraced("a captured tensor is indexed by what is no number "
                                "of int32 or int64")
-            places[dim] = i
+            places[dim] = i and (narrow(i) or i)
     return Row(row.number, row.dtype, places)
 
 

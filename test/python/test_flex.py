@@ -117,6 +117,50 @@ def numbers(s, b, h, q, k):
     return y * 0.25 + z * 0.125 + x / 8 + far + (k << 1) * 0.01 + h ** 2
 
 
+def far_mask(b, h, q, k):
+    """Sums of products past 2^31, as hashes of places have them."""
+    return (q * 100003 * 5003 + k * 99983 * 7919) % 7 < 4
+
+
+def far_score(s, b, h, q, k):
+    return s + ((q * N + k) * 2654435761 % 2**32).float() / 2**31
+
+
+WORDS = torch.randint(-2**31, 2**31 - 1, (N,), dtype=torch.int32)
+FEWER = torch.arange(N, dtype=torch.int32) % 3
+
+
+def shifts(b, h, q, k):
+    """By counts that a number of 32 bits has no such bits for, too."""
+    left = torch.full((), -3, dtype=torch.int32) << FEWER[q] * 20
+    right = WORDS[q] >> (FEWER[k] * 17 + 1)
+    return ((left & 64) != 0) | ((right & 1) == 1)
+
+
+def quotients(b, h, q, k):
+    """By 0 where nobody takes the quotient."""
+    n = FEWER[q]
+    return torch.where(n != 0, (k + n) // torch.where(n != 0, n, 1), k) % 3 != 1
+
+
+def unchosen(b, h, q, k):
+    """As a compiler has it; torch's own operators refuse that 0."""
+    n = FEWER[q]
+    return torch.where(n != 0, (k + n) // n, k) % 3 != 1
+
+
+def down(s, b, h, q, k):
+    """The quotient of 1 and 0.1 of floats is 9, below 10 by what 0.1 is more."""
+    return s + k.float() // 0.1 / 64 - (k.float() - 20.0) // -0.7 / 32
+
+
+def again(s, b, h, q, k):
+    """Of which each step has two of the one before."""
+    for i in range(40):
+        s = torch.where(q > i, s * 0.99, s)
+    return s
+
+
 def by_torch(q, k, v, score_mod=None, block_mask=None, **more):
     return theirs.flex_attention(q.double(), k.double(), v.double(), score_mod,
                                  block_mask, return_lse=True, **more)
@@ -167,6 +211,31 @@ class Kinds(Case):
 
     def test_many_operators(self):
         self.check(numbers)
+
+    def test_numbers_of_64_bits(self):
+        """Places are of 64 bits where 32 do not hold what is made of them, and of 32
+        where they do."""
+        self.check(far_score, far_mask)
+        self.setUp()
+        self.check(None, far_mask, rows=3)
+        for mask, wide in (far_mask, True), (documents, True), (natten, False), (
+                prefix_lm, False):
+            traced, _ = _flex.traced(None, mask, torch.device("cpu"))
+            self.assertEqual("i64" in traced.regions(False).visible, wide, mask)
+
+    def test_what_a_region_leaves_open(self):
+        for score, mask in ((None, shifts), (None, quotients), (down, None),
+                            (again, None)):
+            with self.subTest((score or mask).__name__):
+                self.setUp()
+                self.check(score, mask)
+        q, k, v = self.operands()
+        keep = theirs.create_block_mask(quotients, BATCH, HEADS, N, N, device="cpu")
+        own = theirs.BlockMask.from_kv_blocks(
+            keep.kv_num_blocks, keep.kv_indices, mask_mod=unchosen, BLOCK_SIZE=128,
+            seq_lengths=(N, N))
+        torch.testing.assert_close(kt.flex_attention(q, k, v, block_mask=own).double(),
+                                   by_torch(q, k, v, None, keep)[0], rtol=0, atol=2e-2)
 
     def test_both(self):
         both = theirs.and_masks(theirs.or_masks(causal, documents), around)
@@ -338,6 +407,21 @@ class Calls(Case):
         self.assertIn(f"1 times: {words}", kt.flex_report())
         self.setUp()
 
+    def test_bytes_are_not_computed(self):
+        """Whose operators wrap at 8 bits."""
+        of_bytes = torch.arange(N).to(torch.uint8)
+        for mask in (lambda b, h, q, k: ~of_bytes[k] > 250,
+                     lambda b, h, q, k: (of_bytes[k] - 1) > of_bytes[q]):
+            self.setUp()
+            q, k, v = self.operands()
+            block_mask = self.mask(mask)
+            out = kt.flex_attention(q, k, v, block_mask=block_mask)
+            self.assertEqual(_flex_attention.record.taken, 0)
+            self.assertRegex(next(iter(_flex_attention.record.refused)),
+                             "computes a number of type torch.uint8")
+            torch.testing.assert_close(
+                out.double(), by_torch(q, k, v, None, block_mask)[0], rtol=0, atol=2e-2)
+
     def test_refused(self):
         q, k, v = self.operands()
         self.refused("aten.lgamma.default is no operator that kvbuf has as a "
@@ -390,9 +474,9 @@ class Compiled(Case):
         """Those that have torch's published names, in one graph."""
         q, k, v = self.operands()
         masks = [self.mask(mask_mod) for mask_mod in (
-            causal, window, prefix_lm, documents, jagged, natten, booleans)]
+            causal, window, prefix_lm, documents, jagged, natten, booleans, far_mask)]
         scores = (alibi, alibi_of_heads, relative, from_the_end, capped, hidden,
-                  numbers)
+                  numbers, far_score)
 
         def model(q, k, v, masks):
             own = q.new_zeros(HEADS, dtype=torch.float32) + 0.5
@@ -413,7 +497,7 @@ class Compiled(Case):
             torch.testing.assert_close(results[-1][1], by_torch(q, k, v)[1].float() + 1,
                                        rtol=0, atol=2e-5)
         self.assertEqual((_flex_attention.record.taken,
-                          sum(_flex_attention.record.refused.values())), (16, 0))
+                          sum(_flex_attention.record.refused.values())), (18, 0))
 
     def test_captured_tensors_are_arguments(self):
         class Model(torch.nn.Module):
