@@ -630,7 +630,7 @@ def fits_append(ops, q, k_cache, v_cache, k, v, angles, interleaved=False):
         strides = ops.strides(x)
         place = ops.address(x)
         return (place is not None and place % 16 == 0 and strides[-1] == 1
-                and not any(n * width % 16 for n in strides[:-1]))
+                and not any(n < 0 or n * width % 16 for n in strides[:-1]))
 
     stored = 1 if ops.float8_of(k_cache) else 2
     if not (all(lies_well(x, 2) for x in (q, k, v))

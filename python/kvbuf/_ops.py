@@ -230,7 +230,8 @@ class Numpy(Framework):
         return tuple(n // x.itemsize for n in x.strides)
 
     def rows_contiguous(self, x):
-        aligned = not any(n % x.itemsize for n in x.strides)
+        # Nor do kernels take rows in reverse.
+        aligned = not any(n % x.itemsize or n < 0 for n in x.strides)
         return (x if aligned and x.strides[-1] == x.itemsize
                 else self.np.ascontiguousarray(x))
 

@@ -191,6 +191,23 @@ class Places(unittest.TestCase):
                     np.testing.assert_array_equal(out, exact)
                     np.testing.assert_array_equal(pool, one)
 
+    def test_reversed(self):
+        """What a kernel reads is copied; a copy of a cache would lose new tokens."""
+        for rows in FEW, MANY:
+            q, k, v = normal(2, rows, 4, 64), *(normal(2, rows, 2, 64) for _ in "kv")
+            caches = normal(2, 96, 2, 64), normal(2, 96, 2, 64)
+            exact = call(q[:, ::-1].copy(), *(np.copy(x) for x in caches),
+                         *(np.copy(x[::-1]) for x in (k, v)), ints(20, 21))
+            np.testing.assert_array_equal(call(
+                q[:, ::-1], *caches, k[::-1], v[::-1], ints(20, 21)), exact)
+            before = [np.copy(x) for x in caches]
+            with self.assertRaisesRegex(
+                    kvbuf.Error, "^tensor 'k': stride -[0-9]+ of dimension 0 is "
+                    "negative$"):
+                call(q, caches[0][::-1], caches[1], k, v, ints(20, 21))
+            for x, y in zip(caches, before):
+                np.testing.assert_array_equal(x, y)
+
     def test_layouts(self):
         """Caches that lie in one tensor, as engines have them, beside new tokens that are
         parts of another one, or of what lies between: none shares memory."""
