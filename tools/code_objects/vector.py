@@ -205,9 +205,10 @@ def float_ops(name, operands):
     if name == "v_cvt_pk_bf16_f32":
         to, x, y = into(operands[0]), floats(operands[1]), floats(operands[2])
         return lambda w: w.set_vector(to, a.to_bf16(x(w)) | a.to_bf16(y(w)) << U32(16))
-    if name == "v_cvt_f32_u32":
+    if name in ("v_cvt_f32_u32", "v_cvt_f32_i32"):
         to, x = into(operands[0]), source(operands[1])
-        return lambda w: w.set_vector(to, x(w).astype(F32).view(U32))
+        words = np.int32 if name.endswith("i32") else U32
+        return lambda w: w.set_vector(to, x(w).view(words).astype(F32).view(U32))
     if name == "v_cvt_u32_f32":
         to, x = into(operands[0]), floats(operands[1])
         return lambda w: w.set_vector(to, to_unsigned(x(w)))
