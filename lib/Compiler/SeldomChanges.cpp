@@ -8,9 +8,10 @@
 //
 // A lazy softmax raises a row's maximum in a block that is seldom executed, and
 // each iteration makes of it what exponents are counted from: not below the
-// least finite number, times the scale. LLVM does so after the blocks have met,
-// every time. Here the loop carries the product beside the maximum, and who
-// raises the one makes the other.
+// least finite number, times the scale, which of scores of any size is another
+// one where the maximum is large. LLVM does so after the blocks have met, every
+// time. Here the loop carries the results beside the maximum, and who raises
+// the one makes the others.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,19 +29,26 @@ using namespace kvbuf;
 /// 37 blocks, had MFMAs in 79 % of the issue cycles for 93.
 static constexpr size_t kMostBlocks = 32;
 
-/// Whether an instruction computes of `value`, constants and nothing else, and
-/// may stand anywhere.
-static bool isOfConstants(const Instruction &op, const Value *value) {
-  bool pure = isa<BinaryOperator>(op) && op.getType()->isFloatingPointTy();
+/// Whether an instruction computes, or compares, floating-point numbers and may
+/// stand anywhere.
+static bool isPure(const Instruction &op) {
   if (auto *call = dyn_cast<IntrinsicInst>(&op))
-    pure = call->getIntrinsicID() == Intrinsic::maxnum ||
-           call->getIntrinsicID() == Intrinsic::minnum;
-  if (!pure)
-    return false;
-  auto operands = isa<CallBase>(op) ? cast<CallBase>(op).args() : op.operands();
-  return all_of(operands, [&](const Use &use) {
-    return use == value || isa<Constant>(use);
-  });
+    return is_contained({Intrinsic::maxnum, Intrinsic::minnum, Intrinsic::fabs},
+                        call->getIntrinsicID());
+  return isa<FCmpInst>(op) ||
+         (isa<BinaryOperator, UnaryOperator, SelectInst>(op) &&
+          op.getType()->isFloatingPointTy());
+}
+
+/// Whether an instruction costs nothing: its users take signs as they want.
+static bool isFree(const Instruction &op) {
+  auto *call = dyn_cast<IntrinsicInst>(&op);
+  return isa<UnaryOperator>(op) ||
+         (call && call->getIntrinsicID() == Intrinsic::fabs);
+}
+
+static iterator_range<Use *> operandsOf(Instruction &op) {
+  return isa<CallBase>(op) ? cast<CallBase>(op).args() : op.operands();
 }
 
 namespace {
@@ -58,47 +66,29 @@ public:
     return next != &number && !loop.isLoopInvariant(next) && follows(next);
   }
 
-  /// The results to carry: the last ones of what follows from the number.
-  SmallVector<Instruction *> results() const {
-    SmallVector<Instruction *> found;
-    for (PHINode *phi : has)
-      for (User *user : phi->users()) {
-        auto *last = cast<Instruction>(user);
-        if (!isWanted(*last, phi))
+  /// Has the loop carry the last ones of what follows from each phi. Returns
+  /// whether there are any.
+  bool carryAll() {
+    bool changed = false;
+    // Twins are no more of the number.
+    for (PHINode *phi : to_vector(has)) {
+      SmallSetVector<Instruction *, 8> all = followersOf(phi);
+      for (Instruction *result : all) {
+        if (!isLast(*result, all))
           continue;
-        while (last->hasOneUse()) {
-          auto *next = cast<Instruction>(*last->user_begin());
-          if (!isWanted(*next, last))
-            break;
-          last = next;
-        }
-        if (!is_contained(found, last))
-          found.push_back(last);
+        made.clear();
+        // Who follows, too, is computed of what there was.
+        result->replaceUsesWithIf(beside(phi, *phi, *result), [&](Use &use) {
+          return !all.contains(cast<Instruction>(use.getUser()));
+        });
+        changed = true;
       }
-    return found;
-  }
-
-  /// Has the loop carry `result`.
-  void carry(Instruction *result) {
-    // From a phi down to the result.
-    SmallVector<Instruction *> chain;
-    PHINode *from = nullptr;
-    for (Value *at = result; !from;) {
-      auto *op = cast<Instruction>(at);
-      chain.insert(chain.begin(), op);
-      for (Use &use : op->operands())
-        if (auto *before = dyn_cast<Instruction>(use)) {
-          at = before;
-          if (auto *phi = dyn_cast<PHINode>(before); phi && has.contains(phi))
-            from = phi;
-          break;
-        }
+      // Users first.
+      for (Instruction *op : reverse(all))
+        if (op->use_empty())
+          op->eraseFromParent();
     }
-    made.clear();
-    Value *carried = beside(from, chain);
-    result->replaceAllUsesWith(carried);
-    for (Instruction *op : reverse(chain))
-      op->eraseFromParent();
+    return changed;
   }
 
 private:
@@ -126,37 +116,89 @@ private:
     return true;
   }
 
-  bool isWanted(const Instruction &op, const Value *of) const {
-    return loop.contains(&op) && isOfConstants(op, of) &&
-           !isRare(const_cast<BasicBlock *>(op.getParent()));
-  }
-
-  /// What follows from `value`, of ops as in a chain, at the end of a block.
-  static Value *computeAt(Value *value, ArrayRef<Instruction *> chain,
-                          BasicBlock *block) {
-    const Value *of = nullptr;
-    for (Instruction *op : chain) {
-      Instruction *copy = op->clone();
-      for (Use &use : copy->operands())
-        if (!isa<Constant>(use) && (!of || use == of))
-          use.set(value);
-      copy->insertBefore(block->getTerminator()->getIterator());
-      of = op;
-      value = copy;
+  /// What is computed of a phi, constants and nothing else, in an order in
+  /// which operands come first.
+  SmallSetVector<Instruction *, 8> followersOf(PHINode *phi) const {
+    SmallSetVector<Instruction *, 8> all;
+    auto isKnown = [&](Value *operand) {
+      auto *op = dyn_cast<Instruction>(operand);
+      return operand == phi || isa<Constant>(operand) ||
+             (op && all.contains(op));
+    };
+    SmallVector<Instruction *> next{phi};
+    while (!next.empty())
+      for (User *user : next.pop_back_val()->users())
+        if (auto *op = dyn_cast<Instruction>(user);
+            op && !all.contains(op) && loop.contains(op) && isPure(*op) &&
+            all_of(operandsOf(*op), isKnown) && !isRare(op->getParent())) {
+          all.insert(op);
+          next.push_back(op);
+        }
+    // A comparison is no number to carry: it is made anew where anything else
+    // looks at it, and what it compares is carried.
+    while (true) {
+      auto *compared = find_if(all, [&](Instruction *op) {
+        return !op->getType()->isFloatingPointTy() && isUsedBeside(*op, all);
+      });
+      if (compared == all.end())
+        return all;
+      all.remove(*compared);
+      // Nor does what follows from it.
+      while (all.remove_if(
+          [&](Instruction *op) { return !all_of(operandsOf(*op), isKnown); }))
+        ;
     }
-    return value;
   }
 
-  /// The phi of what follows from a phi of the number.
-  Value *beside(PHINode *phi, ArrayRef<Instruction *> chain) {
-    if (PHINode *known = made.lookup(phi))
+  static bool isUsedBeside(Instruction &op,
+                           const SmallSetVector<Instruction *, 8> &all) {
+    return any_of(op.users(), [&](User *user) {
+      return !all.contains(cast<Instruction>(user));
+    });
+  }
+
+  /// Whether a number is to be carried: something else wants it, and it takes
+  /// an instruction.
+  static bool isLast(Instruction &op,
+                     const SmallSetVector<Instruction *, 8> &all) {
+    Value *made = &op;
+    while (auto *at = dyn_cast<Instruction>(made)) {
+      if (!isFree(*at))
+        break;
+      made = at->getOperand(0);
+    }
+    return !isa<PHINode>(made) && isUsedBeside(op, all);
+  }
+
+  /// What `result`, which follows from `phi`, is of `value`, at the end of a
+  /// block.
+  static Value *computeAt(Value *value, PHINode &phi, Instruction &result,
+                          BasicBlock *block) {
+    SmallDenseMap<Value *, Value *> copies{{&phi, value}};
+    auto copy = [&](auto &self, Value *of) -> Value * {
+      if (isa<Constant>(of))
+        return of;
+      if (Value *known = copies.lookup(of))
+        return known;
+      auto *made = cast<Instruction>(of)->clone();
+      for (Use &use : operandsOf(*made))
+        use.set(self(self, use.get()));
+      made->insertBefore(block->getTerminator()->getIterator());
+      return copies[of] = made;
+    };
+    return copy(copy, &result);
+  }
+
+  /// The phi of `result`, which follows from `phi`, beside another phi `at` of
+  /// the number.
+  Value *beside(PHINode *at, PHINode &phi, Instruction &result) {
+    if (PHINode *known = made.lookup(at))
       return known;
-    PHINode *twin =
-        PHINode::Create(chain.back()->getType(), phi->getNumIncomingValues(),
-                        "", phi->getIterator());
-    made[phi] = twin;
+    PHINode *twin = PHINode::Create(
+        result.getType(), at->getNumIncomingValues(), "", at->getIterator());
+    made[at] = twin;
     for (auto [incoming, block] :
-         zip_equal(phi->incoming_values(), phi->blocks())) {
+         zip_equal(at->incoming_values(), at->blocks())) {
       // A branch may come from a block twice, and brings one value.
       if (int known = twin->getBasicBlockIndex(block); known >= 0) {
         twin->addIncoming(twin->getIncomingValue(known), block);
@@ -165,8 +207,8 @@ private:
       auto *before = dyn_cast<PHINode>(incoming);
       bool inside = loop.contains(block);
       twin->addIncoming(inside && before && has.contains(before)
-                            ? beside(before, chain)
-                            : computeAt(incoming, chain, block),
+                            ? beside(before, phi, result)
+                            : computeAt(incoming, phi, result, block),
                         block);
     }
     return twin;
@@ -198,10 +240,7 @@ bool kvbuf::carrySeldomChanges(Function &kernel) {
       Carrier carrier(regions, *loop, *number);
       if (!carrier.isSeldomChanged())
         continue;
-      for (Instruction *result : carrier.results()) {
-        carrier.carry(result);
-        changed = true;
-      }
+      changed |= carrier.carryAll();
     }
   }
   return changed;

@@ -17,7 +17,9 @@ namespace kvbuf {
 
 /// Lets an AMD kernel's large loops carry what follows, by constants alone,
 /// from a number that only blocks change which are seldom executed: these
-/// compute it anew. Returns whether anything has changed.
+/// compute it anew. That is what arithmetic, absolute values, maxima and
+/// choices by comparisons make of it; its last results, which something else
+/// looks at, are carried. Returns whether anything has changed.
 bool carrySeldomChanges(llvm::Function &kernel);
 
 } // namespace kvbuf

@@ -149,24 +149,36 @@ static std::pair<Values, Values> raiseTo(LaneContext &lanes, RaiseMaxOp op,
   return {newMax, factors};
 }
 
+/// What scores of any size may come to, by their maxima: `kSlack` more, no more
+/// where those are large. `exact`, which may be null, says that they are to
+/// stay below the maxima. It chooses last, so that the rest is of the maximum
+/// alone: who raises that makes it anew (lib/Compiler/SeldomChanges.cpp).
+static Values unboundedLimits(LaneContext &lanes, double scale,
+                              ArrayRef<Value> max, Value exact) {
+  ImplicitLocOpBuilder &b = lanes.builder();
+  Values limits;
+  for (Value ofRow : max) {
+    Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
+                                          math::AbsFOp::create(b, ofRow),
+                                          lanes.f32(kExactFrom / scale));
+    Value slack = arith::SelectOp::create(b, isSmall, lanes.f32(kSlack / scale),
+                                          lanes.f32(0));
+    Value limit = arith::AddFOp::create(b, ofRow, slack);
+    limits.push_back(exact ? arith::SelectOp::create(b, exact, ofRow, limit)
+                           : limit);
+  }
+  return limits;
+}
+
 /// Maxima and factors where any lane of the warp has a score above its row's
-/// limit, which is `slack` above the maximum (of unbounded scores no more than
-/// the maximum where that is large), and last whether one has.
+/// limit, and last whether one has.
 static Values raiseAbove(LaneContext &lanes, RaiseMaxOp op, double scale,
-                         ArrayRef<Value> max, Value slack) {
+                         ArrayRef<Value> max, ArrayRef<Value> limits) {
   ImplicitLocOpBuilder &b = lanes.builder();
   // Each lane looks at its own scores; who raises asks the others of the row.
   Values own = LaneScores(lanes, op.getScores(), op.getUnbounded()).largest();
   Value needed;
-  for (auto [row, value] : llvm::enumerate(own)) {
-    Value ofRow = slack;
-    if (op.getUnbounded()) {
-      Value isSmall = arith::CmpFOp::create(b, arith::CmpFPredicate::OLT,
-                                            math::AbsFOp::create(b, max[row]),
-                                            lanes.f32(kExactFrom / scale));
-      ofRow = arith::SelectOp::create(b, isSmall, slack, lanes.f32(0));
-    }
-    Value limit = arith::AddFOp::create(b, max[row], ofRow);
+  for (auto [value, limit] : llvm::zip_equal(own, limits)) {
     Value above =
         arith::CmpFOp::create(b, arith::CmpFPredicate::OGT, value, limit);
     needed = needed ? arith::OrIOp::create(b, needed, above) : above;
@@ -210,13 +222,17 @@ void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
                                    /*addElseBlock=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToEnd(exact.thenBlock());
-    scf::YieldOp::create(b, raiseAbove(lanes, op, scale, max, lanes.f32(0)));
+    scf::YieldOp::create(b, raiseAbove(lanes, op, scale, max, max));
     b.setInsertionPointToEnd(exact.elseBlock());
     Values same(max);
     same.append(max.size(), lanes.f32(1));
     same.push_back(arith::ConstantOp::create(b, b.getBoolAttr(false)));
     scf::YieldOp::create(b, same);
     results.assign(exact->result_begin(), exact->result_end());
+  } else if (op.getUnbounded()) {
+    Value exact = op.getExact() ? lanes.single(op.getExact()) : Value();
+    results = raiseAbove(lanes, op, scale, max,
+                         unboundedLimits(lanes, scale, max, exact));
   } else {
     Value slack = lanes.f32(kSlack / scale);
     if (op.getExact()) {
@@ -234,7 +250,10 @@ void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
       b.restoreInsertionPoint(at);
       slack = arith::BitcastOp::create(b, b.getF32Type(), chosen);
     }
-    results = raiseAbove(lanes, op, scale, max, slack);
+    Values limits;
+    for (Value ofRow : max)
+      limits.push_back(arith::AddFOp::create(b, ofRow, slack));
+    results = raiseAbove(lanes, op, scale, max, limits);
   }
   lanes.setLanes(op.getRaised(), {results.pop_back_val()});
   lanes.setLanes(op.getNewMax(), ArrayRef(results).take_front(max.size()));
