@@ -403,6 +403,8 @@ struct Saving {
   bool sumsInLoops = false;
   /// Whether what saves vector instructions is there all the same.
   bool keepsSavings = false;
+  /// Whether it is there without loops that carry more.
+  bool carriesNothing = false;
 };
 } // namespace
 
@@ -436,6 +438,21 @@ static bool saveRegisters(llvm::Module &module, llvm::TargetMachine &machine,
   return changed;
 }
 
+/// Has kernels of a module do with fewer vector instructions; whether they
+/// compare and add with others.
+static bool saveInstructions(llvm::Module &module,
+                             llvm::TargetMachine &machine) {
+  bool changed = false;
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration())
+      continue;
+    addAtExchanges(function);
+    changed |= addProductsByScalars(function, machine);
+    changed |= compareBySign(function, machine);
+  }
+  return changed;
+}
+
 /// Has the loops of all kernels of a module carry what seldom changes.
 static bool carryInAll(llvm::Module &module) {
   bool changed = false;
@@ -456,13 +473,7 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   if (target.vendor == Vendor::AMD) {
     asItIs = llvm::CloneModule(module);
     carries = carryInAll(module);
-    for (llvm::Function &function : module) {
-      if (function.isDeclaration())
-        continue;
-      addAtExchanges(function);
-      compares |= addProductsByScalars(function, *machine);
-      compares |= compareBySign(function, *machine);
-    }
+    compares = saveInstructions(module, *machine);
     withSavings = llvm::CloneModule(module);
   }
   Spills spills;
@@ -478,6 +489,7 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
   size_t scalars = spills.scalars;
   llvm::SmallVector<Saving> ways = {
       {.parked = atMost(scalars), .keepsSavings = true},
+      {.parked = std::nullopt, .carriesNothing = true},
       {.parked = std::nullopt, .asItIs = true, .carries = true},
       {.parked = std::nullopt, .asItIs = true},
       {.parked = std::nullopt, .sumsInLoops = true},
@@ -493,10 +505,11 @@ llvm::FailureOr<std::string> kvbuf::generateCode(llvm::Module &module,
     Saving way = ways[i];
     std::unique_ptr<llvm::Module> other =
         llvm::CloneModule(way.keepsSavings ? *withSavings : *asItIs);
-    bool differs = way.carries ? compares && carries && carryInAll(*other)
-                   : way.asItIs
-                       ? compares || carries
-                       : saveRegisters(*other, *machine, target, spills, way);
+    bool differs =
+        way.carriesNothing ? carries && saveInstructions(*other, *machine)
+        : way.carries      ? compares && carries && carryInAll(*other)
+        : way.asItIs       ? compares || carries
+                     : saveRegisters(*other, *machine, target, spills, way);
     if (!differs)
       continue;
     Spills fewer;
