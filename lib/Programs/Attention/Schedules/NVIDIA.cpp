@@ -106,7 +106,7 @@ static void splitKeysNVIDIA(const TargetInfo &target,
   }
   // Where types leave rows open, kernels of few rows share a launch with that
   // of many, and tiles have as many rows as fit.
-  bool hasHeads = choice.equalShares && request.queries >= 0 &&
+  bool hasHeads = choice.equalShares && request.knowsRows &&
                   request.pageSize >= kSmallPage &&
                   request.kvHeads % kHeadsOfBlock == 0 &&
                   request.foldedRows <= rows;

@@ -64,6 +64,9 @@ struct ScheduleRequest {
   /// then: query rows times the heads that share a head of the cache.
   bool splitKeys = false;
   int64_t foldedRows = 0;
+  /// Whether launches have no more than `foldedRows` of a sequence, or tiles of
+  /// those side by side: types say so, or who asks for such tiles.
+  bool knowsRows = false;
   /// Whether `queries` counts the rows of all heads that share a head of the
   /// cache, whose tiles blocks of a cluster may read for each other.
   bool sharesTiles = false;
