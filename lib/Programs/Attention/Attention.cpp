@@ -50,6 +50,9 @@ struct AttentionModel
       cast<AttentionOp>(op).removeScheduleAttr();
     if (alternative.sharedRows)
       op->setAttr(kSharedRowsAttr, alternative.sharedRows);
+    if (alternative.knownRows)
+      op->setAttr(kKnownRowsAttr,
+                  Builder(op).getI64IntegerAttr(alternative.knownRows));
   }
 };
 } // namespace

@@ -84,9 +84,7 @@ static ScheduleRequest requestOf(AttentionOp op) {
     request.windowKeys = mostKeysOfRows(op).value_or(0);
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||
                      !op.getK().getType().getRows().endWithData();
-  auto q = cast<MemRefType>(op.getQ().getType());
-  if (!op.isRagged() && !q.isDynamicDim(1))
-    request.queries = q.getDimSize(1);
+  request.queries = knownRowsOf(op);
   request.knowsRows = request.queries >= 0;
   request.cacheBytes =
       op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
@@ -190,10 +188,10 @@ static ScheduleRequest requestOf(AttentionOp op, const AskedSchedule &asked,
         request.sharing * std::max<int64_t>(request.queries, 1);
   } else if (request.splitKeys) {
     request.foldedRows = rowsOfTile(op, request, target);
-    // Several warps whose tiles have fewer rows than may come are for launches
-    // that these are enough for.
+    // Tiles that several warps have for themselves are for launches whose rows
+    // these are enough for.
     if (request.queries < 0 && !op.isRagged() && values.warps > 1 &&
-        asked.names("BM") && values.BM < request.foldedRows) {
+        asked.names("BM") && values.BM <= request.foldedRows) {
       request.foldedRows = values.BM;
       request.knowsRows = true;
     }

@@ -19,18 +19,12 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Query rows of a sequence; -1 where types leave them open.
-static int64_t tokensOf(AttentionOp op) {
-  auto q = cast<MemRefType>(op.getQ().getType());
-  return op.isRagged() || q.isDynamicDim(1) ? -1 : q.getDimSize(1);
-}
-
 DecodeSizes::DecodeSizes(AttentionOp op, const TargetInfo &target,
                          ScheduleAttr schedule, int64_t warps)
     : op(op), target(target), schedule(schedule), warps(warps),
       mask(op.getMaskValue()), headParts(headPartsOf(op, schedule.getBM())),
       group(op.getHeads() / op.getKVHeads() / headParts),
-      lineHeads(op.getKVHeads() * headParts), tokens(tokensOf(op)) {
+      lineHeads(op.getKVHeads() * headParts), tokens(knownRowsOf(op)) {
   // Where blocks have equal shares of all sequences, their warps have heads
   // side by side, and read the same pages at about the same time.
   if (schedule.getSplitKeys()->equalShares && lineHeads % warps == 0)

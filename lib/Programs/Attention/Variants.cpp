@@ -158,6 +158,9 @@ private:
   bool sumsMayBeLong();
   /// When blocks of several warps with keys of their own fill the device.
   Attribute blocksFill();
+  /// The number of query rows that has a kernel of its own, whose blocks know
+  /// it; 0: none.
+  int64_t ownRows();
   /// Up to how many query rows have blocks of several warps; 0: none.
   int64_t fewestRows();
   void addSums();
@@ -235,8 +238,21 @@ void AttentionVariants::addFewRows() {
     }
     suits = launchIfRows(context, most, /*more=*/false);
   };
+  int64_t known = ownRows();
+  if (known > 0) {
+    KernelAlternative &own =
+        add("_of_one_row",
+            "which splits keys over blocks and runs for one query row of a "
+            "sequence");
+    own.schedule = "split_keys=true";
+    own.knownRows = known;
+    own.launchIf = suits;
+    // Without a row there is none to read.
+    suits = b.expr("min", {b.getStringAttr(kLongestQuerySize),
+                           launchIfRows(context, known, /*more=*/false)});
+  }
   // As where types know the rows.
-  if (int64_t fewest = fewestRows(); fewest > 0) {
+  if (int64_t fewest = fewestRows(); fewest > known) {
     bool always = !problem.getK().getType().getRows().endWithData();
     addSplit("_of_fewest_rows",
              "split_keys=true,swap_a_b=true,warps=" +
@@ -268,6 +284,14 @@ Attribute AttentionVariants::blocksFill() {
   return launchIfBlocksFill(b.getContext(), problem.getKVHeads(),
                             /*wide=*/widestHead() >
                                 Tuning(target).narrowHeadSize);
+}
+
+int64_t AttentionVariants::ownRows() {
+  // Where the host knows the keys of all sequences, blocks of several warps
+  // meet before they join, and have as much to do for one row as for two.
+  return problem.isRagged() || problem.getK().getType().getRows().endWithData()
+             ? 0
+             : Tuning(target).ownKernelRows;
 }
 
 int64_t AttentionVariants::fewestRows() {

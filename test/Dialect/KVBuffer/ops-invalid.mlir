@@ -331,6 +331,26 @@ func.func @straddling(%k: !kv, %i: index) {
 // -----
 
 !qo = memref<?x?x2x64xbf16>
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+func.func @no_known_row(%q: !qo, %k: !kv) {
+  // expected-error @below {{attribute 'kvbuffer.known_rows' must be an integer of 1 or more}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {kvbuffer.known_rows = 0} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!qo = memref<?x1x2x64xbf16>
+!kv = !kvbuffer.cache<paged, bf16, heads = 2, head_size = 64, page_size = 16>
+func.func @known_by_type(%q: !qo, %k: !kv) {
+  // expected-error @below {{attribute 'kvbuffer.known_rows' must be with dense queries whose type leaves the number of rows of a sequence open}}
+  kvbuffer.attention q(%q) k(%k) v(%k) out(%q) {kvbuffer.known_rows = 1} : !qo, !kv, !kv, !qo
+  return
+}
+
+// -----
+
+!qo = memref<?x?x2x64xbf16>
 !kv = !kvbuffer.cache<ragged, bf16, heads = 2, head_size = 64>
 func.func @lengths(%q: !qo, %k: !kv) {
   // expected-error @below {{attribute 'kvbuffer.lengths' must be with a cache that has lengths, a continuous or paged one}}

@@ -384,6 +384,7 @@ static constexpr Known kKnown[] = {
     {kSizesAttr, Place::Function},
     {kLengthsAttr, Place::Problem},
     {kSharedRowsAttr, Place::Any},
+    {kKnownRowsAttr, Place::Problem},
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {kFiniteProductAttr, Place::Any},
@@ -532,6 +533,17 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return expect(attention ? attention.isRagged()
                             : isa<FunctionOpInterface>(op),
                   "on a kvbuffer.attention with ragged queries, or a kernel");
+  }
+  if (name == kKnownRowsAttr) {
+    auto count = dyn_cast<IntegerAttr>(value);
+    if (!count || count.getInt() < 1)
+      return expect(false, "an integer of 1 or more");
+    auto attention = cast<AttentionOp>(op);
+    return expect(
+        !attention.isRagged() &&
+            cast<ShapedType>(attention.getQ().getType()).isDynamicDim(1),
+        "with dense queries whose type leaves the number of rows of "
+        "a sequence open");
   }
   if (name == kResidentBlocksAttr) {
     auto count = dyn_cast<IntegerAttr>(value);

@@ -33,6 +33,10 @@ void Tuning::measuredOnNVIDIA(const TargetInfo &target) {
   // One row of 131072 keys in a problem of open rows: 124.0 us, 133.0 by blocks
   // of one warp; of 8192 keys 16.1 and 23.5.
   fewestFoldedRows = 8;
+  // One row over pages of 16 in a problem of open rows, of 131072 keys 130.5 us
+  // where the kernel knows that it is one, 133.4 where there may be two; of
+  // 8192 keys 18.5 and 20.7.
+  ownKernelRows = 1;
   if (target.maxCluster == 1)
     return;
   clusterTiles = 8;

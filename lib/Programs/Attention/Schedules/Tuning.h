@@ -54,6 +54,10 @@ struct Tuning {
   /// The same where a block's warps share tiles of keys, each with some of the
   /// rows; 0: they do not by default.
   int64_t sharedSplitRows = 0;
+  /// The number of query rows of a sequence that has a kernel of its own where
+  /// types leave it open and blocks have equal shares, whose joins then are of
+  /// no more rows than there are; 0: none.
+  int64_t ownKernelRows = 0;
   /// Query rows of all heads that share a head of the cache, that are columns
   /// of a product by blocks of so many warps, each with keys or a head of its
   /// own: what launches of so few rows take where types leave the rows open; 0:

@@ -44,6 +44,12 @@ inline constexpr llvm::StringLiteral kSizesAttr = "kvbuffer.sizes";
 /// keys runs in such launches only; the others compute all sequences elsewhere.
 inline constexpr llvm::StringLiteral kSharedRowsAttr = "kvbuffer.shared_rows";
 
+/// On a `kvbuffer.attention` over dense queries whose type leaves the number of
+/// rows of a sequence open: all launches of its kernel have so many. A promise,
+/// as of a kernel that launches choose by this number (`launch_if`): others
+/// read and write rows that are not there, or leave some out.
+inline constexpr llvm::StringLiteral kKnownRowsAttr = "kvbuffer.known_rows";
+
 /// On a kernel whose blocks have equal shares, with `kSharedRowsAttr` or heads
 /// side by side: as many of them as there are for each multiprocessor. More,
 /// where one has room early, would be missing elsewhere.
@@ -63,6 +69,18 @@ struct SharedRows {
     return mlir::DenseI64ArrayAttr::get(context, {over, upto, shared});
   }
 };
+
+/// Query rows of each sequence: what the type of dense queries says, or
+/// `kKnownRowsAttr`; -1 where neither does.
+inline int64_t knownRowsOf(AttentionOp op) {
+  auto q = llvm::cast<mlir::ShapedType>(op.getQ().getType());
+  if (op.isRagged())
+    return -1;
+  if (!q.isDynamicDim(1))
+    return q.getDimSize(1);
+  auto known = op->getAttrOfType<mlir::IntegerAttr>(kKnownRowsAttr);
+  return known ? known.getInt() : -1;
+}
 
 /// Whether the lengths of a problem's caches count the new tokens.
 inline bool lengthsCountNew(AttentionOp op) {

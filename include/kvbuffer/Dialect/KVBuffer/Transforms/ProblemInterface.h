@@ -50,6 +50,9 @@ struct KernelAlternative {
   /// If set: launches run it beside the first kernel, too, and this is what it
   /// takes there (`kSharedRowsAttr`).
   mlir::Attribute sharedRows;
+  /// If not 0: as many query rows as each sequence of its launches has
+  /// (`kKnownRowsAttr`).
+  int64_t knownRows = 0;
   /// For a remark: "which runs ...".
   std::string when;
 };
