@@ -287,8 +287,8 @@ Attribute AttentionVariants::blocksFill() {
 }
 
 int64_t AttentionVariants::ownRows() {
-  // Where the host knows the keys of all sequences, blocks of several warps
-  // meet before they join, and have as much to do for one row as for two.
+  // Where the host knows the keys of all sequences, one row is about as fast by
+  // blocks with room for two (docs/decode.md).
   return problem.isRagged() || problem.getK().getType().getRows().endWithData()
              ? 0
              : Tuning(target).ownKernelRows;
