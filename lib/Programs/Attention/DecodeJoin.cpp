@@ -20,12 +20,13 @@
 using namespace mlir;
 using namespace kvbuf;
 
-/// Pieces that all blocks with one join together: from the first number on, a
-/// block joins many rows at a time, so that enough is on its way; of more than
-/// the second, a few, so that there is something to do for more blocks: of 64
-/// columns eight rows, which lie side by side, of fewer as many more.
-static constexpr int64_t kFewestTogether = 4, kFewTogether = 16,
-                         kRowsOfFew = 32, kElementsOfMany = 8 * 64;
+/// The fewest pieces that all blocks with one join together.
+static constexpr int64_t kFewestTogether = 4;
+
+/// Rows of a share of such a join: the most of which each block has a share, so
+/// that enough is on its way. Of many pieces they are as many as lie side by
+/// side: eight of 64 columns, of fewer columns as many more.
+static constexpr int64_t kRowsTogether[] = {32, 16}, kElementsOfMany = 8 * 64;
 
 /// Pieces that one block joins: so many, or so many for each of its warps, if
 /// these are more. Where a sequence has more, several blocks join so many each,
@@ -291,25 +292,37 @@ void DecodeProgram::joinTogether(const Piece &piece, int64_t rowsAtOnce) {
   finish(state, slice);
 }
 
+Value DecodeProgram::hasBelow(const Piece &piece, int64_t many) {
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.count,
+                               constant(many));
+}
+
+void DecodeProgram::joinByAll(const Piece &piece,
+                              ArrayRef<int64_t> rowsAtOnce) {
+  if (rowsAtOnce.empty() || rowsAtOnce.front() <= rowsOfMany())
+    return joinTogether(piece, rowsOfMany());
+  int64_t size = rowsAtOnce.front();
+  // The pieces of which each block has such a share.
+  int64_t room = std::min(schedule.getBM(), group * ownQueries);
+  int64_t most = ownSlices * llvm::divideCeil(room, size);
+  bool allExist = !op.getSink() || group % size == 0;
+  if (most < kFewestTogether || !allExist)
+    return joinByAll(piece, rowsAtOnce.drop_front());
+  choose(
+      hasBelow(piece, most + 1), [&] { joinTogether(piece, size); },
+      [&] { joinByAll(piece, rowsAtOnce.drop_front()); });
+}
+
 void DecodeProgram::join(const Piece &piece) {
   if (joinsTogether()) {
-    int64_t rowsOfFew =
-        op.getSink() && group % kRowsOfFew ? rowsOfMany() : kRowsOfFew;
-    auto isBelow = [&](int64_t many) -> Value {
-      return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, piece.count,
-                                   constant(many));
-    };
     auto byLast = [&] {
       ifLast(0, piece.base, piece.count, [&] {
         joinAll("pieces", 0, piece.base, piece.count, /*step=*/1,
                 [&](DecodeState state, Value slice) { finish(state, slice); });
       });
     };
-    return choose(isBelow(kFewestTogether), byLast, [&] {
-      choose(
-          isBelow(kFewTogether + 1), [&] { joinTogether(piece, rowsOfFew); },
-          [&] { joinTogether(piece, rowsOfMany()); });
-    });
+    return choose(hasBelow(piece, kFewestTogether), byLast,
+                  [&] { joinByAll(piece, kRowsTogether); });
   }
   // The pieces that are joined together with this one.
   Value many = constant(joinedByOne());

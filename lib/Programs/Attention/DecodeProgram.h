@@ -350,6 +350,11 @@ private:
   int64_t rowsOfMany() const;
   /// Joins them so, each block some columns of so many rows at a time.
   void joinTogether(const Piece &piece, int64_t rowsAtOnce);
+  /// The same with the first of some numbers of rows with which each block has
+  /// a share; where there is none, with `rowsOfMany`.
+  void joinByAll(const Piece &piece, llvm::ArrayRef<int64_t> rowsAtOnce);
+  /// Whether the piece's sequence has fewer than so many pieces.
+  mlir::Value hasBelow(const Piece &piece, int64_t many);
   /// Joins the `count` partial results of a level, each `step` places after the
   /// one before it; `then` is what a warp does with a slice of what they come
   /// to.

@@ -98,11 +98,16 @@
 // CHECK-NEXT: kvbuffer.ring_release %[[P]]
 // CHECK-NEXT: kvbuffer.ring_release %[[P]]
 // Each half joins its own slices of split keys: the last block those of a few pieces, all
-// blocks those of more, 32 rows of a slice at a time, eight of many pieces.
+// blocks those of more, of which each has a share: 32 rows of a slice of up to eight pieces,
+// 16 of up to 16, eight of more.
 // CHECK-COUNT-4: kvbuffer.partial_store
 // CHECK: kvbuffer.arrive_last %{{.*}}[%c0,
+// CHECK: arith.cmpi ult, %{{.*}}, %c9
 // CHECK: kvbuffer.after_all %{{.*}}[%c0, {{.*}}shares({{.*}}patient
 // CHECK: kvbuffer.partial_join {{.*}} from %{{.*}} -> <32x64xf32, acc>, <32x1xf32, row>
+// CHECK: arith.cmpi ult, %{{.*}}, %c17
+// CHECK: kvbuffer.after_all %{{.*}}[%c0,
+// CHECK: kvbuffer.partial_join {{.*}} from %{{.*}} -> <16x64xf32, acc>, <16x1xf32, row>
 // CHECK: kvbuffer.after_all %{{.*}}[%c0,
 // CHECK: kvbuffer.partial_join {{.*}} from %{{.*}} -> <8x64xf32, acc>, <8x1xf32, row>
 // CHECK: kvbuffer.team @right warps(4) registers(160)
