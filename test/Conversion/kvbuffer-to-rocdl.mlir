@@ -149,7 +149,7 @@ gpu.module @m {
 
 // Arrivals: the release waits for the write-back of L2, of which LLVM's backend makes
 // an instruction and no wait. What orders nothing is an addition alone; what is early
-// orders before it.
+// acquires before it.
 module attributes {kvbuffer.target = "gfx942"} {
 gpu.module @m {
   // CHECK-LABEL: llvm.func @arrive(
@@ -160,9 +160,7 @@ gpu.module @m {
   // CHECK-NOT:     {{fence|waitcnt}}
   // CHECK:         llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
   // CHECK-NOT:     {{fence|waitcnt}}
-  // CHECK:         llvm.fence syncscope("agent") release
-  // CHECK-NEXT:    rocdl.s.waitcnt 3952
-  // CHECK-NEXT:    llvm.fence syncscope("agent") acquire
+  // CHECK:         llvm.fence syncscope("agent") acquire
   // CHECK-NEXT:    llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic
   // CHECK-NOT:     {{fence|waitcnt}}
   // CHECK:         llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("agent") monotonic

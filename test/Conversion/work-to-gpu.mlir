@@ -95,7 +95,10 @@ gpu.module @work {
     // NVVM: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
     // NVVM-NOT: llvm.fence
     // NVVM: llvm.cmpxchg
-    // NVVM: llvm.fence syncscope("device") acq_rel
+    // NVVM: llvm.fence syncscope("device") release
+    // NVVM-NEXT: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
+    // NVVM-NEXT: llvm.fence syncscope("device") acquire
+    // NVVM: llvm.fence syncscope("device") acquire
     // NVVM-NEXT: llvm.atomicrmw add %{{.*}}, %{{.*}} syncscope("device") monotonic
     // NVVM-NEXT: llvm.br
     kvbuffer.after_all %arrived[%c1] of %c2 shares(%c2) patient(%yes) {

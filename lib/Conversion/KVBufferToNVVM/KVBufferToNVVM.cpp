@@ -297,8 +297,8 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
 };
 
 /// `kvbuffer.lane_arrive` to an atomic addition, between two fences if it
-/// orders anything, behind one if it is early: LLVM 22's code for atomic
-/// operations drops their order (of `atomicrmw acq_rel` it makes a plain
+/// orders anything, behind one that acquires if it is early: LLVM 22's code for
+/// atomic operations drops their order (of `atomicrmw acq_rel` it makes a plain
 /// `atom.global.add`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
@@ -314,7 +314,7 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
         adaptor.getCounters(), adaptor.getIndices());
     if (!op.getRelaxed())
       LLVM::FenceOp::create(rewriter, loc,
-                            op.getEarly() ? LLVM::AtomicOrdering::acq_rel
+                            op.getEarly() ? LLVM::AtomicOrdering::acquire
                                           : LLVM::AtomicOrdering::release,
                             "device");
     Value before = LLVM::AtomicRMWOp::create(

@@ -160,8 +160,9 @@ struct LowerLaneCount : ConvertOpToLLVMPattern<LaneCountOp> {
 };
 
 /// `kvbuffer.lane_arrive` to an atomic addition, between two fences if it
-/// orders anything, behind both if it is early. A wait behind the first one is
-/// for LLVM 22's backend, which loses its own (`TargetInfo::writeBackWait`).
+/// orders anything, behind the second one alone if it is early. A wait behind
+/// the first one is for LLVM 22's backend, which loses its own
+/// (`TargetInfo::writeBackWait`).
 struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
   using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
 
@@ -172,7 +173,7 @@ struct LowerLaneArrive : ConvertOpToLLVMPattern<LaneArriveOp> {
     Value at = getStridedElementPtr(
         rewriter, loc, cast<MemRefType>(op.getCounters().getType()),
         adaptor.getCounters(), adaptor.getIndices());
-    if (!op.getRelaxed()) {
+    if (!op.getRelaxed() && !op.getEarly()) {
       LLVM::FenceOp::create(rewriter, loc, LLVM::AtomicOrdering::release,
                             kDevice);
       std::optional<TargetInfo> target = targetOf(op);

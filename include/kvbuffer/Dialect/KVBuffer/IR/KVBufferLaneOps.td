@@ -168,9 +168,9 @@ def KVBuffer_LaneArriveOp : KVBuffer_OpOf<KVBuffer_Lanes, "lane_arrive", [
   let description = [{
     Atomically; the result is the number before. At the scope of the device it
     releases what the thread knows to be written, and acquires what earlier
-    arrivals have released; `early`, it does so before it adds, and acquires what
-    those have released whose numbers the thread has read: nothing behind it waits
-    for its own one. `relaxed`, it orders nothing: the number alone is
+    arrivals have released; `early`, it releases nothing, and acquires before it
+    adds what those have released whose numbers the thread has read: nothing waits
+    for what the thread has stored, nor behind it for its own number. `relaxed`, it orders nothing: the number alone is
     what is wanted. The vendor-neutral form of the thread stage:
     `memref.atomic_rmw` can name neither a scope nor an order.
 
