@@ -139,6 +139,8 @@ struct LatentRoles {
         if (roles.bytes(schedule) > target.ldsBytes)
           *slots = 1;
       }
+    // Packed rows wait for who widens them, and lose what a second part costs
+    // (H200, 64 heads, 128 lists of 2048, sustained: 115.6 us for 105.2).
     constexpr int64_t contracted = 16;
     if (!roles.scoresAhead && !roles.bytesAhead &&
         schedule.BN % (2 * contracted) == 0)
