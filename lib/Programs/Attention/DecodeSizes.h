@@ -56,6 +56,8 @@ public:
   std::pair<mlir::Attribute, mlir::Attribute> ownRowsOf() const;
   /// The fewest keys of a block.
   int64_t leastSplit() const;
+  /// The splits that `room` keys are worth; 0 or 1: none.
+  mlir::Attribute worthOf(mlir::Attribute room) const;
 
   mlir::Attribute str(llvm::StringRef text) const;
   mlir::Attribute number(int64_t value) const;
