@@ -14,6 +14,7 @@
 #include "kvbuffer/Target/TargetInfo.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/Support/MathExtras.h"
 #include <numbers>
 
@@ -207,7 +208,14 @@ void kvbuf::lowerOp(LaneContext &lanes, RaiseMaxOp op) {
   // A copy: new values move those that are kept.
   const Values max = lanes.lanesOf(op.getMax());
   Values results;
-  if (op.getExactOnly()) {
+  auto fill = op.getMax().getDefiningOp<FragmentFillOp>();
+  if (op.getExactOnly() && fill && fill.getValue().isFinite() &&
+      matchPattern(op.getExact(), m_Zero())) {
+    // A number that nothing raises.
+    results = max;
+    results.append(max.size(), lanes.f32(1));
+    results.push_back(arith::ConstantOp::create(b, b.getBoolAttr(false)));
+  } else if (op.getExactOnly()) {
     Value lowest = lanes.f32(-std::numeric_limits<double>::infinity()), none;
     for (Value row : max) {
       Value empty =

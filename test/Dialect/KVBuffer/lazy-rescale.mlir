@@ -288,3 +288,186 @@ gpu.module @m {
   }
 }
 }
+
+// -----
+
+!s = !kvbuffer.fragment<128x64xf32, acc>
+!row = !kvbuffer.fragment<128x1xf32, row>
+!o = !kvbuffer.fragment<128x128xf32, acc>
+!p = !kvbuffer.fragment<128x64xbf16, a>
+!v = !kvbuffer.fragment<64x128xbf16, b>
+#lazy = #kvbuffer.schedule<BM = 128, BN = 64, BK = 32, stages = 2, warps = 4, mma_shape = [32, 32, 16], swap_a_b = true, lazy_rescale = true>
+
+// Capped scores, weights of which are relative to a number: nothing raises it. A
+// cap of 50 is 72.13 in base 2; the largest weight is 2^60, and 12.13 ln 2 = 8.41.
+// REMARK: accumulators are not rescaled: a cap bounds scores
+// CHECK-LABEL: gpu.func @bounded
+// CHECK-DAG:     %[[REFERENCE:.*]] = kvbuffer.fragment_fill 8.411{{[0-9]*}} : <128x1xf32, row>
+// CHECK-DAG:     %[[NEVER:.*]] = arith.constant false
+// CHECK:         scf.for
+// CHECK:           kvbuffer.raise_max %{{.*}}, %[[REFERENCE]] exact(%[[NEVER]]) {exact_only, scale = 1.000000e+00 : f32}
+// CHECK:           kvbuffer.softmax_tail {{.*}}rounded
+// A small cap: the largest weight is 1.
+// REMARK: accumulators are not rescaled: a cap bounds scores
+// CHECK-LABEL: gpu.func @small
+// CHECK:         %[[REFERENCE:.*]] = kvbuffer.fragment_fill 3.000000e+00 : <128x1xf32, row>
+// CHECK:         kvbuffer.raise_max %{{.*}}, %[[REFERENCE]] exact(
+// Caps whose weights have no exponents, scores of which not all are capped,
+// accumulators or a maximum of something, a log-sum-exp, a sink.
+// CHECK-LABEL: gpu.func @large
+// CHECK-NOT:     arith.constant false
+// CHECK-LABEL: gpu.func @some_capped
+// CHECK-NOT:     arith.constant false
+// CHECK-LABEL: gpu.func @begun
+// CHECK-NOT:     arith.constant false
+// CHECK-LABEL: gpu.func @maximum
+// CHECK-NOT:     arith.constant false
+// CHECK-LABEL: gpu.func @lse
+// CHECK-NOT:     arith.constant false
+// CHECK-LABEL: gpu.func @sink
+// CHECK-NOT:     arith.constant false
+module attributes {gpu.container_module, kvbuffer.target = "gfx950"} {
+gpu.module @m {
+  gpu.func @bounded(%s: !s, %v: !v, %n: index) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @small(%s: !s, %v: !v, %n: index) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 3.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 2.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 2.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @large(%s: !s, %v: !v, %n: index) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 57.3 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @some_capped(%s: !s, %v: !v, %n: index, %which: i1) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %h = scf.if %which -> !s {
+      scf.yield %c : !s
+    } else {
+      scf.yield %s : !s
+    }
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %h, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @begun(%s: !s, %v: !v, %n: index, %a: !o) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %a, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @maximum(%s: !s, %v: !v, %n: index, %m: !row) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %m, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @lse(%s: !s, %v: !v, %n: index) -> (!o, !row)
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 {scale = 1.0 : f32} : !o, !row
+    gpu.return %o, %lse : !o, !row
+  }
+  gpu.func @sink(%s: !s, %v: !v, %n: index, %x: f32) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 sink(%x) {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+}
+}

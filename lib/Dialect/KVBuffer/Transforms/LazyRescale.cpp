@@ -15,6 +15,9 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/IR/Remarks.h"
+#include <cmath>
+#include <limits>
+#include <numbers>
 
 namespace kvbuf {
 #define GEN_PASS_DEF_LAZYRESCALE
@@ -110,13 +113,59 @@ static bool addsPairs(OnlineSoftmaxOp op) {
                             elementName(op.getP().getType().getElementType()));
 }
 
+/// The soft cap that makes scores, but for those that a mask hides; null if
+/// none does.
+static SoftcapOp capOf(Value source) {
+  auto mask = source.getDefiningOp<MaskOp>();
+  return (mask ? Value(mask.getScores()) : source).getDefiningOp<SoftcapOp>();
+}
+
 /// Whether a soft cap makes a softmax's scores, but for those that are hidden.
 static bool isCapped(OnlineSoftmaxOp op) {
-  return llvm::any_of(fragmentSources(op.getScores()), [](Value source) {
-    auto mask = source.getDefiningOp<MaskOp>();
-    return (mask ? Value(mask.getScores()) : source)
-               .getDefiningOp<SoftcapOp>() != nullptr;
-  });
+  return llvm::any_of(fragmentSources(op.getScores()),
+                      [](Value source) { return bool(capOf(source)); });
+}
+
+/// A score that weights may be relative to in all rows, where soft caps c leave
+/// all that is not hidden in [-c, c]; nullopt where a row's maximum is needed.
+///
+/// In base 2, with L = log2(e) * scale * c and R = log2(e) * scale * reference,
+/// weights lie from 2^(-L - R) to 2^(L - R). Let normal numbers of the weights'
+/// type, and of f32, in which they are added up, lie from 2^a to 2^(b + 1).
+/// Values of V up to 2^v do not overflow in a sum over 2^24 keys while
+///   L - R + 24 + v <= b,
+/// and values down to 2^-v keep all of their bits while
+///   -L - R - v >= a.
+/// R = (24 - a - b) / 2 serves both alike, with v = (b - 24 - a) / 2 - L: for
+/// the exponents of bf16 (a = -126, b = 127) R = 11.5 and v = 114.5 - L. R is
+/// the next number from there on for which L - R is whole, so that the weight
+/// of a score at the cap is a power of two; v is less by up to 1. Small caps
+/// have R = L: weights of at most 1. Caps with a v below 32 keep the maximum
+/// (with a scale of 1 those above 57), as do all with weights of f16.
+static std::optional<float> findReference(OnlineSoftmaxOp op) {
+  double bound = 0;
+  for (Value source : fragmentSources(op.getScores())) {
+    SoftcapOp cap = capOf(source);
+    if (!cap)
+      return std::nullopt;
+    bound = std::max<double>(bound, cap.getCap().convertToFloat());
+  }
+  auto weights = dyn_cast<FloatType>(op.getP().getType().getElementType());
+  if (!weights || op.getUnbounded())
+    return std::nullopt;
+  constexpr double keys = 24, values = 32;
+  const llvm::fltSemantics &type = weights.getFloatSemantics(),
+                           &sums = llvm::APFloat::IEEEsingle();
+  double least = std::max(llvm::APFloat::semanticsMinExponent(type),
+                          llvm::APFloat::semanticsMinExponent(sums)),
+         most = std::min(llvm::APFloat::semanticsMaxExponent(type),
+                         llvm::APFloat::semanticsMaxExponent(sums)),
+         unit = op.getScale().convertToFloat() * std::numbers::log2e,
+         reach = unit * bound;
+  if (!((most - keys - least) / 2 - reach >= values))
+    return std::nullopt;
+  double middle = (keys - least - most) / 2;
+  return (reach - std::max(0.0, std::floor(reach - middle))) / unit;
 }
 
 /// Whether a row of the output is no longer than one of scores: products then
@@ -124,6 +173,27 @@ static bool isCapped(OnlineSoftmaxOp op) {
 static bool hasShortRows(OnlineSoftmaxOp op, RescaleOp rescale) {
   return rescale.getAcc().getType().getCols() <=
          op.getScores().getType().getCols();
+}
+
+/// Whether what a loop carries begins with a number.
+static bool beginsWith(Value carried, float number) {
+  return llvm::all_of(fragmentSources(carried), [&](Value source) {
+    auto fill = source.getDefiningOp<FragmentFillOp>();
+    return (fill && fill.getValue().convertToFloat() == number) ||
+           isa_and_nonnull<MmaOp, RescaleOp, OnlineSoftmaxOp>(
+               source.getDefiningOp());
+  });
+}
+
+/// Whether weights may be relative to anything: nothing is there before the
+/// first step, which a factor of 0 would have to remove, and no sink joins the
+/// sum, which may be as far above a score as it likes.
+static bool needsNoMaximum(OnlineSoftmaxOp op, RescaleOp rescale,
+                           const SumReaders &readers) {
+  return llvm::none_of(readers.finishes,
+                       [](SoftmaxFinishOp end) { return end.getSink(); }) &&
+         beginsWith(op.getMax(), -std::numeric_limits<float>::infinity()) &&
+         beginsWith(op.getSum(), 0) && beginsWith(rescale.getAcc(), 0);
 }
 
 namespace {
@@ -181,9 +251,25 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
     // Of scores of any size a sum does not tell how far they are above.
     if (rounded && early && isShort && !op.getUnbounded())
       settles = unit;
+    Value before = op.getMax();
+    UnitAttr never;
+    std::optional<float> reference =
+        rounded && needsNoMaximum(op, rescale, *readers) ? findReference(op)
+                                                         : std::nullopt;
+    if (reference) {
+      // Nothing ever raises it, and nobody looks for what could.
+      OpBuilder::InsertionGuard guard(b);
+      if (readers->loop)
+        b.setInsertionPoint(readers->loop);
+      before =
+          FragmentFillOp::create(b, loc, row, b.getF32FloatAttr(*reference));
+      early = arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
+      never = unit;
+      settles = nullptr;
+    }
     auto raise = RaiseMaxOp::create(
-        b, loc, row, row, b.getI1Type(), op.getScores(), op.getMax(), early,
-        op.getScaleAttr(), settles, op.getUnboundedAttr());
+        b, loc, row, row, b.getI1Type(), op.getScores(), before, early,
+        op.getScaleAttr(), settles ? settles : never, op.getUnboundedAttr());
     auto head = SoftmaxHeadOp::create(
         b, loc, op.getScores().getType(), row, op.getScores(),
         raise.getNewMax(), op.getScaleAttr(),
@@ -225,8 +311,9 @@ struct LazyRescalePass : kvbuf::impl::LazyRescaleBase<LazyRescalePass> {
       carryExcess(b, *readers, apply, head.getExcess());
     remark::passed(raise.getLoc(),
                    remark::RemarkOpts::name("lazy").category(DEBUG_TYPE))
-        << "accumulators are rescaled where a maximum has grown by more than "
-           "8 in base 2";
+        << (reference ? "accumulators are not rescaled: a cap bounds scores"
+                      : "accumulators are rescaled where a maximum has grown "
+                        "by more than 8 in base 2");
   }
 
   /// Sums what rounding adds to the weights beside the sum of the weights, for

@@ -289,6 +289,11 @@ def LazyRescale : Pass<"kvbuf-lazy-rescale", "::mlir::gpu::GPUFuncOp"> {
     In tiles that a mask may cut and in the one after them, the first two at
     least, maxima follow the scores exactly: that of a few keys at a row's end
     says little of the keys to come.
+
+    A soft cap c leaves scores in [-c, c]. Where weights are added up as they are
+    rounded, and their type has exponents for the smallest and the largest one
+    beside a number for all rows, they are relative to that: `kvbuffer.raise_max`
+    has it for the maximum, which nothing raises.
   }];
   let dependentDialects = [
     "::kvbuf::KVBufferDialect", "::mlir::arith::ArithDialect",
