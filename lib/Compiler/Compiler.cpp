@@ -232,6 +232,34 @@ static LogicalResult addCopies(const KernelVariants &variants,
   return success();
 }
 
+/// Adds the kernel that launches of `kernel` run ahead of it.
+static LogicalResult addAhead(const KernelAlternative &alternative,
+                              LLVM::LLVMFuncOp kernel, const TargetInfo &target,
+                              const CompileOptions &options,
+                              TargetModule &found) {
+  std::string name = (kernel.getName() + "_ahead").str();
+  OwningOpRef<ModuleOp> module = alternative.ahead(name);
+  prepareAgain(*module, name, target);
+  if (failed(lowerTo(*module, Stage::Target, options)))
+    return failure();
+  llvm::FailureOr<TargetModule> other = findKernels(*module);
+  if (failed(other))
+    return failure();
+  LLVM::LLVMFuncOp ahead = other->kernels.front();
+  // What launches provide is the second one's.
+  describeAlike(ahead, found.kernels.front());
+  describeAlike(ahead, kernel);
+  // Its lanes copy as many bytes at a time as the second one's.
+  ahead->setAttr(
+      KVBufferDialect::kKernelAttr,
+      LaunchAttr::of(ahead).with("alignment",
+                                 LaunchAttr::of(kernel).getField("alignment")));
+  found.kernels.push_back(ahead);
+  moveKernel(found.code, other->code, ahead, name);
+  addAhead(kernel, ahead.getName());
+  return success();
+}
+
 /// Adds the kernels that launches choose between besides `found`'s one, which
 /// comes from `problem`.
 static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
@@ -241,9 +269,10 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
   ProblemInterface last;
   problem.walk([&](ProblemInterface op) { last = op; });
   KernelVariants variants =
-      alternativesOf(found.kernels.front(), last, target, options.schedule);
+      alternativesOf(found.kernels.front(), last, target, options.schedule,
+                     /*runsAhead=*/true);
+  LLVM::LLVMFuncOp kernel = found.kernels.back();
   for (const KernelAlternative &alternative : variants.list) {
-    LLVM::LLVMFuncOp kernel = found.kernels.back();
     OwningOpRef<ModuleOp> again = problem.clone();
     prepareAgain(*again, alternative.name, target);
     CompileOptions plain = options;
@@ -251,23 +280,28 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
     if (alternative.schedule)
       plain.schedule = *alternative.schedule;
     again->walk([&](ProblemInterface op) { op.become(alternative); });
-    if (failed(lowerTo(*again, Stage::Target, plain, alternative.alignment)))
+    if (failed(lowerTo(*again, Stage::Target, plain, alternative.alignment,
+                       /*otherByLaunch=*/bool(alternative.ahead))))
       return failure();
     llvm::FailureOr<TargetModule> other = findKernels(*again);
     if (failed(other))
       return failure();
     if (alternative.launchIf)
       setLaunchIf(kernel, alternative.launchIf);
-    found.kernels.push_back(addAlternative(found.code, kernel, other->code,
-                                           other->kernels.front(),
-                                           alternative.name));
+    LLVM::LLVMFuncOp added =
+        addAlternative(found.code, kernel, other->code, other->kernels.front(),
+                       alternative.name);
+    found.kernels.push_back(added);
     if (alternative.sharedRows)
-      addBeside(found.kernels.front(), found.kernels.back().getName());
+      addBeside(found.kernels.front(), added.getName());
     remark::passed(
         kernel.getLoc(),
         remark::RemarkOpts::name("alternative").category("kvbuf-compile"))
-        << "added '" << found.kernels.back().getName().str() << "', "
-        << alternative.when;
+        << "added '" << added.getName().str() << "', " << alternative.when;
+    kernel = added;
+    if (alternative.ahead &&
+        failed(addAhead(alternative, kernel, target, plain, found)))
+      return failure();
   }
   return addCopies(variants, target, options, found);
 }

@@ -382,7 +382,7 @@ llvm::FailureOr<std::string> kvbuf::writeManifest(
   // share a launch.
   bool shares = llvm::any_of(kernels, [](LLVM::LLVMFuncOp kernel) {
     LaunchAttr launch = LaunchAttr::of(kernel);
-    return launch && launch.getField("beside");
+    return launch && (launch.getField("beside") || launch.getField("ahead"));
   });
   ProblemAttr problem = all.problem();
   auto dtype = problem ? problem.getField<StringAttr>("dtype") : nullptr;

@@ -148,6 +148,27 @@ void kvbuf::setLaunchIf(LLVM::LLVMFuncOp kernel, Attribute condition) {
   setLaunchFields(kernel, b.getNamedAttr("launch_if", condition));
 }
 
+void kvbuf::describeAlike(LLVM::LLVMFuncOp kernel, LLVM::LLVMFuncOp other) {
+  auto listOf = [](LLVM::LLVMFuncOp of) {
+    return of->getAttrOfType<ArrayAttr>(KVBufferDialect::kTensorsAttr)
+        .getAsRange<TensorAttr>();
+  };
+  SmallVector<Attribute> tensors;
+  for (TensorAttr tensor : listOf(kernel)) {
+    auto known = llvm::find_if(listOf(other), [&](TensorAttr one) {
+      return one.getName() == tensor.getName();
+    });
+    tensors.push_back(known == listOf(other).end() ? tensor : *known);
+  }
+  kernel->setAttr(KVBufferDialect::kTensorsAttr,
+                  ArrayAttr::get(kernel.getContext(), tensors));
+}
+
+void kvbuf::addAhead(LLVM::LLVMFuncOp kernel, StringRef other) {
+  Builder b(kernel.getContext());
+  setLaunchFields(kernel, b.getNamedAttr("ahead", b.getStrArrayAttr({other})));
+}
+
 void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
   Builder b(kernel.getContext());
   SmallVector<Attribute> names{b.getStringAttr(other)};
@@ -159,10 +180,10 @@ void kvbuf::addBeside(LLVM::LLVMFuncOp kernel, StringRef other) {
 KernelVariants kvbuf::alternativesOf(LLVM::LLVMFuncOp kernel,
                                      ProblemInterface problem,
                                      const TargetInfo &target,
-                                     StringRef schedule) {
+                                     StringRef schedule, bool runsAhead) {
   KernelVariants variants;
   if (problem)
-    variants = problem.getVariants({kernel, target, schedule});
+    variants = problem.getVariants({kernel, target, schedule, runsAhead});
   auto chosen =
       kernel->getAttrOfType<ScheduleAttr>(KVBufferDialect::kScheduleAttr);
   // Kernels by lanes keep to the alignment of their accesses.

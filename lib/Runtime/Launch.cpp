@@ -95,13 +95,23 @@ std::string whyUnmapped(const KernelSpec &spec, const TensorSpec &t,
 struct Together {
   std::vector<std::pair<const KernelSpec *, KernelLaunch>> kernels;
   std::vector<const KernelSpec *> copiers;
+  /// Those that run ahead of the first one.
+  std::vector<const KernelSpec *> ahead;
+
+  /// All that take the caller's tensors as they are, or as they are copied.
+  std::vector<const KernelSpec *> all() const {
+    std::vector<const KernelSpec *> list = ahead;
+    for (const auto &[kernel, launch] : kernels)
+      list.push_back(kernel);
+    return list;
+  }
 };
 
 /// Why some of the kernels cannot take a tensor, else "".
 std::string whyNot(const Together &together, const TensorSpec &t,
                    const BoundTensor &arg) {
   std::string reason;
-  for (const auto &[kernel, launch] : together.kernels)
+  for (const KernelSpec *kernel : together.all())
     for (auto *why : {whyUnaligned, whyTooFar, whyUnmapped})
       if (reason.empty())
         reason = why(*kernel, t, arg);
@@ -132,7 +142,7 @@ std::string whyNot(Together &together, const Manifest &m,
         reason = of(t);
     return reason;
   };
-  for (const auto &[kernel, launch] : together.kernels) {
+  for (const KernelSpec *kernel : together.all()) {
     const KernelSpec &spec = *kernel;
     for (auto *of : {whyUnaligned, whyTooFar, whyUnmapped})
       if (why.empty())
@@ -277,6 +287,8 @@ Together KernelBinder::choose(const KernelSpec &first) {
   auto whyNotNow = [&] {
     together = {};
     together.kernels.push_back({spec, {}});
+    for (const std::string &name : spec->ahead)
+      together.ahead.push_back(manifest.findKernel(name));
     if (!spec->beside.empty() && !hasAll(*spec))
       for (const std::string &name : spec->beside)
         together.kernels.push_back({manifest.findKernel(name), {}});
@@ -313,6 +325,7 @@ void KernelBinder::bindScratch(const KernelSpec &kernel) {
     arg.dtype = spec.dtype;
     arg.shape = evaluateShape(spec, sizes);
     arg.strides = contiguousStrides(arg.shape);
+    arg.address = BoundTensorMap::kScratchBase;
     arg.scratch = static_cast<int>(launch.scratch.size());
     launch.scratch.push_back({spec.name,
                               spanBytes(arg.dtype, arg.shape, arg.strides),
@@ -348,6 +361,11 @@ void KernelBinder::bind(const KernelSpec &first) {
         together.kernels.front().first->entry + "': " +
         whyNot(together, *manifest.findTensor(copier->copies),
                bound.at(copier->copies)));
+  }
+  for (const KernelSpec *kernel : together.ahead) {
+    bindScratch(*kernel);
+    KernelLaunch k;
+    add(*kernel, k, bound, /*beside=*/false);
   }
   addCopies(together, /*written=*/false);
   size_t before = launch.kernels.size();

@@ -208,7 +208,8 @@ const KernelSpec *Manifest::findCopier(const std::string &tensor) const {
 bool Manifest::isAlternative(const KernelSpec &kernel) const {
   return !kernel.copies.empty() ||
          std::any_of(kernels.begin(), kernels.end(), [&](const KernelSpec &k) {
-           return k.instead == kernel.entry;
+           return k.instead == kernel.entry ||
+                  std::count(k.ahead.begin(), k.ahead.end(), kernel.entry) > 0;
          });
 }
 

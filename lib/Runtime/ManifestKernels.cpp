@@ -193,7 +193,7 @@ KernelArg parseArg(const Reader &r, Manifest &m) {
                 "launch_counter (the artifact may come from a newer compiler)");
   arg.tensor = r.string("tensor");
   const TensorSpec *tensor = m.findTensor(arg.tensor);
-  if (!tensor && kind != "tensor_map")
+  if (!tensor)
     tensor = m.findScratch(arg.tensor);
   if (!tensor)
     throw Error("manifest: " + r.path + " names tensor '" + arg.tensor +
@@ -273,13 +273,18 @@ KernelSpec kvbuf::rt::parseKernel(const Reader &r, Manifest &m) {
   parseOnly(r, "requires", "tensor_maps");
   if (r.has("instead"))
     k.instead = r.string("instead");
-  if (r.has("beside"))
-    for (const json &name : r.array("beside")) {
+  auto parseNames = [&](const char *field, std::vector<std::string> &names) {
+    if (!r.has(field))
+      return;
+    for (const json &name : r.array(field)) {
       if (!name.is_string())
-        throw Error("manifest: " + r.at("beside") + " holds " + name.dump() +
+        throw Error("manifest: " + r.at(field) + " holds " + name.dump() +
                     "; expected names of kernels");
-      k.beside.push_back(name.get<std::string>());
+      names.push_back(name.get<std::string>());
     }
+  };
+  parseNames("beside", k.beside);
+  parseNames("ahead", k.ahead);
   k.alignment = parseChoice(r, "alignment", 16, {2, 4, 8, 16});
   if (r.has("requires") && !k.takesTensorMaps())
     throw Error("manifest: " + r.path +
@@ -335,6 +340,15 @@ void kvbuf::rt::checkAlternatives(const Manifest &m) {
         throw Error("manifest: kernel '" + first.entry + "' names '" + name +
                     "' as what runs beside it; expected another of "
                     "\"kernels\", with nothing beside that");
+    }
+    for (const std::string &name : first.ahead) {
+      const KernelSpec *other = m.findKernel(name);
+      if (!other || other == &first || !other->ahead.empty() ||
+          !other->beside.empty() || !other->instead.empty())
+        throw Error("manifest: kernel '" + first.entry + "' names '" + name +
+                    "' as what runs ahead of it; expected another of "
+                    "\"kernels\", with nothing ahead of that, beside it or in "
+                    "its place");
     }
     const KernelSpec *k = &first;
     for (size_t steps = 0; !k->instead.empty(); ++steps) {

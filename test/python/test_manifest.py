@@ -161,6 +161,23 @@ class Alternatives(unittest.TestCase):
         self.expect("manifest: kernels[0].beside holds 1; expected names of "
                     "kernels", lambda kernels: kernels[0].update(beside=[1]))
 
+    def test_ahead(self):
+        def twice(kernels):
+            kernels.append({**kernels[1], "entry": "other", "ahead": ["portable"]})
+            kernels[0].update(ahead=["other"])
+        who = "manifest: kernel 'mock' names '{}' as what runs ahead of it; " \
+              "expected another of \"kernels\", with nothing ahead of that, " \
+              "beside it or in its place"
+        self.expect("accepted",
+                    lambda kernels: kernels[0].update(ahead=["portable"]))
+        self.expect(who.format("absent"),
+                    lambda kernels: kernels[0].update(ahead=["absent"]))
+        self.expect(who.format("mock"),
+                    lambda kernels: kernels[0].update(ahead=["mock"]))
+        self.expect(who.format("other"), twice)
+        self.expect("manifest: kernels[0].ahead holds 1; expected names of "
+                    "kernels", lambda kernels: kernels[0].update(ahead=[1]))
+
     def test_copies(self):
         def copies(change=lambda copy: None):
             content = manifest(tensor_maps=True, instead="portable")

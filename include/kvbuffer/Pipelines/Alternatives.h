@@ -26,11 +26,11 @@ bool takesTensorMaps(mlir::LLVM::LLVMFuncOp kernel);
 /// stage, in the order in which they are tried: the problem's own, and one for
 /// tensors that the last of them cannot take; and what is copied for them.
 /// `problem` is what it was made of, if any, with `schedule` as the caller's
-/// parameters.
+/// parameters; `runsAhead`: see VariantQuery.
 KernelVariants alternativesOf(mlir::LLVM::LLVMFuncOp kernel,
                               ProblemInterface problem,
                               const TargetInfo &target,
-                              llvm::StringRef schedule);
+                              llvm::StringRef schedule, bool runsAhead = false);
 
 /// Moves everything of `other` into `code`; what has the same symbol and is the
 /// same serves both, and what is not gets another symbol: `stem` is that of
@@ -52,6 +52,13 @@ mlir::LLVM::LLVMFuncOp addAlternative(mlir::gpu::GPUModuleOp code,
 /// Lets `kernel`, which has an alternative, run for launches alone that fulfil
 /// a condition.
 void setLaunchIf(mlir::LLVM::LLVMFuncOp kernel, mlir::Attribute condition);
+
+/// Describes the tensors of a kernel, at the target stage, as another kernel of
+/// the launch does that takes some of them, too.
+void describeAlike(mlir::LLVM::LLVMFuncOp kernel, mlir::LLVM::LLVMFuncOp other);
+
+/// Lets launches of `kernel` run another one ahead of it, of the same tensors.
+void addAhead(mlir::LLVM::LLVMFuncOp kernel, llvm::StringRef other);
 
 /// Lets launches of `kernel` run another one, too, right after it and ahead of
 /// those that were added before, where all can take the tensors; else none.

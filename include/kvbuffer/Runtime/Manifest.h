@@ -55,12 +55,13 @@
 // else that kernel is not
 // launched. `beside = ["other_entry"]` names those that are launched ahead of
 // this one, for parts of the same problem; where one of them cannot take a
-// tensor, none runs. Where a kernel's `copies_if`, a size expression, is more
-// than 0, tensors that it cannot take are copied to scratch memory and,
-// written, from there, by the kernels of the manifest's "copies": each has
-// besides the fields of others `copies = "q"`, and its arguments name the
-// tensor and the scratch memory, contiguous and of the tensor's shape. A
-// manifest with `beside` has
+// tensor, none runs. `ahead = ["other_entry"]` names those that every launch of
+// this one runs before it, and whose results it reads. Where a kernel's
+// `copies_if`, a size expression, is more than 0, tensors that it cannot take
+// are copied to scratch memory and, written, from there, by the kernels of the
+// manifest's "copies": each has besides the fields of others `copies = "q"`,
+// and its arguments name the tensor and the scratch memory, contiguous and of
+// the tensor's shape. A manifest with `beside` or `ahead` has
 // `"kvbuf": 2` for its version, others have 1, and those of several functions
 // (Functions.h) 3. `dependent_launch = true` says that the kernel waits by
 // itself for the launches before it, and so may begin before they have ended;
@@ -212,6 +213,9 @@ struct KernelSpec {
   /// The kernels that are launched after this one wherever this one is; if one
   /// of them cannot take a tensor, `instead` runs in the place of all.
   std::vector<std::string> beside;
+  /// The kernels that are launched ahead of this one wherever this one is, and
+  /// have ended when it begins.
+  std::vector<std::string> ahead;
 
   /// Where this is more than 0, tensors that the kernel cannot take are copied
   /// by those kernels that copy them, if there are any.

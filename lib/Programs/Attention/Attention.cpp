@@ -53,6 +53,8 @@ struct AttentionModel
     if (alternative.knownRows)
       op->setAttr(kKnownRowsAttr,
                   Builder(op).getI64IntegerAttr(alternative.knownRows));
+    if (alternative.ahead)
+      op->setAttr(kWidenedAttr, UnitAttr::get(op->getContext()));
   }
 };
 } // namespace

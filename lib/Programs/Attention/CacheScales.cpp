@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CacheScales.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 
 using namespace mlir;
@@ -58,7 +59,15 @@ Type kvbuf::weightsOf(AttentionOp op) {
   return narrow ? Float16Type::get(op.getContext()) : op.getElementType();
 }
 
+Type kvbuf::widenedKeysOf(AttentionOp op) {
+  bool fits =
+      op.getElementType().isBF16() && op.getK().getType().getScaleType();
+  return fits ? Type(Float16Type::get(op.getContext())) : op.getElementType();
+}
+
 bool kvbuf::fitsQueries(AttentionOp op, const TargetInfo &target) {
+  if (readsWidened(op))
+    return widenedKeysOf(op) != op.getElementType();
   // Rows of a warp share their power of two, which decides over the bits of
   // elements that are far smaller than others.
   if (op.getBatchInvariant())

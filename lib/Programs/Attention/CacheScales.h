@@ -41,6 +41,11 @@ float weightGain(mlir::Type weights);
 /// instructions, in f32, and not by the matrix unit.
 bool addsTilesApart(AttentionOp op, const TargetInfo &target);
 
+/// The type of K's elements where another kernel has widened them: f16 beside
+/// queries of bf16 that a scale makes f16 (`fitsQueries`), else the queries'.
+/// V's are `valuesOf`.
+mlir::Type widenedKeysOf(AttentionOp op);
+
 /// Whether queries that stay in registers become f16 by powers of two
 /// (`kvbuffer.fragment_fit`): those of bf16 beside a quantized K, where that is
 /// widened to f16 in fewer instructions (sm_90a: 520 a tile for 710), unless

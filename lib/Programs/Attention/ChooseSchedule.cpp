@@ -65,7 +65,6 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.headSize = op.getHeadSize();
   request.valueHeadSize = op.getValueHeadSize();
   request.outBytes = op.getOutElementType().getIntOrFloatBitWidth() / 8;
-  request.pageSize = op.getK().getType().getPageSize();
   request.kvHeads = op.getKVHeads();
   MaskAttr mask = op.getMaskValue();
   request.masked = mask.boundsLeft() || mask.boundsRight();
@@ -82,12 +81,13 @@ static ScheduleRequest requestOf(AttentionOp op) {
   request.window = mask.boundsLeft();
   if (!op.hasOwnScores())
     request.windowKeys = mostKeysOfRows(op).value_or(0);
+  bool wide = readsWidened(op);
+  request.pageSize = wide ? 0 : op.getK().getType().getPageSize();
   request.cutTiles = mask.boundsLeft() || op.isRagged() ||
-                     !op.getK().getType().getRows().endWithData();
+                     (!wide && !op.getK().getType().getRows().endWithData());
   request.queries = knownRowsOf(op);
   request.knowsRows = request.queries >= 0;
-  request.cacheBytes =
-      op.getK().getType().getElementType().getIntOrFloatBitWidth() / 8;
+  request.cacheBytes = operandsOf(op).keyBytes;
   request.tokenScales = isScaledByToken(op.getK().getType()) ||
                         isScaledByToken(op.getV().getType());
   request.queryBytes = op.getElementType().getIntOrFloatBitWidth() / 8;

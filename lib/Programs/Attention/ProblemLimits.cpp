@@ -11,6 +11,7 @@
 #include "CacheScales.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
@@ -82,6 +83,8 @@ TileOperands kvbuf::operandsOf(AttentionOp op) {
                              : 0,
                         AddedScores::of(op, read).has_value(),
                         bool(op.getKCacheType().getRow())};
+  if (readsWidened(op))
+    operands.keyBytes = operands.valueBytes = operands.bytes;
   RowAttr row = rowOfTeams(op);
   if (!row)
     return operands;
@@ -159,8 +162,9 @@ StringRef kvbuf::whyNotShared(AttentionOp op, const TargetInfo &target) {
     return "";
   // A part of a tile is a box of its tensor; other tiles are copied by threads.
   CacheType cache = op.getK().getType();
-  bool isPaged = cache.getRun() != 0;
-  if ((!isPaged && !cache.getRows().endWithData()) || op.isRagged())
+  bool isPaged = cache.getRun() != 0 && !readsWidened(op);
+  if ((!isPaged && !cache.getRows().endWithData() && !readsWidened(op)) ||
+      op.isRagged())
     return "only tiles of dense caches and of pages are boxes of their tensors";
   // Of pages of fewer rows than boxes are made of, the blocks of a cluster copy
   // the same rows at the same time, each for itself.
@@ -340,12 +344,12 @@ static LogicalResult checkQuantized(AttentionOp op, ScheduleAttr schedule,
   const MovingTeam *mover = schedule.getMovingTeam();
   int64_t wideners = mover ? mover->widens.warps : 0;
   bool bytes = bytesOf(op.getElementType()) == 1;
-  if (wideners && !bytes && !op.isQuantized())
+  if (wideners && !bytes && (!op.isQuantized() || readsWidened(op)))
     return op.emitOpError()
            << "has nothing to widen for wideners = " << wideners
            << ": its caches are of " << op.getElementType()
            << "; expected wideners = 0";
-  if (!op.isQuantized() && !bytes)
+  if ((!op.isQuantized() || readsWidened(op)) && !bytes)
     return success();
   bool byMover = rowOfTeams(op) != nullptr;
   if (wideners && byMover)

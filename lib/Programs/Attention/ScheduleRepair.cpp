@@ -13,6 +13,7 @@
 #include "ProblemLimits.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/WordsOfColumns.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "kvbuffer/Schedules/ScheduleLimits.h"
@@ -318,7 +319,7 @@ static void repairForReads(AttentionOp op, const AskedSchedule &asked,
   if (!staged && reads == ReadsBy::Nothing)
     return;
   TileOperands operands = operandsOf(op);
-  int64_t page = op.getK().getType().getPageSize();
+  int64_t page = readsWidened(op) ? 0 : op.getK().getType().getPageSize();
   bool ofScores = reads == ReadsBy::RowsAndKeys;
   // Tiles go with pages as they are, or consist of fewer whole pages.
   bool shrinks = !asked.names("BN") && (!page || staged);

@@ -21,6 +21,8 @@ using namespace mlir;
 using namespace kvbuf;
 
 int64_t kvbuf::smallPageOf(AttentionOp op, int64_t rows) {
+  if (readsWidened(op))
+    return 0;
   int64_t page = op.getK().getType().getPageSize();
   return page % (rows ? rows : op.getSchedule()->getBN()) ? page : 0;
 }
@@ -43,8 +45,10 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
                                             : WholeTiles{};
   // What is narrower than Q is widened on its way into a product, or into LDS.
   bool isOfCache = which == Operand::K || which == Operand::V;
-  if (isOfCache && element.getIntOrFloatBitWidth() == 8 &&
-      widensOnTheWay(schedule.getStructure(), op.isLatent(), target))
+  if (isOfCache && readsWidened(op))
+    element = which == Operand::V ? valuesOf(op) : widenedKeysOf(op);
+  else if (isOfCache && element.getIntOrFloatBitWidth() == 8 &&
+           widensOnTheWay(schedule.getStructure(), op.isLatent(), target))
     element = which == Operand::V ? valuesOf(op)
               : fitsQueries(op, target) && schedule.getQInRegs()
                   ? Type(b.getF16Type())
@@ -98,8 +102,10 @@ TypedValue<BufferType> kvbuf::allocOperand(ImplicitLocOpBuilder &b,
   int64_t rowDepth = headSize, offset = 0, chunk = headSize;
   if (which == Operand::K || which == Operand::V) {
     CacheType cache = (which == Operand::K ? op.getK() : op.getV()).getType();
-    rowDepth = cache.getTileCols();
-    offset = cache.getHeadDimOffset();
+    if (!readsWidened(op)) {
+      rowDepth = cache.getTileCols();
+      offset = cache.getHeadDimOffset();
+    }
   }
   if (which == Operand::K && schedule.getRegChunkDepth())
     chunk = std::min(headSize, schedule.getRegChunkDepth());
@@ -209,7 +215,45 @@ WorkItemOp TileProgram::createItem() {
   return WorkItemOp::create(b, b.getArrayAttr(coordinates), reads);
 }
 
+Value TileProgram::widenedCache(TypedValue<CacheType> cache, StringRef role,
+                                Type element) {
+  auto kernel =
+      b.getInsertionBlock()->getParent()->getParentOfType<gpu::GPUFuncOp>();
+  CacheType type = cache.getType();
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  NamedAttrList attrs;
+  attrs.append(KVBufferDialect::kNameAttr, b.getStringAttr(role));
+  attrs.append(KVBufferDialect::kAccessAttr, b.getStringAttr("workspace"));
+  attrs.append(
+      KVBufferDialect::kShapeAttr,
+      b.getArrayAttr({b.getStringAttr(kBatchSize),
+                      mostTokensOf(type, operand(cache)),
+                      number(type.getHeads()), number(type.getHeadSize())}));
+  constexpr int64_t any = ShapedType::kDynamic;
+  unsigned at = kernel.getNumArguments();
+  (void)kernel.insertArgument(
+      at,
+      MemRefType::get({any, any, type.getHeads(), type.getHeadSize()}, element),
+      attrs.getDictionary(b.getContext()), b.getLoc());
+  auto wide = CacheType::get(b.getContext(), CacheKind::Dense, element,
+                             type.getHeads(), type.getHeadSize(),
+                             /*pageSize=*/0, type.getHeadSize(),
+                             /*headDimOffset=*/0, /*scaleType=*/Type(),
+                             /*granularity=*/0, RowAttr());
+  return MakeCacheOp::create(b, wide, kernel.getArgument(at), ValueRange(),
+                             /*scales=*/Value(), /*max_prompt=*/Value(),
+                             /*max_context=*/Value());
+}
+
 void TileProgram::build() {
+  if (readsWidened(op)) {
+    widened[operand(op.getK())] =
+        widenedCache(op.getK(), "k.wide", widenedKeysOf(op));
+    widened[operand(op.getV())] =
+        widenedCache(op.getV(), "v.wide", valuesOf(op));
+  }
   if (schedule.getMovingTeam())
     group = foldedHeadsOf(op, schedule.getBM());
   WorkItemOp item = createItem();

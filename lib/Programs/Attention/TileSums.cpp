@@ -20,6 +20,8 @@ using namespace kvbuf;
 
 Value TileProgram::cacheTile(Value cache, Value start, int64_t rows,
                              Value column) {
+  if (Value wide = widened.lookup(cache))
+    cache = wide;
   auto type = cast<CacheType>(cache.getType());
   auto tile = TileType::get(b.getContext(), rows, type.getTileCols(),
                             type.getElementType(), smallPageOf(op, rows));

@@ -10,6 +10,7 @@
 #include "ProblemLimits.h"
 #include "Schedules/Tuning.h"
 #include "VisibleWindows.h"
+#include "WidenCaches.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "kvbuffer/Schedules/WideHeads.h"
@@ -134,11 +135,14 @@ namespace {
 /// Collects the kernels, each with the condition on launches of the one before.
 class AttentionVariants {
 public:
-  AttentionVariants(AttentionOp problem, const VariantQuery &query,
-                    ScheduleAttr chosen)
-      : problem(problem), kernel(query.kernel), target(query.target),
-        schedule(query.asked), chosen(chosen), b(problem.getContext()),
-        entry(kernel.getName().str()) {}
+  /// `given`: the problem as the caller has it, which is there as long as the
+  /// kernels are made.
+  AttentionVariants(AttentionOp problem, AttentionOp given,
+                    const VariantQuery &query, ScheduleAttr chosen)
+      : problem(problem), given(given), kernel(query.kernel),
+        target(query.target), schedule(query.asked), runsAhead(query.runsAhead),
+        chosen(chosen), b(problem.getContext()), entry(kernel.getName().str()) {
+  }
 
   KernelVariants collect();
 
@@ -166,13 +170,15 @@ private:
   void addSums();
   void addFewRows();
   void addSmallBlocks();
+  void addWidened();
   void addFewSequences();
   void findCopied();
 
-  AttentionOp problem;
+  AttentionOp problem, given;
   LLVM::LLVMFuncOp kernel;
   const TargetInfo &target;
   StringRef schedule;
+  bool runsAhead;
   ScheduleAttr chosen;
   SizeBuilder b;
   std::string entry;
@@ -354,6 +360,66 @@ void AttentionVariants::addFewSequences() {
   few.launchIf = sumsMayBeLong() ? b.expr("min", {fill, fits}) : fill;
 }
 
+/// Query rows that see a key, of all heads that share it, from which on it pays
+/// to widen K and V ahead (H200, 32 heads on 8 of 128 over pages of 16,
+/// sustained, of the rate with a team that widens: 2048 rows 0.99, 8192 1.07),
+/// and bytes of memory that this takes at most.
+static constexpr int64_t kRowsOfWidened = 4096, kMostWidened = int64_t(1) << 30;
+
+void AttentionVariants::addWidened() {
+  const MovingTeam *mover = chosen.getMovingTeam();
+  if (!runsAhead || !isDefault() || !mover || !mover->widens.warps ||
+      !chosen.getQInRegs() || chosen.getSplitKeys() || appendOf(problem) ||
+      !canWidenAhead(problem))
+    return;
+  constexpr int64_t halfBytes = 2;
+  Attribute keys = mostTokensOf(problem.getK().getType());
+  int64_t sharing = problem.getHeads() / problem.getKVHeads();
+  int64_t bytes = halfBytes * problem.getKVHeads() *
+                  (problem.getHeadSize() + problem.getValueHeadSize());
+  // Of r rows and k keys under a causal mask a key is seen by r (1 - r / 2 k).
+  Attribute rows = b.getStringAttr(kLongestQuerySize);
+  bool masked = problem.getMaskValue().boundsRight();
+  Attribute seen = b.expr("product", {b.number(2), keys});
+  if (masked)
+    seen = b.expr("sum", {seen, b.expr("product", {b.number(-1), rows})});
+  Attribute many =
+      b.expr("sum", {b.expr("product", {b.number(sharing), rows, seen}),
+                     b.expr("product", {b.number(-2 * kRowsOfWidened), keys}),
+                     b.number(1)});
+  Attribute fits =
+      b.expr("sum", {b.number(kMostWidened + 1),
+                     b.expr("product", {b.number(-bytes),
+                                        b.getStringAttr(kBatchSize), keys})});
+  Attribute pays = b.expr("min", {many, fits});
+  if (choosesByLaunch(problem, schedule))
+    pays = b.expr("min", {pays, launchIfClustersGain(
+                                    b.getContext(), target, kLongestQuerySize,
+                                    keys, chosen.getBM(), problem.getHeadSize(),
+                                    masked, sharing,
+                                    /*pageSize=*/0)});
+  if (sumsMayBeLong())
+    pays = b.expr(
+        "min",
+        {pays, b.expr("sum", {b.number(target.mostSumKeys + 1),
+                              b.expr("product", {b.number(-1), keys})})});
+  Attribute doesNot =
+      b.expr("sum", {b.number(1), b.expr("product", {b.number(-1), pays})});
+  KernelAlternative wide;
+  wide.name = entry + "_of_widened";
+  wide.when =
+      "which reads K and V as a kernel ahead of it widens them, and runs "
+      "for many query rows";
+  Attribute &before =
+      result.list.empty() ? result.launchIf : result.list.front().launchIf;
+  wide.launchIf = before ? b.expr("min", {before, doesNot}) : doesNot;
+  before = pays;
+  wide.ahead = [problem = given, kernel = kernel](StringRef name) {
+    return buildWidening(problem, kernel, name);
+  };
+  result.list.insert(result.list.begin(), wide);
+}
+
 /// Query rows, times the heads that share a head of the cache, from which on it
 /// pays to copy K and V. Copies read and write 8 bytes for each column of a
 /// key, and so many rows take 4 operations each of them: on an H200 (3.5 TB/s,
@@ -420,6 +486,7 @@ KernelVariants AttentionVariants::collect() {
       threadsOf(kernel) > int64_t(target.waveSize))
     addSmallBlocks();
   result.launchIf = suits;
+  addWidened();
   // Of others no kernel stores tokens besides.
   result.complete = static_cast<bool>(appendOf(problem));
   // A name that no tensor's shape has any more has no value at a launch.
@@ -443,7 +510,8 @@ KernelVariants kvbuf::attentionVariants(AttentionOp problem,
   // As the schedule was chosen for.
   auto said = cast<AttentionOp>(OpBuilder(problem).clone(*problem));
   sayByAttributes(said);
-  KernelVariants variants = AttentionVariants(said, query, chosen).collect();
+  KernelVariants variants =
+      AttentionVariants(said, problem, query, chosen).collect();
   said.erase();
   return variants;
 }

@@ -104,7 +104,7 @@ func.func private @f(memref<?xf32> {kvbuffer.name = 3 : i64})
 
 // -----
 
-// expected-error @below {{#kvbuffer.launch has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, beside, block, copies, copies_if, defaults, dynamic_shared_bytes, entry, grid, instead, launch_if or requires)}}
+// expected-error @below {{#kvbuffer.launch has an unknown key 'dynamic_shared'; did you mean 'dynamic_shared_bytes'? (expected alignment, args, ahead, beside, block, copies, copies_if, defaults, dynamic_shared_bytes, entry, grid, instead, launch_if or requires)}}
 func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<block = [32, 1, 1], dynamic_shared = 1024>}
 
 // -----

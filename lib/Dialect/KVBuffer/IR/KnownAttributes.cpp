@@ -108,14 +108,20 @@ struct Key {
 } // namespace
 
 // As include/kvbuffer/Runtime/Manifest.h has them.
-static constexpr Key kLaunchKeys[] = {
-    {"alignment", Kind::Integer},   {"args", Kind::Arguments},
-    {"beside", Kind::Strings},      {"block", Kind::Numbers},
-    {"copies", Kind::String},       {"copies_if", Kind::Size},
-    {"defaults", Kind::NamedSizes}, {"dynamic_shared_bytes", Kind::Integer},
-    {"entry", Kind::String},        {"grid", Kind::SizeList},
-    {"instead", Kind::String},      {"launch_if", Kind::Size},
-    {"requires", Kind::String}};
+static constexpr Key kLaunchKeys[] = {{"alignment", Kind::Integer},
+                                      {"args", Kind::Arguments},
+                                      {"ahead", Kind::Strings},
+                                      {"beside", Kind::Strings},
+                                      {"block", Kind::Numbers},
+                                      {"copies", Kind::String},
+                                      {"copies_if", Kind::Size},
+                                      {"defaults", Kind::NamedSizes},
+                                      {"dynamic_shared_bytes", Kind::Integer},
+                                      {"entry", Kind::String},
+                                      {"grid", Kind::SizeList},
+                                      {"instead", Kind::String},
+                                      {"launch_if", Kind::Size},
+                                      {"requires", Kind::String}};
 static constexpr Key kPointerKeys[] = {{"alignment", Kind::Integer}};
 static constexpr Key kStrideKeys[] = {{"dim", Kind::Integer},
                                       {"limit", Kind::Integer}};
@@ -385,6 +391,7 @@ static constexpr Known kKnown[] = {
     {kLengthsAttr, Place::Problem},
     {kSharedRowsAttr, Place::Any},
     {kKnownRowsAttr, Place::Problem},
+    {kWidenedAttr, Place::Problem},
     {kResidentBlocksAttr, Place::Function},
     {KVBufferDialect::kEdgeTilesAttr, Place::Any},
     {kFiniteProductAttr, Place::Any},

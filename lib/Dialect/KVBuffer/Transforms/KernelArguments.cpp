@@ -397,14 +397,14 @@ LogicalResult KernelParameters::addNeededSizes(const KernelArgument &argument,
       if (std::optional<int64_t> d = dim.getConstantIndex())
         need(*d);
   for (unsigned d : needed.set_bits()) {
-    auto name = dyn_cast<StringAttr>(data.shape[d]);
-    if (!name)
+    if (!isa<StringAttr, SizeAttr>(data.shape[d]))
       return kernel.emitOpError()
              << "asks for size " << d << " of argument " << argument.number
              << ", which has no name in its '" << KVBufferDialect::kShapeAttr
              << "'";
-    unsigned number = add(IntegerType::get(kernel.getContext(), 32),
-                          ArgumentAttr::sizeOf(name));
+    unsigned number =
+        add(IntegerType::get(kernel.getContext(), 32),
+            ArgumentAttr::sizeOf(fixSizes(data.shape[d], getFixedSizes())));
     data.parameters.push_back({TensorParameter::Size, d, number});
   }
   return success();

@@ -154,6 +154,7 @@ def KVBuffer_LaunchAttr : KVBuffer_Attr<"Launch", "launch"> {
     | field | what it is |
     |---|---|
     | `alignment` | bytes that addresses and strides of 16-bit tensors are multiples of |
+    | `ahead` | names of the kernels that every launch of this one runs before it |
     | `args` | an argument for each parameter, see `#kvbuffer.argument` |
     | `beside` | names of the kernels that are launched after this one |
     | `block` | threads of a block, in each dimension |

@@ -50,6 +50,13 @@ inline constexpr llvm::StringLiteral kSharedRowsAttr = "kvbuffer.shared_rows";
 /// read and write rows that are not there, or leave some out.
 inline constexpr llvm::StringLiteral kKnownRowsAttr = "kvbuffer.known_rows";
 
+/// On a `kvbuffer.attention` of 16-bit queries over dense or paged caches of
+/// 8-bit floats, a unit attribute: another kernel of the launch has widened K
+/// and V, and this problem's kernel reads them from memory of the launch
+/// (`k.wide`, `v.wide`: [sequence, key, head, column]), where a sequence's keys
+/// lie side by side.
+inline constexpr llvm::StringLiteral kWidenedAttr = "kvbuffer.widened";
+
 /// On a kernel whose blocks have equal shares, with `kSharedRowsAttr` or heads
 /// side by side: as many of them as there are for each multiprocessor. More,
 /// where one has room early, would be missing elsewhere.
@@ -81,6 +88,9 @@ inline int64_t knownRowsOf(AttentionOp op) {
   auto known = op->getAttrOfType<mlir::IntegerAttr>(kKnownRowsAttr);
   return known ? known.getInt() : -1;
 }
+
+/// Whether a problem's kernel reads K and V as another one has widened them.
+inline bool readsWidened(AttentionOp op) { return op->hasAttr(kWidenedAttr); }
 
 /// Whether the lengths of a problem's caches count the new tokens.
 inline bool lengthsCountNew(AttentionOp op) {

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -53,6 +54,9 @@ struct KernelAlternative {
   /// If not 0: as many query rows as each sequence of its launches has
   /// (`kKnownRowsAttr`).
   int64_t knownRows = 0;
+  /// If set: makes a module at the thread stage with one kernel, of a name,
+  /// that every launch of this one runs ahead of it.
+  std::function<mlir::OwningOpRef<mlir::ModuleOp>(llvm::StringRef)> ahead;
   /// For a remark: "which runs ...".
   std::string when;
 };
@@ -64,6 +68,8 @@ struct VariantQuery {
   const TargetInfo &target;
   /// Parameters that the caller asks for.
   llvm::StringRef asked;
+  /// The caller's launches run kernels ahead of others.
+  bool runsAhead = false;
 };
 
 /// Kernels besides a first one, in the order in which they are tried.
