@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "MapRegion.h"
+#include "MapCoordinates.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -84,7 +85,12 @@ MapLowering::Known MapLowering::lookup(Value value) {
     if (Range{*constant, *constant}.fits())
       made.term = Term{Value(), *constant, {*constant, *constant}};
   } else if (value.getType().isIndex()) {
-    if (Value single = lower.findSingle(value))
+    auto cast = value.getDefiningOp<arith::IndexCastOp>();
+    if (cast && cast.getIn().getType().isInteger(32))
+      if (Value word = lower.findSingle(cast.getIn()))
+        made.term = Term{word, 0, Range::ofI32()};
+    if (Value single = lower.findSingle(value);
+        single && !made.term && isCoordinate(value))
       made.term =
           Term{lower.toI32(single), 0, {-kCoordinates, kCoordinates - 1}};
   } else if (value.getType().isInteger(32)) {
