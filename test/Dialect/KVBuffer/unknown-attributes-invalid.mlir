@@ -190,3 +190,22 @@ func.func @loop(%n: index) {
 
 // expected-error @below {{attribute 'kvbuffer.stream' of argument 0 must be unit, got 3 : i64}}
 func.func private @stream(!llvm.ptr {kvbuffer.stream = 3})
+
+// -----
+
+gpu.module @short_grid {
+  // expected-error @below {{attribute 'kvbuffer.grid' must be three extents, along x, y and z; got 1}}
+  gpu.func @kernel() kernel attributes {kvbuffer.grid = ["batch"]} {
+    gpu.return
+  }
+}
+
+// -----
+
+// expected-error @below {{key 'grid' of #kvbuffer.launch must have three extents, got 2}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<grid = ["batch", 1]>}
+
+// -----
+
+// expected-error @below {{key 'block' of #kvbuffer.launch must have three extents, got 1}}
+func.func private @f() attributes {kvbuffer.kernel = #kvbuffer.launch<block = [128]>}

@@ -318,7 +318,21 @@ LogicalResult ArgumentAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult LaunchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  DictionaryAttr fields) {
-  return verifyKeys(emitError, "#kvbuffer.launch", fields, kLaunchKeys);
+  constexpr StringLiteral owner = "#kvbuffer.launch";
+  if (failed(verifyKeys(emitError, owner, fields, kLaunchKeys)))
+    return failure();
+  // Blocks, and threads of one: launches read three numbers of each.
+  auto has = [&](StringRef key, size_t count) -> LogicalResult {
+    if (count == 3)
+      return success();
+    return emitError() << "key '" << key << "' of " << owner
+                       << " must have three extents, got " << count;
+  };
+  auto block = fields.getAs<DenseI64ArrayAttr>("block");
+  if (block && failed(has("block", block.size())))
+    return failure();
+  auto grid = fields.getAs<ArrayAttr>("grid");
+  return grid ? has("grid", grid.size()) : success();
 }
 
 /// A dictionary from names of sizes to expressions over others.
@@ -520,7 +534,11 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return expect(isa<PipelineAttr>(value), "a #kvbuffer.pipeline<...>");
   if (name == KVBufferDialect::kGridAttr)
     return !array ? expect(false, "an array")
-                  : expect(isKind(value, Kind::Sizes), nameOf(Kind::Sizes));
+           : !isKind(value, Kind::Sizes)
+               ? expect(false, nameOf(Kind::Sizes))
+               : expect(array.size() == 3,
+                        "three extents, along x, y and z; got " +
+                            Twine(array.size()));
   if (name == kLengthsAttr) {
     auto text = dyn_cast<StringAttr>(value);
     if (!text || (text.getValue() != "cached" && text.getValue() != "all"))
