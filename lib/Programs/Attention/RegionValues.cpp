@@ -16,6 +16,10 @@ Value kvbuf::stripCasts(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<arith::IndexCastOp, arith::ExtSIOp>(op))
       break;
+    // Coordinates fit 32 bits, and fewer cut them off.
+    if (op->getOperand(0).getType().isIndex() &&
+        value.getType().getIntOrFloatBitWidth() < 32)
+      break;
     value = op->getOperand(0);
   }
   return value;

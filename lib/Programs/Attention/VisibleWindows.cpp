@@ -66,9 +66,10 @@ static std::optional<Linear> linearOf(Value value) {
     return std::nullopt;
   Linear zero;
   Linear sum = *x - (isa<arith::SubIOp>(op) ? *y : zero - *y);
-  // What is multiplied may leave 32 bits, where i32 wraps.
+  // What is multiplied may leave 32 bits, where i32 wraps, and so may a key
+  // and a large number.
   if (std::max(std::abs(sum.position), std::abs(sum.key)) > 1 ||
-      std::abs(sum.number) >= kFar)
+      std::abs(sum.number) >= kFar / 2)
     return std::nullopt;
   return sum;
 }
