@@ -488,10 +488,11 @@ void kvbuf::lowerOp(LaneContext &lower, RingReleaseOp op) {
   Filling at = filling(lower, op.getFill(), ring.stages);
   bool byWarps = !ringsOf(lower).group ||
                  ringsOf(lower).releasedByWarps.contains(op.getRing());
-  // The lane that arrives for its warp has not read what the others have. (Of a
-  // group it has: ldmatrix, which reads what products do not, takes all lanes,
-  // but for what is widened, and words.)
+  // The lane that arrives for its warp has not read what the others have, nor
+  // does `ldmatrix`, which takes all lanes, order their reads before it.
   auto team = op->getParentOfType<TeamOp>();
+  // What a group reads by `ldmatrix`, which products do not: all but what is
+  // widened, and words.
   Type element = op.getRing().getType().getParams().getElementType();
   bool readAlone =
       !ringsOf(lower).group || element.getIntOrFloatBitWidth() != 16;
@@ -505,8 +506,7 @@ void kvbuf::lowerOp(LaneContext &lower, RingReleaseOp op) {
                   filled.getFill() == op.getFill() &&
                   load->getBlock() == op->getBlock() &&
                   isReadByUnits(put.getRing());
-  if (readAlone && !isFenced &&
-      llvm::any_of(op.getRing().getUsers(), [&](Operation *user) {
+  if (!isFenced && llvm::any_of(op.getRing().getUsers(), [&](Operation *user) {
         auto wait = dyn_cast<RingWaitOp>(user);
         return wait && wait->getParentOfType<TeamOp>() == team &&
                readByLanes(wait.getStaged());
@@ -515,7 +515,8 @@ void kvbuf::lowerOp(LaneContext &lower, RingReleaseOp op) {
     // asked for: on an H200, tiles that lanes widened were wrong in every run
     // of 999 rows on 1501 keys without this fence of each lane, and right with
     // it.
-    if (llvm::any_of(op.getRing().getUsers(), llvm::IsaPred<RingLoadOp>))
+    if (readAlone &&
+        llvm::any_of(op.getRing().getUsers(), llvm::IsaPred<RingLoadOp>))
       lower.publish();
     lower.meetInWarp();
   }
