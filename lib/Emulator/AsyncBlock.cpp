@@ -85,7 +85,7 @@ void Run::proxyFence(Warp &w, const Inst &inst) {
   for (unsigned v = 0; v < maxActors; ++v)
     w.fenced[v] = std::max(w.fenced[v], w.seen[v]);
   w.fenced[w.id] = w.clock;
-  w.clock = ++clockCounter;
+  tickApart(w);
 }
 
 //===----------------------------------------------------------------------===//
@@ -102,7 +102,7 @@ bool AsyncState::quiet(const Run &run, const Warp &w, uint32_t word,
     uint32_t by = writer[k] & 63;
     if (by != before) {
       before = by;
-      limit = by == w.id ? clockLimit - 1 : w.seen[by];
+      limit = by == w.id ? clockLimit - 1 : run.heardOf(w, by);
       if (run.unfenced(w, clockLimit, by))
         limit = std::min(limit, w.fenced[by]);
     }
@@ -117,7 +117,10 @@ void AsyncState::readWord(Run &run, Warp &w, const Inst &inst, uint32_t word,
   auto cell = [&](Shadow &s, uint32_t c, uint32_t address) {
     uint32_t written = s.writeClock[c], writer = s.writer[c] & 63;
     if (written >= clockLimit ||
-        (run.options.races && run.unordered(w, written, writer))) {
+        (run.options.races &&
+         (run.unordered(w, written, writer) ||
+          run.unreleasedLane(w, written, writer, 1u << (s.writeLane[c] & 31)) >=
+              0))) {
       run.cellRead(s, w, inst, -1, c, address);
     } else if (run.options.races && run.unfenced(w, written, writer)) {
       const Inst &other = run.program.insts[s.writer[c] >> 6];
@@ -210,11 +213,12 @@ void AsyncState::writeWords(Run &run, Warp &w, const Inst &inst, uint32_t first,
   // nothing since need not be asked.
   bool quick = quiet(run, w, first, count, /*fresh=*/true);
   auto ask = [&](uint32_t other, uint32_t last) {
-    if (!quick || other == w.id || last <= w.seen[other])
+    uint32_t heard = run.heardOf(w, other);
+    if (!quick || other == w.id || last <= heard)
       return;
     const uint64_t *reads =
         run.hot.words.reads + run.row(other) * run.hot.words.cells + first;
-    uint64_t limit = (static_cast<uint64_t>(w.seen[other]) << 32) + ~0u;
+    uint64_t limit = (static_cast<uint64_t>(heard) << 32) + ~0u;
     bool late = false;
     for (uint32_t k = 0; k < count; ++k)
       late |= reads[k] > limit;

@@ -51,7 +51,7 @@ void Run::meetLanes(Warp &w, uint64_t mask) {
     }
     order.apart = true;
   }
-  tick(w);
+  tickApart(w);
   updateKnown(w);
 }
 
@@ -69,7 +69,67 @@ void Run::teachLanes(Warp &w, uint64_t mask) {
     order.until[l] = w.clock;
   }
   order.apart = true;
-  tick(w);
+  tickApart(w);
+}
+
+//===----------------------------------------------------------------------===//
+// What some lanes tell other warps
+//===----------------------------------------------------------------------===//
+
+// A lane that arrives at an mbarrier for its warp says that it has read a slot.
+// Of the other lanes it can say so behind a `bar.warp.sync` alone.
+
+void Run::tickApart(Warp &w) {
+  if (w.clock != w.apartTo)
+    w.apartFrom = w.clock;
+  w.clock = w.apartTo = ++clockCounter;
+}
+
+void Run::releaseLanes(Warp &w, uint64_t mask) {
+  if (!hot.laneOrder || !(w.live & ~mask)) {
+    tick(w);
+    return;
+  }
+  // Any other operation since may have told of all.
+  uint32_t from = w.clock == w.apartTo ? w.apartFrom : w.clock;
+  uint32_t lanes = static_cast<uint32_t>(mask | ~w.live);
+  if (w.lanes.apart)
+    for (uint64_t rest = mask; rest; rest &= rest - 1)
+      lanes |= w.lanes.with[std::countr_zero(rest)];
+  if (!w.releases.empty() && w.releases.back().clock >= from)
+    lanes |= w.releases.back().lanes;
+  w.releases.push_back({w.clock, std::max(from - 1, w.lanes.known), lanes});
+  tickApart(w);
+}
+
+/// The arrival that is the newest thing that `w` knows of a warp, if that is
+/// one of some lanes.
+static const LaneRelease *releaseHeard(const Warp &w, const Warp &other) {
+  uint32_t clock = w.seen[other.id];
+  auto it = std::lower_bound(
+      other.releases.begin(), other.releases.end(), clock,
+      [](const LaneRelease &r, uint32_t c) { return r.clock < c; });
+  return it != other.releases.end() && it->clock == clock ? &*it : nullptr;
+}
+
+uint32_t Run::heardOf(const Warp &w, uint32_t actor) const {
+  uint32_t clock = w.seen[actor];
+  if (!hot.laneOrder || actor >= maxWarps || warps[actor].releases.empty())
+    return clock;
+  const LaneRelease *release = releaseHeard(w, warps[actor]);
+  return release ? release->floor : clock;
+}
+
+int Run::unreleasedLane(const Warp &w, uint32_t clock, uint32_t actor,
+                        uint32_t lanes) const {
+  if (!hot.laneOrder || actor >= maxWarps || actor == w.id ||
+      warps[actor].releases.empty())
+    return -1;
+  const LaneRelease *release = releaseHeard(w, warps[actor]);
+  if (!release || clock <= release->floor || clock > release->clock)
+    return -1;
+  lanes &= ~release->lanes;
+  return lanes ? std::countr_zero(lanes) : -1;
 }
 
 void Run::observe(Warp &w, const Inst &inst, uint64_t mask, bool reads) {
@@ -105,6 +165,20 @@ void Run::laneRace(Warp &w, const Inst &inst, unsigned lane, bool store,
             " with no 'nvvm.bar.warp.sync' after " + by + ", " + op +
             (origin.location.empty() ? "" : " at " + origin.location),
         by + ", " + op, &earlier);
+}
+
+void Run::releaseRace(Warp &w, const Inst &inst, unsigned lane,
+                      const std::string &access, const char *what,
+                      uint32_t actor, unsigned by, const Inst &earlier) {
+  const Origin &origin = program.origins[earlier.origin];
+  std::string text = std::string("the ") + what + " by lane " +
+                     std::to_string(by) + " of " + actorName(actor) + ", '" +
+                     origin.name + "'";
+  fault(FaultKind::Race, w, inst, static_cast<int>(lane),
+        "shared-memory race: " + access + " after " + text +
+            (origin.location.empty() ? "" : " at " + origin.location) +
+            ", for which another lane arrived with no 'nvvm.bar.warp.sync'",
+        text, &earlier);
 }
 
 void Run::storeRace(bool same, Warp &w, const Inst &inst, int lane,

@@ -280,7 +280,7 @@ void Run::mbarrierArrive(Warp &w, const Inst &inst, const uint32_t *address,
   ++async->epoch;
   // What follows is not released by this arrival.
   if (inst.flags & mbarrierArrives)
-    w.clock = ++clockCounter;
+    releaseLanes(w, mask);
 }
 
 // cp.async.mbarrier.arrive: an arrival when this lane's copies are there. With

@@ -246,6 +246,8 @@ void Run::start(uint64_t index, uint32_t number) {
     w.yieldLanes = w.lanesYielded = false;
     w.lanes = LaneOrder();
     w.lanes.known = past;
+    w.releases.clear();
+    w.apartFrom = w.apartTo = past;
     w.wait = WaitFor::Nothing;
     w.polls = 0;
     w.pollEpoch = ~0ull;
@@ -293,7 +295,7 @@ void Run::updateKnown(Warp &w) {
   w.known = hot.laneOrder ? w.lanes.known : clockLimit;
   for (const Warp &v : warps)
     if (v.id != w.id)
-      w.known = std::min(w.known, w.seen[v.id]);
+      w.known = std::min(w.known, heardOf(w, v.id));
   for (uint64_t rest = agents; rest; rest &= rest - 1)
     w.known = std::min(w.known, w.seen[__builtin_ctzll(rest)]);
 }

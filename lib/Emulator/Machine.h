@@ -166,6 +166,17 @@ struct LaneOrder {
   }
 };
 
+/// An arrival at an mbarrier by some lanes of a warp, which tells nothing of
+/// what others have done since they met.
+struct LaneRelease {
+  /// The warp's clock then.
+  uint32_t clock;
+  /// What all lanes did up to this clock others may know.
+  uint32_t floor;
+  /// Lanes whose accesses up to `clock` they know.
+  uint32_t lanes;
+};
+
 class Known;
 /// What a warp knows of other blocks (GlobalMemory.h); null: nothing.
 using KnownPtr = std::shared_ptr<const Known>;
@@ -195,6 +206,11 @@ struct Warp {
   uint32_t lastRead; // clock of its last access to shared memory
   uint32_t loaded;   // its loads up to this clock are done: it met others
   LaneOrder lanes;
+  /// Arrivals of some lanes, oldest first.
+  std::vector<LaneRelease> releases;
+  /// From the one clock to the other nothing but these, meetings of lanes and
+  /// fences of proxies has made the warp's clock go on.
+  uint32_t apartFrom, apartTo;
   /// Clock of its last access to memory that others may access.
   uint32_t touched;
   /// Lanes that have read something atomically: their next fence acquires.
@@ -421,6 +437,16 @@ public:
   /// The same in one direction: these lanes have waited for something that
   /// others told.
   void teachLanes(Warp &w, uint64_t mask);
+  /// The clock goes on behind what tells others nothing of all lanes.
+  void tickApart(Warp &w);
+  /// These lanes arrive at an mbarrier.
+  void releaseLanes(Warp &w, uint64_t mask);
+  /// Up to which clock a warp knows what all lanes of another one did.
+  uint32_t heardOf(const Warp &w, uint32_t actor) const;
+  /// The lane of those in `lanes` of another warp whose access at a clock no
+  /// lane has released of which `w` has heard; -1: none.
+  int unreleasedLane(const Warp &w, uint32_t clock, uint32_t actor,
+                     uint32_t lanes) const;
   /// These lanes accessed something atomically or executed a fence.
   void observe(Warp &w, const Inst &inst, uint64_t mask, bool reads);
   // Atomic operations on shared memory: LdsOrder.h.
@@ -636,6 +662,10 @@ private:
   /// ordered before what `lane` does now; -1: none.
   int unorderedLane(const LaneOrder &order, unsigned lane, uint32_t lanes,
                     uint32_t clock) const;
+  /// A race with a lane of another warp that did not arrive itself.
+  void releaseRace(Warp &w, const Inst &inst, unsigned lane,
+                   const std::string &access, const char *what, uint32_t actor,
+                   unsigned by, const Inst &earlier);
   const char *missing(uint32_t inst) const;
   /// Whether two writes or reads are ordered only by a proxy fence that is
   /// missing: the write was generic, what comes now is not.

@@ -111,6 +111,13 @@ void Run::cellRead(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
             "the write by " + by() + ", '" +
                 program.origins[other->origin].name + "'",
             other);
+  } else if (int l = options.races && clock > w.known
+                         ? unreleasedLane(w, clock, writer & 63,
+                                          1u << (s.writeLane[cell] & 31))
+                         : -1;
+             l >= 0) {
+    releaseRace(w, inst, lane, "read of " + sharedPlace(address), "write",
+                writer & 63, l, *other);
   } else if (hot.laneOrder && (writer & 63) == w.id) {
     int by = unorderedLane(w.lanes, lane, 1u << s.writeLane[cell], clock);
     if (by >= 0)
@@ -176,15 +183,27 @@ void Run::cellWrite(Shadow &s, Warp &w, const Inst &inst, unsigned lane,
               "the write by " + by() + ", '" +
                   program.origins[other->origin].name + "'",
               other);
+  } else if (int l = options.races && clock != clockUnwritten &&
+                             clock > w.known && clock < clockLimit
+                         ? unreleasedLane(w, clock, writer & 63,
+                                          1u << (s.writeLane[cell] & 31))
+                         : -1;
+             l >= 0 && !(isAtomic(inst) && isAtomic(*other))) {
+    releaseRace(w, inst, lane, "write of " + sharedPlace(address), "write",
+                writer & 63, l, *other);
   } else if (hot.laneOrder) {
     writeAfterLanes(s, w, inst, lane, cell, address);
   }
   auto against = [&](uint32_t actor) {
-    uint64_t read = s.reads[row(actor) * static_cast<size_t>(s.cells) + cell];
-    if (!unordered(w, read >> 32, actor))
-      return;
+    size_t at = row(actor) * static_cast<size_t>(s.cells) + cell;
+    uint64_t read = s.reads[at];
     const Inst *reader = &program.insts[static_cast<uint32_t>(read)];
     if (isAtomic(inst) && isAtomic(*reader))
+      return;
+    if (int l = unreleasedLane(w, read >> 32, actor, s.readLanes[at]); l >= 0)
+      return releaseRace(w, inst, lane, "write of " + sharedPlace(address),
+                         "read", actor, l, *reader);
+    if (!unordered(w, read >> 32, actor))
       return;
     std::string name = actorName(actor);
     storeRace(/*same=*/false, w, inst, lane,
