@@ -33,7 +33,8 @@ using namespace kvbuf;
 /// for each of K and V before it waits.
 static constexpr int64_t kThreads = 256, kRun = 8, kTimes = 8;
 /// Keys of the widest tile. What is behind a sequence's last key in its last
-/// tile is multiplied by weights of 0, and so has to be a number.
+/// tile, wherever that begins, is multiplied by weights of 0, and so has to be
+/// a number.
 static constexpr int64_t kTileKeys = 128;
 /// Blocks for sequences: the second dimension of a grid takes 65535.
 static constexpr int64_t kMostBatches = 32768;
@@ -177,9 +178,9 @@ void Widening::findKeys(Side &side, Value batch) {
     side.keys = arith::MaxSIOp::create(b, side.keys, constant(0));
     side.keys = arith::MinSIOp::create(b, side.keys, most);
   }
-  Value tiles = arith::CeilDivUIOp::create(b, side.keys, constant(kTileKeys));
   side.end = arith::MinSIOp::create(
-      b, arith::MulIOp::create(b, tiles, constant(kTileKeys)).getResult(),
+      b,
+      arith::AddIOp::create(b, side.keys, constant(kTileKeys - 1)).getResult(),
       most);
 }
 
