@@ -651,7 +651,10 @@ def fits_append(ops, q, k_cache, v_cache, k, v, angles, interleaved=False):
 def run(ops, request, like, **where):
     """(output, log-sum-exp or None) of a Request, as its caller gets them."""
     out, lse = request.out, request.lse
-    if not request.empty:
+    if request.empty:
+        out = ops.without_elements(out)
+        lse = None if lse is None else ops.without_elements(lse)
+    else:
         out, lse = execute(ops, request, like, **where)
     if on_run:
         on_run(request)

@@ -43,6 +43,9 @@ class Traced(_ops.Jax):
         """What an output will be."""
         return self.jax.ShapeDtypeStruct(tuple(shape), self._kind(dtype))
 
+    def without_elements(self, x):
+        return self.np.zeros(x.shape, x.dtype)
+
     def with_batch(self, x):
         return self.jax.ShapeDtypeStruct((1, *x.shape), x.dtype)
 

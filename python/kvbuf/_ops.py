@@ -27,6 +27,10 @@ class Framework:
         """Where a tensor's first element is; None where that is not told."""
         return None
 
+    def without_elements(self, x):
+        """An output that has no elements, which no kernel writes."""
+        return x
+
     def is_aligned(self, x, count):
         """Whether a tensor is known to begin at a multiple of so many bytes."""
         address = self.address(x)
@@ -358,9 +362,11 @@ class Jax(Numpy):
         return self.full(shape, 0, dtype, like)
 
     def full(self, shape, value, dtype, like):
-        # A buffer of its own: nothing else may see what a kernel writes.
-        made = self.np.full(shape, value, self._kind(dtype),
-                            device=self.place(like))
+        # A buffer of its own: nothing else may see what a kernel writes. One that is
+        # there now, in a function that JAX traces, too, as the call's arrays are.
+        with self.jax.ensure_compile_time_eval():
+            made = self.np.full(shape, value, self._kind(dtype),
+                                device=self.place(like))
         return self.jax.block_until_ready(made)
 
     def arange(self, count, like, dtype="i32"):

@@ -176,6 +176,24 @@ class Jax(unittest.TestCase):
         o = jax.jit(lambda x: kt.flash_attn_func(x, x, x, causal=True))(q)
         self.assertTrue(jnp.array_equal(o, kt.flash_attn_func(q, q, q, causal=True)))
 
+    def test_jit_of_constants(self):
+        """Arrays that are there, in a function that JAX traces."""
+        q = normal(30, 1, 4, 2, 64)
+        e, el = exactly(*[exact(q[0])] * 3, causal=True)
+        o, lse, x = jax.jit(lambda x: (*kvbuf.attention(
+            q, q, q, causal=True, return_lse=True), x + 1))(jnp.zeros(2))
+        self.close(o[0], e)
+        self.close(lse[0], el, 1e-3)
+
+    def test_jit_of_nothing(self):
+        """Outputs without elements."""
+        q = normal(31, 2, 4, 2, 64)
+        attend = jax.jit(lambda q, k: kvbuf.attention(q, k, k, return_lse=True))
+        for rows, keys in (q[:, :0], q), (q[:0], q[:0]):
+            o, lse = attend(rows, keys)
+            self.assertEqual((o.shape, o.dtype), (rows.shape, rows.dtype))
+            self.assertEqual(lse.shape, (rows.shape[0], 2, rows.shape[1]))
+
     def test_refusals(self):
         q = normal(13, 1, 4, 1, 64)
         with self.assertRaisesRegex(ValueError, "out is an array of JAX's, which "
