@@ -61,7 +61,7 @@ def bound(name, value, q):
 def results(ops, out, lse, return_attn_probs, return_lse):
     if return_attn_probs:
         # Probabilities exist with dropout only; without, this tensor is empty.
-        return out, lse, ops.empty((0,), ops.dtype(out), out)
+        return out, lse, ops.without_elements(ops.empty((0,), ops.dtype(out), out))
     return (out, lse) if return_lse else out
 
 
@@ -69,7 +69,7 @@ def dense(q, k, v, dropout_p, softmax_scale, causal, window_size, softcap,
           alibi_slopes, return_attn_probs, return_lse, out, sink, convert,
           q_descale=None, k_descale=None, v_descale=None):
     """flash_attn_func."""
-    ops = _ops.of(q)
+    ops = _ops.of(q, k, v, alibi_slopes, sink, q_descale, k_descale, v_descale)
     request = build(ops, q, k, v, out=out, sink=sink, convert=convert,
                     want_lse=bool(return_attn_probs or return_lse),
                     alibi=alibi_slopes, q_descale=q_descale,
@@ -98,7 +98,8 @@ def varlen(q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
            convert, q_descale=None, k_descale=None, v_descale=None,
            min_seqlen_q=None, dynamic_causal=None):
     """flash_attn_varlen_func."""
-    ops = _ops.of(q)
+    ops = _ops.of(q, k, v, cu_seqlens_q, cu_seqlens_k, alibi_slopes, block_table,
+                  seqused_k, sink, q_descale, k_descale, v_descale, dynamic_causal)
     max_seqlen_q = bound("max_seqlen_q", max_seqlen_q, q)
     bound("max_seqlen_k", max_seqlen_k, q)  # and that's all of it
     require_rank("cu_seqlens_q", cu_seqlens_q, 1, "(batch + 1)")
@@ -142,7 +143,8 @@ def with_kvcache(q, k_cache, v_cache, k, v, rotary_cos, rotary_sin,
                  return_softmax_lse, cu_seqlens_q, max_seqlen_q, out, sink,
                  q_descale=None, k_descale=None, v_descale=None):
     """flash_attn_with_kvcache."""
-    ops = _ops.of(q)
+    ops = _ops.of(q, k_cache, v_cache, k, v, cache_seqlens, cache_batch_idx, block_table,
+                  alibi_slopes, cu_seqlens_q, sink, q_descale, k_descale, v_descale)
     opts = options(softmax_scale, causal, window_size, softcap, 0.0)
     require_index("num_splits", num_splits, 0)
     ragged = cu_seqlens_q is not None
@@ -425,7 +427,7 @@ def sdpa(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
     """torch's scaled_dot_product_attention: [..., heads, rows, head size], with
     causal masks from the top left. ``flags`` are a mask's booleans as numbers of
     32 bits, if there are such."""
-    ops = _ops.of(query)
+    ops = _ops.of(query, key, value, attn_mask)
     refuse("dropout_p", dropout_p, 0.0, why=", as for all of training")
     is_causal = require_flag("is_causal", is_causal)
     given = query, key, value, attn_mask

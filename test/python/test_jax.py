@@ -185,6 +185,15 @@ class Jax(unittest.TestCase):
         self.close(o[0], e)
         self.close(lse[0], el, 1e-3)
 
+        offsets = jnp.array((0, 1, 4), jnp.int32)
+        o, lse, none = jax.jit(lambda at: kt.flash_attn_varlen_func(
+            q[0], q[0], q[0], at, at, 4, 4, return_attn_probs=True))(offsets)
+        self.assertEqual(none.shape, (0,))
+        for at in slice(0, 1), slice(1, 4):
+            e, el = exactly(*[exact(q[0, at])] * 3)
+            self.close(o[at], e)
+            self.close(lse[:, at], el, 1e-3)
+
     def test_jit_of_nothing(self):
         """Outputs without elements."""
         q = normal(31, 2, 4, 2, 64)
