@@ -215,6 +215,20 @@ module attributes {kvbuffer.target = "sm_80"} {
 
 // -----
 
+// A size that the type leaves open and the shape has as a number.
+module attributes {kvbuffer.target = "sm_80"} {
+  gpu.module @m {
+    // expected-error @below {{'gpu.func' op asks for size 0 of argument 0, which has no name in its 'kvbuffer.shape'}}
+    gpu.func @k(%x: memref<?xf32> {kvbuffer.name = "x", kvbuffer.shape = [5]}) kernel attributes {kvbuffer.phase = #kvbuffer.phase<scheduled>, kvbuffer.schedule = #kvbuffer.schedule<BM = 16, BN = 16, BK = 16, warps = 1, mma_shape = [16, 8, 16]>} {
+      %c0 = arith.constant 0 : index
+      %n = memref.dim %x, %c0 : memref<?xf32>
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 module attributes {kvbuffer.target = "sm_80"} {
   gpu.module @m {
     // expected-error @below {{'gpu.func' op argument 1 fixes batch at 3, an argument before it at 2}}
