@@ -13,6 +13,7 @@
 #include "kvbuffer/Compiler/Codegen.h"
 #include "kvbuffer/Compiler/ExternalTools.h"
 #include "kvbuffer/Conversion/Passes.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/ChooseTarget.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Passes.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/Problems.h"
@@ -306,12 +307,27 @@ static LogicalResult addAlternatives(ModuleOp problem, const TargetInfo &target,
   return addCopies(variants, target, options, found);
 }
 
+/// Checks that no problem is given as one that reads what a kernel ahead of its
+/// own writes: only who adds that kernel may say so (addAlternatives).
+static LogicalResult checkAheads(ModuleOp module) {
+  WalkResult walk = module.walk([](ProblemInterface op) {
+    if (!op->hasAttr(kWidenedAttr))
+      return WalkResult::advance();
+    op->emitOpError() << "has the attribute '" << kWidenedAttr
+                      << "', but no kernel ahead of its own writes what it "
+                         "would read; expected none, as kernels of this kind "
+                         "are added where they pay";
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 /// Makes the artifact of a module with one function.
 static llvm::FailureOr<Artifact>
 compileFunction(ModuleOp module, const CompileOptions &options,
                 SmallVectorImpl<KernelResources> *resources) {
   llvm::FailureOr<Stage> stage = currentStage(module);
-  if (failed(stage))
+  if (failed(stage) || failed(checkAheads(module)))
     return failure();
   OwningOpRef<ModuleOp> problem;
   if (options.alternatives && *stage <= Stage::Tile)

@@ -52,6 +52,10 @@ int64_t mostSplitQueries(AttentionOp op, const TargetInfo &target);
 /// attention, are split over blocks where nobody asks for a schedule.
 bool splitsKeysByDefault(AttentionOp op, const TargetInfo &target);
 
+/// Whether the schedule that is chosen for a problem whose caches are widened
+/// ahead can multiply what is there (`canWidenAhead`).
+bool multipliesWidened(AttentionOp op, const TargetInfo &target);
+
 /// Whether types fix a number of rows that is few enough for keys to be split
 /// over blocks where sequences are few, and more than a kernel of many rows,
 /// which a launch of more sequences takes.

@@ -45,6 +45,11 @@ bool addsTilesApart(AttentionOp op, const TargetInfo &target);
 /// queries of bf16 that a scale makes f16 (`fitsQueries`), else the queries'.
 /// V's are `valuesOf`.
 mlir::Type widenedKeysOf(AttentionOp op);
+/// Whether queries are multiplied by keys that are widened ahead: these are of
+/// their type, or queries are fit to them in registers.
+inline bool holdsWidenedQueries(AttentionOp op, bool qInRegs) {
+  return qInRegs || widenedKeysOf(op) == op.getElementType();
+}
 
 /// Whether queries that stay in registers become f16 by powers of two
 /// (`kvbuffer.fragment_fit`): those of bf16 beside a quantized K, where that is

@@ -13,6 +13,7 @@
 #include "Schedules/Tuning.h"
 #include "VisibleBounds.h"
 #include "VisibleWindows.h"
+#include "WidenCaches.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
 #include "mlir/IR/Remarks.h"
@@ -255,6 +256,22 @@ bool kvbuf::splitsKeysByDefault(AttentionOp op, const TargetInfo &target) {
   FailureOr<AskedSchedule> nothing = AskedSchedule::parse("", op.getLoc());
   return succeeded(nothing) &&
          chooseSplitKeys(op, requestOf(op, *nothing, target), target);
+}
+
+bool kvbuf::multipliesWidened(AttentionOp op, const TargetInfo &target) {
+  FailureOr<AskedSchedule> nothing = AskedSchedule::parse("", op.getLoc());
+  if (failed(nothing))
+    return false;
+  auto wide = cast<AttentionOp>(OpBuilder(op).clone(*op));
+  wide->setAttr(kWidenedAttr, UnitAttr::get(op.getContext()));
+  wide.removeScheduleAttr();
+  ScheduleChoice choice =
+      chooseTiles(wide, requestOf(wide, *nothing, target), target);
+  repairSchedule(wide, *nothing, target, choice);
+  bool fits = holdsWidenedQueries(wide, choice.qInRegs) &&
+              kZerosBehind % choice.BN == 0;
+  wide.erase();
+  return fits;
 }
 
 LogicalResult kvbuf::chooseSchedule(AttentionOp op,

@@ -11,6 +11,7 @@
 #include "CacheScales.h"
 #include "TiledReads.h"
 #include "VisibleBounds.h"
+#include "WidenCaches.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/PackedRow.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/VerifyElements.h"
@@ -511,9 +512,41 @@ static LogicalResult checkKinds(AttentionOp op, ScheduleAttr schedule) {
   return success();
 }
 
+/// Checks that what a problem says to be widened can be, and is read.
+static LogicalResult checkWidened(AttentionOp op, ScheduleAttr schedule) {
+  if (!readsWidened(op))
+    return success();
+  if (!canWidenAhead(op))
+    return op.emitOpError()
+           << "has the attribute '" << kWidenedAttr
+           << "', but no kernel widens its caches ahead; expected 16-bit "
+              "queries over dense or paged caches of whole rows of 8-bit "
+              "floats, without scales of tokens, and no bound of the keys but "
+              "the mask's right one";
+  if (schedule.getSplitKeys())
+    return op.emitOpError()
+           << "has the attribute '" << kWidenedAttr
+           << "', which kernels that split keys do not read; expected "
+              "split_keys = false";
+  if (!holdsWidenedQueries(op, schedule.getQInRegs()))
+    return op.emitOpError()
+           << "has the attribute '" << kWidenedAttr << "', whose keys are of "
+           << widenedKeysOf(op)
+           << ", which queries are fit to in registers; expected q_in_regs = "
+              "true";
+  if (kZerosBehind % schedule.getBN())
+    return op.emitOpError()
+           << "has the attribute '" << kWidenedAttr
+           << "', and zeros follow its keys up to a multiple of "
+           << kZerosBehind << "; expected a BN that divides it, got "
+           << schedule.getBN();
+  return success();
+}
+
 LogicalResult kvbuf::checkFits(AttentionOp op, ScheduleAttr schedule,
                                const TargetInfo &target, bool isDefault) {
-  if (failed(verifyElements(op, op.getElementType(), target)) ||
+  if (failed(checkWidened(op, schedule)) ||
+      failed(verifyElements(op, op.getElementType(), target)) ||
       failed(checkFloat8(op, schedule, target)) ||
       failed(checkQuantized(op, schedule, target)))
     return failure();

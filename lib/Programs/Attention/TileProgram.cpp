@@ -9,6 +9,7 @@
 #include "BlockLists.h"
 #include "TileProgramParts.h"
 #include "VisibleBounds.h"
+#include "WidenCaches.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/ScaledSlots.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
@@ -215,44 +216,13 @@ WorkItemOp TileProgram::createItem() {
   return WorkItemOp::create(b, b.getArrayAttr(coordinates), reads);
 }
 
-Value TileProgram::widenedCache(TypedValue<CacheType> cache, StringRef role,
-                                Type element) {
-  auto kernel =
-      b.getInsertionBlock()->getParent()->getParentOfType<gpu::GPUFuncOp>();
-  CacheType type = cache.getType();
-  auto number = [&](int64_t value) -> Attribute {
-    return b.getI64IntegerAttr(value);
-  };
-  NamedAttrList attrs;
-  attrs.append(KVBufferDialect::kNameAttr, b.getStringAttr(role));
-  attrs.append(KVBufferDialect::kAccessAttr, b.getStringAttr("workspace"));
-  attrs.append(
-      KVBufferDialect::kShapeAttr,
-      b.getArrayAttr({b.getStringAttr(kBatchSize),
-                      mostTokensOf(type, operand(cache)),
-                      number(type.getHeads()), number(type.getHeadSize())}));
-  constexpr int64_t any = ShapedType::kDynamic;
-  unsigned at = kernel.getNumArguments();
-  (void)kernel.insertArgument(
-      at,
-      MemRefType::get({any, any, type.getHeads(), type.getHeadSize()}, element),
-      attrs.getDictionary(b.getContext()), b.getLoc());
-  auto wide = CacheType::get(b.getContext(), CacheKind::Dense, element,
-                             type.getHeads(), type.getHeadSize(),
-                             /*pageSize=*/0, type.getHeadSize(),
-                             /*headDimOffset=*/0, /*scaleType=*/Type(),
-                             /*granularity=*/0, RowAttr());
-  return MakeCacheOp::create(b, wide, kernel.getArgument(at), ValueRange(),
-                             /*scales=*/Value(), /*max_prompt=*/Value(),
-                             /*max_context=*/Value());
-}
-
 void TileProgram::build() {
   if (readsWidened(op)) {
-    widened[operand(op.getK())] =
-        widenedCache(op.getK(), "k.wide", widenedKeysOf(op));
-    widened[operand(op.getV())] =
-        widenedCache(op.getV(), "v.wide", valuesOf(op));
+    Value k = operand(op.getK()), v = operand(op.getV());
+    widened[k] =
+        makeWidenedCache(b, op.getKCacheType(), k, "k.wide", widenedKeysOf(op));
+    widened[v] =
+        makeWidenedCache(b, op.getVCacheType(), v, "v.wide", valuesOf(op));
   }
   if (schedule.getMovingTeam())
     group = foldedHeadsOf(op, schedule.getBM());

@@ -92,10 +92,6 @@ private:
   /// Loads a block of columns of a tile of a cache.
   mlir::Value stageBlock(mlir::Value tile, mlir::TypedValue<BufferType> buffer,
                          int64_t block);
-  /// A cache in memory of the launch, an argument of the kernel's called
-  /// `role`, where another kernel has widened `cache` to elements of a type.
-  mlir::Value widenedCache(mlir::TypedValue<CacheType> cache,
-                           llvm::StringRef role, mlir::Type element);
   /// The kernel's work: a tile of queries of a head and a sequence each.
   WorkItemOp createItem();
   /// The tiles of keys of a tile of queries: how many the loop over them has,

@@ -172,9 +172,6 @@ private:
   void addFewRows();
   void addSmallBlocks();
   void addWidened();
-  /// Whether a kernel that reads K as it is widened ahead can make its queries
-  /// of the same type.
-  bool fitsWidened();
   void addFewSequences();
   void findCopied();
 
@@ -371,24 +368,11 @@ void AttentionVariants::addFewSequences() {
 /// attention is 4 % faster: 1024 rows 0.90, 2048 1.04, 8192 1.12.
 static constexpr int64_t kRowsOfWidened = 4096, kMostWidened = int64_t(1) << 30;
 
-bool AttentionVariants::fitsWidened() {
-  if (widenedKeysOf(problem) == problem.getElementType())
-    return true;
-  // Only queries in registers become f16, and its schedule is another one.
-  auto wide = cast<AttentionOp>(OpBuilder(problem).clone(*problem));
-  wide->setAttr(kWidenedAttr, UnitAttr::get(wide.getContext()));
-  bool fits = succeeded(chooseSchedule(
-                  wide, {target, /*asked=*/"", /*otherByLaunch=*/true})) &&
-              wide.getSchedule()->getQInRegs();
-  wide.erase();
-  return fits;
-}
-
 void AttentionVariants::addWidened() {
   const MovingTeam *mover = chosen.getMovingTeam();
   if (!runsAhead || !isDefault() || !mover || !mover->widens.warps ||
       !chosen.getQInRegs() || chosen.getSplitKeys() || appendOf(problem) ||
-      !canWidenAhead(problem) || !fitsWidened())
+      !canWidenAhead(problem) || !multipliesWidened(problem, target))
     return;
   constexpr int64_t halfBytes = 2;
   Attribute keys = mostTokensOf(problem.getK().getType());

@@ -16,6 +16,7 @@
 #include "CacheScales.h"
 #include "VisibleBounds.h"
 #include "kvbuffer/Dialect/KVBuffer/IR/Lengths.h"
+#include "kvbuffer/Dialect/KVBuffer/IR/SizeNames.h"
 #include "kvbuffer/Dialect/KVBuffer/Transforms/SizeExpressions.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -32,10 +33,6 @@ using namespace kvbuf;
 /// bytes, so that those of a warp are whole sectors; and how often a lane loads
 /// for each of K and V before it waits.
 static constexpr int64_t kThreads = 256, kRun = 8, kTimes = 8;
-/// Keys of the widest tile. What is behind a sequence's last key in its last
-/// tile, wherever that begins, is multiplied by weights of 0, and so has to be
-/// a number.
-static constexpr int64_t kTileKeys = 128;
 /// Blocks for sequences: the second dimension of a grid takes 65535.
 static constexpr int64_t kMostBatches = 32768;
 
@@ -56,6 +53,37 @@ bool kvbuf::canWidenAhead(AttentionOp op) {
                cache.getCacheDepth() == cache.getHeadSize() &&
                cache.getHeadSize() % kRun == 0;
       });
+}
+
+Value kvbuf::makeWidenedCache(ImplicitLocOpBuilder &b, CacheType cache,
+                              Value given, StringRef name, Type element) {
+  auto kernel =
+      b.getInsertionBlock()->getParent()->getParentOfType<gpu::GPUFuncOp>();
+  auto number = [&](int64_t value) -> Attribute {
+    return b.getI64IntegerAttr(value);
+  };
+  NamedAttrList attrs;
+  attrs.append(KVBufferDialect::kNameAttr, b.getStringAttr(name));
+  attrs.append(KVBufferDialect::kAccessAttr, b.getStringAttr("workspace"));
+  attrs.append(
+      KVBufferDialect::kShapeAttr,
+      b.getArrayAttr({b.getStringAttr(kBatchSize), mostTokensOf(cache, given),
+                      number(cache.getHeads()), number(cache.getHeadSize())}));
+  constexpr int64_t any = ShapedType::kDynamic;
+  unsigned at = kernel.getNumArguments();
+  (void)kernel.insertArgument(
+      at,
+      MemRefType::get({any, any, cache.getHeads(), cache.getHeadSize()},
+                      element),
+      attrs.getDictionary(b.getContext()), b.getLoc());
+  auto wide = CacheType::get(b.getContext(), CacheKind::Dense, element,
+                             cache.getHeads(), cache.getHeadSize(),
+                             /*pageSize=*/0, cache.getHeadSize(),
+                             /*headDimOffset=*/0, /*scaleType=*/Type(),
+                             /*granularity=*/0, RowAttr());
+  return MakeCacheOp::create(b, wide, kernel.getArgument(at), ValueRange(),
+                             /*scales=*/Value(), /*max_prompt=*/Value(),
+                             /*max_context=*/Value());
 }
 
 namespace {
@@ -178,9 +206,10 @@ void Widening::findKeys(Side &side, Value batch) {
     side.keys = arith::MaxSIOp::create(b, side.keys, constant(0));
     side.keys = arith::MinSIOp::create(b, side.keys, most);
   }
+  Value tiles =
+      arith::CeilDivUIOp::create(b, side.keys, constant(kZerosBehind));
   side.end = arith::MinSIOp::create(
-      b,
-      arith::AddIOp::create(b, side.keys, constant(kTileKeys - 1)).getResult(),
+      b, arith::MulIOp::create(b, tiles, constant(kZerosBehind)).getResult(),
       most);
 }
 

@@ -17,13 +17,26 @@
 
 #include "kvbuffer/Dialect/KVBuffer/IR/KVBuffer.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 
 namespace kvbuf {
+
+/// Zeros follow a sequence's keys up to a multiple of so many, which tiles of
+/// keys divide. What is behind the last key in its tile is multiplied by
+/// weights of 0, and so has to be a number.
+inline constexpr int64_t kZerosBehind = 128;
 
 /// Whether such a kernel can widen the caches of a problem: dense or paged ones
 /// of 8-bit floats, without scales of tokens, of which every key before a
 /// sequence's end may be read.
 bool canWidenAhead(AttentionOp op);
+
+/// A dense cache in memory of the launch, as a new argument `name` of the
+/// kernel that is built: where another kernel has widened `cache`, whose value
+/// in this kernel is `given`, to `element`. [sequence, key, head, column].
+mlir::Value makeWidenedCache(mlir::ImplicitLocOpBuilder &b, CacheType cache,
+                             mlir::Value given, llvm::StringRef name,
+                             mlir::Type element);
 
 /// A module at the thread stage with a kernel `name` that widens K and V of a
 /// problem, whose first kernel, at the target stage, describes the tensors. It

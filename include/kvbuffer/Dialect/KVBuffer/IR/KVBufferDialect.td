@@ -61,6 +61,7 @@ def KVBuffer_Dialect : Dialect {
     | `kvbuffer.lengths` | `kvbuffer.attention` | `"cached"` or `"all"`: whether lengths count the new tokens | never: `"cached"` |
     | `kvbuffer.shared_rows` | `kvbuffer.attention`, kernel | `array<i64: over, upto, shared>`: which sequences it computes of a launch that runs several kernels, by their query rows | never |
     | `kvbuffer.known_rows` | `kvbuffer.attention` | an integer: the query rows of a sequence in all launches, where the type of dense queries leaves their number open | never |
+    | `kvbuffer.widened` | `kvbuffer.attention` | unit: its kernel reads 8-bit caches as another kernel of the launch has widened them; of programs that are compiled, only the compiler says so | never |
     | `kvbuffer.resident_blocks` | kernel | an integer: the blocks that a multiprocessor is to have at most, which takes shared memory | never |
     | `kvbuffer.problem` | kernel | a `#kvbuffer.problem` | for tools that check results, and for what knows attention alone |
     | `kvbuffer.grid` | kernel | three sizes: an integer, a name or a `#kvbuffer.size` | tile and scheduled stages, in kernels without `kvbuffer.work_item`, from which `kvbuf-assign-work` makes it; becomes a part of `kvbuffer.kernel` |
