@@ -141,8 +141,11 @@ class Traced:
         score, conditions = SCORE, []
         if mask_mod is not None:
             graph = _flex_trace.Graph(mask_mod, False, device, given, mode)
-            seen = _flex_trace.as_type(graph.expression(
-                self.captures, _flex_trace.MASK_PLACES), "i1")
+            seen = graph.expression(self.captures, _flex_trace.MASK_PLACES)
+            if isinstance(seen, Expr) and seen.type != "i1":
+                raise Untraced("the mask's function returns a number that is no boolean, "
+                               "which torch refuses")
+            seen = _flex_trace.as_type(seen, "i1")
             conditions += conjuncts(seen)
             self.general &= graph.general
         if score_mod is not None:

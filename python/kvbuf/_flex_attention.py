@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import flex_attention as _torch_flex
 
-from . import _attention, _flex, _flex_compiled, _ops
+from . import _attention, _flex, _flex_compiled, _flex_lists, _ops
 from ._library import Error
 from ._report import Record
 from ._settings import settings
@@ -19,10 +19,6 @@ from ._torch_state import speaker, transforms, wants_derivatives
 
 #: torch's. Its warning that it is not compiled is about calls that kvbuf refuses.
 _by_torch = _torch_flex.flex_attention
-
-#: Rows and keys of blocks are multiples of this where kernels visit what lists name:
-#: those of the smallest tiles of queries.
-_TILE = 64
 
 #: Of all calls of `flex_attention`.
 record = Record()
@@ -40,62 +36,19 @@ def _require_shapes(query, key, value, enable_gqa):
                          f"{key.shape[1]}; expected as many, or enable_gqa")
 
 
+def _require_mask(block_mask, query, key):
+    if not key.shape[2]:
+        raise ValueError("there are no keys, which torch refuses")
+    if why := _flex_lists.why_other_sizes(block_mask, query, key):
+        raise ValueError(why)
+
+
 def _wanted(return_lse, return_aux):
     """Whether log-sum-exps are wanted."""
     if return_aux is not None and return_aux.max_scores:
         raise NotImplementedError("return_aux asks for max_scores, which no kernel "
                                   "returns")
     return bool(return_lse or (return_aux is not None and return_aux.lse))
-
-
-def _lists_of(block_mask, query, key):
-    """(the Problem's block_mask, its tensors) where kernels can visit the blocks that
-    a BlockMask lists, or None: there are many rows, of as many rows and keys as it was
-    made for, in blocks that are whole tiles."""
-    if block_mask is None or block_mask.seq_lengths != (
-            query.shape[2], key.shape[2]):
-        return None
-    tall, wide = block_mask.BLOCK_SIZE
-    if tall % _TILE or wide % _TILE or _attention.few_rows(
-            query.shape[2], query.shape[1] // max(key.shape[1], 1)):
-        return None
-    lists = [block_mask.kv_num_blocks, block_mask.kv_indices]
-    kind = f"{tall}x{wide}"
-    if block_mask.full_kv_num_blocks is None:
-        kind += " partly"
-    else:
-        lists += [block_mask.full_kv_num_blocks, block_mask.full_kv_indices]
-    return kind, [x.to(query.device, torch.int32).contiguous() for x in lists]
-
-
-def _is_of_lists(block_mask):
-    """Whether a BlockMask says nothing but what its lists say."""
-    return (block_mask is not None and block_mask.seq_lengths != (1, 1)
-            and block_mask.mask_mod in (None, _torch_flex.noop_mask))
-
-
-def _mask_of(block_mask, query, key):
-    """A BlockMask's function, or None. Its lists of tiles follow from that, which
-    makes them a matter of speed, unless there is none."""
-    if block_mask is None:
-        return None
-    rows, keys = block_mask.seq_lengths
-    if rows < query.shape[2] or keys < key.shape[2]:
-        raise ValueError(f"block_mask is of {rows} rows and {keys} keys; expected "
-                         f"those of the call, {query.shape[2]} and {key.shape[2]}")
-    if block_mask.mask_mod not in (None, _torch_flex.noop_mask):
-        return block_mask.mask_mod
-    if (rows, keys) == (1, 1):  # torch's, for a call without a mask
-        return None
-    # Made of lists alone.
-    lists = block_mask.to_dense().to(torch.int32).expand(
-        query.shape[0], query.shape[1], -1, -1)
-    tall, wide = block_mask.BLOCK_SIZE
-
-    def by_lists(batch, head, row, key):
-        return lists[batch, head, row // tall, key // wide] != 0
-
-    return by_lists
 
 
 def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want,
@@ -107,28 +60,32 @@ def _by_kernel(query, key, value, score_mod, block_mask, scale, enable_gqa, want
     if transforms():
         raise NotImplementedError("the call is under a transform of torch.func's")
     _require_shapes(query, key, value, enable_gqa)
-    mask = _mask_of(block_mask, query, key)
-    lists = _lists_of(block_mask, query, key)
-    alone = lists and _is_of_lists(block_mask)
-    traced, given = _flex.traced(score_mod, None if alone else mask, query.device)
-    if alone and traced.hides_by_score:
-        lists, alone = None, False
-        traced, given = _flex.traced(score_mod, mask, query.device)
+    _require_mask(block_mask, query, key)
+    lists = _flex_lists.for_kernel(block_mask, query, key)
+    rows, keys = query.shape[2], key.shape[2]
+    traced, given = _flex.traced(score_mod, _flex_lists.function_of(block_mask),
+                                 query.device)
+    regions = traced.regions(rows == keys)
+    if _flex_lists.has_lists(block_mask) and _flex_lists.function_of(block_mask) and (
+            not regions.visible and _flex_lists.follow(block_mask, regions,
+                                                       query.device)):
+        # A window alone is what a kernel has without lists.
+        lists = None
+    elif _flex_lists.has_lists(block_mask) and (not lists or traced.hides_by_score):
+        # Keys that the score hides are hidden in blocks, too, that the mask shows whole.
+        lists = None
+        traced, given = _flex.traced(
+            score_mod, _flex_lists.as_function(block_mask, query, key), query.device)
+        regions = traced.regions(rows == keys)
     lost = wants_derivatives(query, key, value, *given)
     if lost:
         raise NotImplementedError(f"flex_attention {lost.partition(';')[0]}")
-    rows, keys = query.shape[2], key.shape[2]
-    regions = traced.regions(rows == keys)
     captured = []
     if regions.score or regions.visible:
         captured = traced.captures.tensors(given, query.device)
         traced.require_sizes(captured, {
             "batch": query.shape[0], "head": query.shape[1], "row": rows,
             "key": keys})
-    # A window alone is what a kernel has without lists. Keys that the score hides are
-    # hidden in blocks, too, that the mask shows whole.
-    if not (alone or regions.visible) or traced.hides_by_score:
-        lists = None
     return _launch(query, key, value, regions, captured, lists or ("", []), scale,
                    want, convert)
 
@@ -157,11 +114,12 @@ _flex_compiled.launch, _flex_compiled.record = _launch, record
 _is_operator = _flex_compiled.available()
 
 
-def _why_not(query, key, value, enable_gqa, return_aux, convert):
+def _why_not(query, key, value, block_mask, enable_gqa, return_aux, convert):
     """Why a call that Dynamo traces is torch's; "" if it is not."""
     try:
         _wanted(False, return_aux)
         _require_shapes(query, key, value, enable_gqa)
+        _require_mask(block_mask, query, key)
     except (NotImplementedError, ValueError) as why:
         return str(why)
     lost = wants_derivatives(query, key, value)
@@ -176,16 +134,18 @@ def _why_not(query, key, value, enable_gqa, return_aux, convert):
 
 def _as_operator(query, key, value, score_mod, block_mask, scale, want, convert):
     """(out, lse) while Dynamo traces."""
-    lists = _lists_of(block_mask, query, key)
-    alone = lists is not None and _is_of_lists(block_mask)
-    mask = _torch_flex.noop_mask if alone else _mask_of(block_mask, query, key)
+    lists = _flex_lists.for_kernel(block_mask, query, key)
+    mask = _flex_lists.function_of(block_mask)
+    alone = lists is not None and mask is None
+    if _flex_lists.has_lists(block_mask) and lists is None:
+        mask = _flex_lists.as_function(block_mask, query, key)
     if block_mask is None:
         block_mask = _torch_flex._create_empty_block_mask(query, key)
     if mask is None:
         mask = _torch_flex.noop_mask
     parts = (*block_mask.as_tuple()[:-1], mask)
     return _flex_compiled.call(query, key, value, score_mod, parts, lists, alone,
-                               scale, want, convert)
+                               block_mask.BLOCK_SIZE, scale, want, convert)
 
 
 def _refused(why):
@@ -219,7 +179,8 @@ def flex_attention(
     torch.compile a call is an operator of the graph, whose arguments are the captured
     tensors."""
     if _is_operator and torch.compiler.is_dynamo_compiling():
-        why = _why_not(query, key, value, enable_gqa, return_aux, settings.float32)
+        why = _why_not(query, key, value, block_mask, enable_gqa, return_aux,
+                       settings.float32)
         if why:
             _refused(why)
             return _by_torch(query, key, value, score_mod, block_mask, scale,

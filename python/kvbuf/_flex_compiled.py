@@ -21,7 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import _flex
+from . import _flex, _flex_lists
 from ._report import Record
 
 
@@ -116,21 +116,26 @@ def _fixed(graph, captures):
             for x, node in zip(captures, arguments[-len(captures):])]
 
 
-def _traced(score_mod, mask_mod, score_captures, mask_captures, device):
-    """The functions, traced, and what they captured."""
-    given = [*_fixed(score_mod, score_captures), *_fixed(mask_mod, mask_captures)]
-    count = len(score_captures)
+def _traced(score_mod, mask_mod, score_captures, mask_captures, device, seen=(),
+            block_size=None):
+    """The functions, traced, and what they captured. `seen` has what lists of blocks of
+    that size name, which the mask then shows alone."""
+    given = [*_fixed(score_mod, score_captures), *_fixed(mask_mod, mask_captures),
+             *seen]
+    count, end = len(score_captures), len(given) - len(seen)
     for exactly in False, True:
         # Else the outer trace's fakes would be mixed with these.
         with _disable_current_modes(), torch._guards.tracing(None):
             mode = FakeTensorMode(allow_non_fake_inputs=True)
             own = [_stand_in(x, mode, exactly) if isinstance(x, Tensor) else x
                    for x in given]
+            mask = None if mask_mod is None else (
+                lambda *a: mask_mod(*a, *own[count:end]))
+            if seen:
+                mask = _flex_lists.shown(own[end], block_size, mask)
             traced = _flex.Traced(
                 None if score_mod is None else (
-                    lambda *a: score_mod(*a, *own[:count])),
-                None if mask_mod is None else (
-                    lambda *a: mask_mod(*a, *own[count:])), device, own, mode)
+                    lambda *a: score_mod(*a, *own[:count])), mask, device, own, mode)
         # Sizes are in what is computed of tensors; not in elements that are read.
         if all(node.op == "get_attr" for node in traced.captures.nodes):
             break
@@ -144,12 +149,17 @@ def _lowered(query, key, value, score_mod, block_mask, scale, options,
     kind, mask_mod = options["kind"], block_mask[-1]
     if options["alone"]:
         mask_mod, mask_captures = None, ()
-    traced, given = _traced(score_mod if options["score"] else None, mask_mod,
-                            score_captures if options["score"] else (), mask_captures,
-                            query.device)
-    if options["alone"] and traced.hides_by_score:
-        raise _flex.Untraced("the score hides keys, and a block_mask of lists alone "
-                             "others; torch.compile takes one of these")
+    functions = (score_mod if options["score"] else None, mask_mod,
+                 score_captures if options["score"] else (), mask_captures,
+                 query.device)
+    traced, given = _traced(*functions)
+    if kind and traced.hides_by_score:
+        # Keys that the score hides are hidden in blocks, too, that the mask shows whole.
+        size = options["block_size"]
+        seen = _flex_lists.listed(lists, -(-key.shape[2] // size[1]))
+        kind, lists = "", ()
+        traced, given = _traced(
+            *functions, [seen.expand(*query.shape[:2], -1, -1).contiguous()], size)
     for x in given:
         if isinstance(x, Tensor) and x.requires_grad and torch.is_grad_enabled():
             raise _flex.Untraced("a captured tensor requires gradients")
@@ -161,8 +171,8 @@ def _lowered(query, key, value, score_mod, block_mask, scale, options,
         traced.require_sizes(captured, {
             "batch": query.shape[0], "head": query.shape[1], "row": rows,
             "key": keys})
-    if not kind or not (options["alone"] or regions.visible) or traced.hides_by_score:
-        kind, lists = "", ()
+    if not kind:
+        lists = ()
     return torch.ops.kvbuf.flex_attention(
         query, key, value, captured, [x.to(torch.int32).contiguous() for x in lists],
         kind, regions.causal, regions.left, regions.right, float(regions.softcap),
@@ -244,11 +254,13 @@ def available() -> bool:
     return True
 
 
-def call(query, key, value, score_mod, block_mask, lists, alone, scale, lse, convert):
+def call(query, key, value, score_mod, block_mask, lists, alone, block_size, scale, lse,
+         convert):
     """(out, log-sum-exps) while Dynamo traces. `block_mask` is a BlockMask's tuple;
     `lists` are _flex_attention's."""
     kind, tensors = lists or ("", ())
     options = {"kind": kind, "lists": len(tensors), "alone": alone,
+               "block_size": tuple(block_size),
                "score": score_mod is not None, "lse": lse, "convert": convert}
     return _functions(query, key, value, _same if score_mod is None else score_mod,
                       (*block_mask[:-1], *tensors, block_mask[-1]), scale, options)

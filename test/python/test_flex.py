@@ -391,6 +391,100 @@ class Calls(Case):
         torch.testing.assert_close(
             out, (s.softmax(-1) @ v.double()).nan_to_num(), rtol=0, atol=2e-2)
 
+    def own_lists(self, rows, keys, size, mask_mod, shape=(1, 1)):
+        """(a BlockMask of lists of its own beside a function, what both show)."""
+        tall, wide = -(-rows // size), -(-keys // size)
+        named = torch.rand(*shape, tall, wide) < 0.5
+        block_mask = theirs.BlockMask.from_kv_blocks(
+            named.sum(-1, dtype=torch.int32),
+            torch.argsort(named.int(), dim=-1, descending=True, stable=True).int(),
+            mask_mod=mask_mod, BLOCK_SIZE=size, seq_lengths=(rows, keys))
+        seen = named.repeat_interleave(size, 2).repeat_interleave(size, 3)
+        return block_mask, seen[..., :rows, :keys] & mask_mod(
+            0, 0, torch.arange(rows)[:, None], torch.arange(keys))
+
+    def test_lists_and_function(self):
+        """What a key has to be in, whatever kernel has the call: lists that say less than
+        the function."""
+        def odd(b, h, q, k):
+            return (q >= k) | (k % 7 == 1)
+
+        def exact(q, k, v, seen, score_mod=None):
+            s = q.double() @ k.double().transpose(2, 3) * SIZE ** -0.5
+            if score_mod:
+                s = score_mod(s, 0, 0, torch.arange(s.shape[2])[:, None],
+                              torch.arange(s.shape[3]))
+            return s.masked_fill(~seen, -math.inf).softmax(-1).nan_to_num() @ v.double()
+
+        for mask_mod in causal, odd:
+            for rows, keys, size, shape, score_mod in (
+                    (256, 256, 64, (1, HEADS), None), (256, 200, 64, (BATCH, 1), None),
+                    (4, 200, 64, (1, 1), None), (130, 130, 22, (1, 1), None),
+                    (256, 256, 64, (1, 1), hidden)):
+                with self.subTest(mask_mod.__name__, rows=rows, keys=keys, size=size):
+                    q = torch.randn(BATCH, HEADS, rows, SIZE).bfloat16()
+                    k, v = torch.randn(2, BATCH, HEADS, keys, SIZE).bfloat16()
+                    block_mask, seen = self.own_lists(rows, keys, size, mask_mod, shape)
+                    want = exact(q, k, v, seen, score_mod)
+                    torch._dynamo.reset()
+                    for call in kt.flex_attention, torch.compile(
+                            lambda *a: kt.flex_attention(*a), fullgraph=True,
+                            dynamic=False, backend="aot_eager"):
+                        taken = _flex_attention.record.taken
+                        torch.testing.assert_close(
+                            call(q, k, v, score_mod, block_mask).double(), want, rtol=0,
+                            atol=2e-2)
+                        self.assertEqual(_flex_attention.record.taken, taken + 1)
+
+    def test_windows_need_no_lists(self):
+        """As long as these name what the window shows."""
+        q, k, v = (torch.randn(1, HEADS, 256, SIZE).bfloat16() for _ in "qkv")
+
+        def kind(block_mask):
+            seen = []
+            with mock.patch.object(_attention, "on_run", seen.append):
+                kt.flex_attention(q, k, v, None, block_mask)
+            return seen[0].problem.block_mask
+
+        for mask_mod in (causal, lambda b, h, q, k: (q >= k) & (q - k <= 70),
+                         lambda b, h, q, k: (q - k).abs() < 65,
+                         lambda b, h, q, k: q - k <= 3):
+            block_mask = theirs.create_block_mask(mask_mod, None, None, 256, 256,
+                                                  device="cpu", BLOCK_SIZE=64)
+            self.assertEqual(kind(block_mask), "")
+            for count in block_mask.kv_num_blocks, block_mask.full_kv_num_blocks:
+                for row in range(4):
+                    if count[0, 0, row]:
+                        count[0, 0, row] -= 1
+                        self.assertEqual(kind(block_mask), "64x64")
+                        count[0, 0, row] += 1
+            self.assertEqual(kind(block_mask), "")
+
+    def test_refused_as_torch_does(self):
+        q, k, v = self.operands()
+        longer = theirs.create_block_mask(causal, None, None, 128, N, device="cpu")
+        no_boolean = theirs.BlockMask.from_kv_blocks(
+            torch.tensor([[[1]]]), torch.tensor([[[[0]]]]), BLOCK_SIZE=128,
+            mask_mod=lambda b, h, q, k: (q >= k).int(), seq_lengths=(N, N))
+        batches = self.own_lists(N, N, 22, causal, (3, 1))[0]
+        for words, keys, block_mask in (
+                ("block_mask has a batch of 3; expected 1 or 2", N, batches),
+                ("block_mask is of 128 rows and 44 keys; expected those of the call, 44 "
+                 "and 44", N, longer),
+                ("the mask's function returns a number that is no boolean, which torch "
+                 "refuses", N, no_boolean),
+                ("there are no keys, which torch refuses", 0, None)):
+            self.setUp()
+            # Whether torch's function, which is not compiled, looks at it or not.
+            try:
+                kt.flex_attention(q, k[:, :, :keys], v[:, :, :keys], None, block_mask)
+            except (RuntimeError, IndexError, ValueError):
+                pass
+            else:
+                self.assertIs(block_mask, batches)
+            self.assertEqual(dict(_flex_attention.record.refused), {words: 1})
+        self.setUp()
+
     def test_aux(self):
         q, k, v = self.operands()
         out, aux = kt.flex_attention(q, k, v, alibi, return_aux=theirs.AuxRequest(
