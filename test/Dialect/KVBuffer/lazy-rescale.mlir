@@ -326,6 +326,10 @@ gpu.module @m {
 // CHECK-NOT:     arith.constant false
 // CHECK-LABEL: gpu.func @sink
 // CHECK-NOT:     arith.constant false
+// What another loop comes to, which is relative to its own maximum.
+// CHECK-LABEL: gpu.func @two_loops
+// CHECK-NOT:     arith.constant false
+// CHECK:         gpu.return
 module attributes {gpu.container_module, kvbuffer.target = "gfx950"} {
 gpu.module @m {
   gpu.func @bounded(%s: !s, %v: !v, %n: index) -> !o
@@ -467,6 +471,30 @@ gpu.module @m {
       scf.yield %a2, %m1, %l1 : !o, !row, !row
     }
     %o, %lse = kvbuffer.softmax_finish %r#0, %r#1, %r#2 sink(%x) {scale = 1.0 : f32} : !o, !row
+    gpu.return %o : !o
+  }
+  gpu.func @two_loops(%s: !s, %v: !v, %n: index) -> !o
+      attributes {kvbuffer.schedule = #lazy} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %none = kvbuffer.fragment_fill 0xFF800000 : !row
+    %l = kvbuffer.fragment_fill 0.0 : !row
+    %zero = kvbuffer.fragment_fill 0.0 : !o
+    %c = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 50.0 : f32} : !s
+    %d = kvbuffer.softcap %s {scale = 0.125 : f32, cap = 30.0 : f32} : !s
+    %r:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %zero, %m0 = %none, %l0 = %l) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %c, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %t:3 = scf.for %i = %c0 to %n step %c1 iter_args(%a0 = %r#0, %m0 = %r#1, %l0 = %r#2) -> (!o, !row, !row) {
+      %p, %m1, %l1, %f = kvbuffer.online_softmax %d, %m0, %l0 {scale = 1.0 : f32, masked} : !s, !row -> !p
+      %a1 = kvbuffer.rescale %a0, %f : !o, !row
+      %a2 = kvbuffer.mma %p, %v, %a1 : !p, !v, !o
+      scf.yield %a2, %m1, %l1 : !o, !row, !row
+    }
+    %o, %lse = kvbuffer.softmax_finish %t#0, %t#1, %t#2 {scale = 1.0 : f32} : !o, !row
     gpu.return %o : !o
   }
 }

@@ -175,13 +175,16 @@ static bool hasShortRows(OnlineSoftmaxOp op, RescaleOp rescale) {
          op.getScores().getType().getCols();
 }
 
-/// Whether what a loop carries begins with a number.
-static bool beginsWith(Value carried, float number) {
+/// Whether what a loop carries begins with a number, and not with what comes of
+/// other steps than the loop's, which are relative to a maximum. Without a
+/// loop, whether it is that number.
+static bool beginsWith(scf::ForOp loop, Value carried, float number) {
   return llvm::all_of(fragmentSources(carried), [&](Value source) {
-    auto fill = source.getDefiningOp<FragmentFillOp>();
-    return (fill && fill.getValue().convertToFloat() == number) ||
-           isa_and_nonnull<MmaOp, RescaleOp, OnlineSoftmaxOp>(
-               source.getDefiningOp());
+    Operation *made = source.getDefiningOp();
+    if (auto fill = dyn_cast_or_null<FragmentFillOp>(made))
+      return fill.getValue().convertToFloat() == number;
+    return isa_and_nonnull<MmaOp, RescaleOp, OnlineSoftmaxOp>(made) && loop &&
+           loop->isProperAncestor(made);
   });
 }
 
@@ -192,8 +195,10 @@ static bool needsNoMaximum(OnlineSoftmaxOp op, RescaleOp rescale,
                            const SumReaders &readers) {
   return llvm::none_of(readers.finishes,
                        [](SoftmaxFinishOp end) { return end.getSink(); }) &&
-         beginsWith(op.getMax(), -std::numeric_limits<float>::infinity()) &&
-         beginsWith(op.getSum(), 0) && beginsWith(rescale.getAcc(), 0);
+         beginsWith(readers.loop, op.getMax(),
+                    -std::numeric_limits<float>::infinity()) &&
+         beginsWith(readers.loop, op.getSum(), 0) &&
+         beginsWith(readers.loop, rescale.getAcc(), 0);
 }
 
 namespace {
