@@ -46,8 +46,7 @@ bool kvbuf::canWidenAhead(AttentionOp op) {
   return llvm::all_of(
       ArrayRef<CacheType>{op.getKCacheType(), op.getVCacheType()},
       [&](CacheType cache) {
-        return (cache.getKind() == CacheKind::Dense ||
-                cache.getKind() == CacheKind::Paged) &&
+        return (cache.getRows().endWithData() || cache.getPageSize() > 0) &&
                cache.getElementType().getIntOrFloatBitWidth() == byte &&
                !cache.getRow() && !isScaledByToken(cache) &&
                cache.getCacheDepth() == cache.getHeadSize() &&
@@ -76,11 +75,8 @@ Value kvbuf::makeWidenedCache(ImplicitLocOpBuilder &b, CacheType cache,
       MemRefType::get({any, any, cache.getHeads(), cache.getHeadSize()},
                       element),
       attrs.getDictionary(b.getContext()), b.getLoc());
-  auto wide = CacheType::get(b.getContext(), CacheKind::Dense, element,
-                             cache.getHeads(), cache.getHeadSize(),
-                             /*pageSize=*/0, cache.getHeadSize(),
-                             /*headDimOffset=*/0, /*scaleType=*/Type(),
-                             /*granularity=*/0, RowAttr());
+  CacheType wide = denseCacheOf(RankedTensorType::get(
+      {any, any, cache.getHeads(), cache.getHeadSize()}, element));
   return MakeCacheOp::create(b, wide, kernel.getArgument(at), ValueRange(),
                              /*scales=*/Value(), /*max_prompt=*/Value(),
                              /*max_context=*/Value());

@@ -441,6 +441,33 @@ static StringRef nameOf(Place place) {
                                     : "loop";
 }
 
+/// What is said of the query rows of a problem's launches.
+static LogicalResult
+verifyRows(Operation *op, NamedAttribute attr,
+           llvm::function_ref<LogicalResult(bool, const Twine &)> expect) {
+  if (attr.getName() == kSharedRowsAttr) {
+    std::optional<SharedRows> rows = SharedRows::of(op);
+    if (!rows || rows->over < 0 || rows->shared < 1 ||
+        (rows->upto != -1 && rows->upto <= rows->over))
+      return expect(false,
+                    "[over, upto, shared] with 0 <= over < upto (or upto "
+                    "= -1) and shared >= 1, as array<i64: ...>");
+    auto attention = dyn_cast<AttentionOp>(op);
+    return expect(attention ? attention.isRagged()
+                            : isa<FunctionOpInterface>(op),
+                  "on a kvbuffer.attention with ragged queries, or a kernel");
+  }
+  auto count = dyn_cast<IntegerAttr>(attr.getValue());
+  if (!count || count.getInt() < 1)
+    return expect(false, "an integer of 1 or more");
+  auto attention = cast<AttentionOp>(op);
+  return expect(
+      !attention.isRagged() &&
+          cast<ShapedType>(attention.getQ().getType()).isDynamicDim(1),
+      "with dense queries whose type leaves the number of rows of "
+      "a sequence open");
+}
+
 LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
                                             NamedAttribute attr) {
   StringRef name = attr.getName();
@@ -547,29 +574,8 @@ LogicalResult kvbuf::verifyDialectAttribute(Operation *op,
     return expect(cache && cache.hasTable(), "with a cache that has lengths, a "
                                              "continuous or paged one");
   }
-  if (name == kSharedRowsAttr) {
-    std::optional<SharedRows> rows = SharedRows::of(op);
-    if (!rows || rows->over < 0 || rows->shared < 1 ||
-        (rows->upto != -1 && rows->upto <= rows->over))
-      return expect(false,
-                    "[over, upto, shared] with 0 <= over < upto (or upto "
-                    "= -1) and shared >= 1, as array<i64: ...>");
-    auto attention = dyn_cast<AttentionOp>(op);
-    return expect(attention ? attention.isRagged()
-                            : isa<FunctionOpInterface>(op),
-                  "on a kvbuffer.attention with ragged queries, or a kernel");
-  }
-  if (name == kKnownRowsAttr) {
-    auto count = dyn_cast<IntegerAttr>(value);
-    if (!count || count.getInt() < 1)
-      return expect(false, "an integer of 1 or more");
-    auto attention = cast<AttentionOp>(op);
-    return expect(
-        !attention.isRagged() &&
-            cast<ShapedType>(attention.getQ().getType()).isDynamicDim(1),
-        "with dense queries whose type leaves the number of rows of "
-        "a sequence open");
-  }
+  if (name == kSharedRowsAttr || name == kKnownRowsAttr)
+    return verifyRows(op, attr, expect);
   if (name == kResidentBlocksAttr) {
     auto count = dyn_cast<IntegerAttr>(value);
     return expect(count && count.getInt() > 0, "an integer of 1 or more");
